@@ -1,0 +1,51 @@
+"""Located errors and remarks: what every layer says to the user, and how.
+
+An error is raised (`LocatedError`), a remark is logged (`remark`). Both name the source
+position of the operation that they are about, where one is known:
+
+    model.mlir:12:10: error: tgraph.add: operand 1 has shape 3x4, expected 3x5
+"""
+
+import logging
+
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+REMARKS = logging.getLogger("tensorplan.remarks")
+"""Remarks go here at level INFO; the tools print them, embedders may listen."""
+
+
+class LocatedError(PassFailedException):
+    """The user's program is at fault; `str()` starts with the place, if it is known."""
+
+    def __init__(self, message: str, op: Operation | None = None):
+        self.message = message
+        self.place = None if op is None else place_of(op)
+        super().__init__(f"{self.place}: {message}" if self.place else message)
+
+
+class PlacedVerifyError(VerifyException):
+    """An operation breaks its own rules; `str()` starts with the place, if known."""
+
+    def __init__(self, message: str, op: Operation):
+        self.message = message
+        self.place = place_of(op)
+        super().__init__(f"{self.place}: {message}" if self.place else message)
+
+
+def place_of(op: Operation) -> str | None:
+    """`file:line:col` of the nearest operation around `op` that has one."""
+    node: Operation | None = op
+    while node is not None:
+        if isinstance(location := node.location, FileLineColLoc):
+            file = location.filename.data
+            return f"{file}:{location.line.data}:{location.column.data}"
+        node = node.parent_op()
+    return None
+
+
+def remark(message: str, op: Operation) -> None:
+    """Tells the user of something left undone at `op`, which is no error."""
+    place = place_of(op)
+    REMARKS.info("%sremark: %s", f"{place}: " if place else "", message)

@@ -1,0 +1,381 @@
+"""What all `tgraph` operations share: their form, their rules' shape, their syntax.
+
+A tensor operation exists in two forms, one class serving both:
+
+    %r = tgraph.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    tgraph.add %a, %b outs(%r) : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+
+The first has value semantics (levels 0 and 1). The second writes its destination
+(levels 2 and 3). Between the two, assign elimination names a variable as destination:
+
+    %r = tgraph.add %a, %b outs(%v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+
+computes the sum into the variable `%v : !tgraph.variable<tensor<4xf32>>`; `%r` is its
+new contents. Where all types are equal, one type stands for the signature.
+
+Each operation states here, in its class and nowhere else: its shape rule
+(`result_types_of`), its fusion pattern, the operands it may overwrite, and the operands
+that it reads for their shape only.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import ClassVar, TypeAlias, cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    FixedBitwidthType,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    i32,
+    i64,
+)
+from xdsl.ir import (
+    Attribute,
+    Operation,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    base,
+    irdl_attr_definition,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import PlacedVerifyError
+
+AnyTensor: TypeAlias = TensorType[Attribute]
+AnyMemRef: TypeAlias = MemRefType[Attribute]
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Pattern(IntEnum):
+    """How an operation's result elements depend on its operands' (TVM's OpPatternKind).
+
+    Ordered: a fusion of two operations has at least the larger pattern of the two.
+    """
+
+    ELEMENTWISE = 0  # result[i] depends on operands[i] only
+    BROADCAST = 1  # as elementwise, with operands repeated along dimensions
+    INJECTIVE = 2  # each result element depends on one operand element
+    REDUCTION = 3  # many operand elements make one result element
+    OUT_ELEMENTWISE_FUSABLE = 4  # complex; elementwise consumers may join it
+    OPAQUE = 8  # never fused
+
+
+@irdl_attr_definition
+class VariableType(ParametrizedAttribute, TypeAttribute):
+    """A place that holds a tensor and keeps it between runs of the function.
+
+    `tgraph.read` and `tgraph.assign` take their effect in program order.
+    """
+
+    name = "tgraph.variable"
+
+    tensor: AnyTensor
+
+
+def element_bytes(element_type: Attribute) -> int:
+    """Bytes of one element in memory; an `i1` takes a whole byte."""
+    if isinstance(element_type, FixedBitwidthType):
+        return element_type.size
+    raise VerifyException(f"element type {element_type} has no fixed size")
+
+
+def is_static(type: AnyTensor | AnyMemRef) -> bool:
+    return DYNAMIC_INDEX not in type.get_shape()
+
+
+def with_shape(type: AnyTensor, shape: Sequence[int]) -> AnyTensor:
+    """`type` with other dimensions: element type and device are kept."""
+    return TensorType(type.element_type, shape, type.encoding)
+
+
+def with_element(type: AnyTensor, element_type: Attribute) -> AnyTensor:
+    """`type` with other elements: shape and device are kept."""
+    return TensorType(element_type, type.get_shape(), type.encoding)
+
+
+def tensor_type_of(type: Attribute) -> AnyTensor:
+    """The tensor that a value of this tensor, variable or memref type holds."""
+    if isinstance(type, VariableType):
+        return type.tensor
+    if isinstance(type, MemRefType):
+        memref = cast(AnyMemRef, type)
+        return TensorType(
+            memref.element_type, memref.get_shape(), memref.memory_space
+        )
+    if isinstance(type, TensorType):
+        return cast(AnyTensor, type)
+    raise VerifyException(f"expected a tensor, a variable or a memref, got {type}")
+
+
+def device_of(type: Attribute) -> str | None:
+    """The device that a value lives on (`"cpu:0"`), or None before placement."""
+    encoding = tensor_type_of(type).encoding
+    return encoding.data if isinstance(encoding, StringAttr) else None
+
+
+def on_device(type: AnyTensor, device: str) -> AnyTensor:
+    return TensorType(type.element_type, type.get_shape(), StringAttr(device))
+
+
+def ints(values: Sequence[int]) -> DenseArrayBase:
+    """The attribute for a list of dimensions, sizes or strides."""
+    return DenseArrayBase.from_list(i64, values)
+
+
+class _TensorOpEffects(MemoryEffect):
+    """Pure on tensors; reads its inputs and writes its destinations elsewhere."""
+
+    @classmethod
+    def get_effects(cls, op: Operation):
+        assert isinstance(op, TensorOp)
+        effects = {
+            EffectInstance(MemoryEffectKind.WRITE, value) for value in op.outs
+        } | {
+            EffectInstance(MemoryEffectKind.READ, value)
+            for index, value in enumerate(op.inputs)
+            if isinstance(value.type, MemRefType) and index not in op.SHAPE_ONLY
+        }
+        return frozenset(effects)
+
+
+class TensorOp(IRDLOperation):
+    """An operation on whole tensors; see the module's docstring for its two forms."""
+
+    inputs = var_operand_def(base(TensorType) | base(MemRefType))
+    outs = var_operand_def(base(VariableType) | base(MemRefType))
+    res = var_result_def(base(TensorType))
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(_TensorOpEffects())
+
+    PATTERN: ClassVar[Pattern] = Pattern.OPAQUE
+    """The fusion pattern."""
+
+    ARITY: ClassVar[int | None] = None
+    """The number of inputs; None means that any number is allowed."""
+
+    SHAPE_ONLY: ClassVar[Sequence[int]] = ()
+    """Inputs whose shape matters and whose elements are never read."""
+
+    def overwritable(self) -> Sequence[int]:
+        """Inputs whose buffer the first result may take over, in order of preference.
+
+        The executor may write a result element as soon as the input elements that it
+        depends on were read; so these are the inputs that each result element reads at
+        its own position only.
+        """
+        return ()
+
+    @abstractmethod
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        """The shape rule: result types for input types (which have static shapes).
+
+        Raises `VerifyException` for inputs that do not fit.
+        """
+
+    @property
+    def declared(self) -> Sequence[AnyTensor]:
+        """The types that the operation gives its results, in either form."""
+        return [tensor_type_of(v.type) for v in (self.res or self.outs)]
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        *,
+        outs: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: dict[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ):
+        super().__init__(
+            operands=[inputs, outs],
+            result_types=[result_types],
+            properties=dict(properties or {}),
+            regions=regions,
+        )
+
+    @property
+    def result(self) -> SSAValue[AnyTensor]:
+        """The only result."""
+        (result,) = self.res
+        return result
+
+    def verify_(self) -> None:
+        try:
+            self._verify_form()
+            types = [tensor_type_of(value.type) for value in self.inputs]
+            if self.ARITY is not None and len(types) != self.ARITY:
+                raise VerifyException(f"has {len(types)} inputs, expected {self.ARITY}")
+            self._verify_one_device(types)
+            if all(map(is_static, types)):
+                self._verify_types(self.result_types_of(types))
+        except VerifyException as e:
+            raise PlacedVerifyError(f"{self.name}: {e}", self) from None
+
+    def _verify_form(self) -> None:
+        on_memrefs = [isinstance(v.type, MemRefType) for v in self.operands]
+        if self.res:
+            if any(on_memrefs):
+                raise VerifyException("has tensor results and memref operands")
+            if self.outs and len(self.outs) != len(self.res):
+                raise VerifyException(
+                    f"has {len(self.outs)} destinations, expected none or one for "
+                    f"each of its {len(self.res)} results"
+                )
+            for out, result in zip(self.outs, self.res, strict=False):
+                if tensor_type_of(out.type) != result.type:
+                    raise VerifyException(
+                        f"destination has type {out.type}, expected a variable of "
+                        f"{result.type}"
+                    )
+        elif not self.outs:
+            raise VerifyException("has neither results nor destinations")
+        elif not all(on_memrefs):
+            raise VerifyException("has no results, so all operands must be memrefs")
+
+    def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
+        devices = {device_of(type) for type in (*inputs, *self.declared)}
+        if len(devices) > 1:
+            names = ", ".join(sorted(str(d or "no device") for d in devices))
+            raise VerifyException(
+                f"has operands and results on {names}; only tgraph.device_copy "
+                "crosses devices"
+            )
+
+    def _verify_types(self, expected: Sequence[AnyTensor]) -> None:
+        declared = self.declared
+        if len(declared) != len(expected):
+            raise VerifyException(
+                f"has {len(declared)} results, expected {len(expected)}"
+            )
+        for got, want in zip(declared, expected, strict=True):
+            if is_static(got) and (
+                got.shape != want.shape or got.element_type != want.element_type
+            ):
+                raise VerifyException(
+                    f"result has type {bare(got)}, expected {bare(want)}"
+                )
+
+    # Syntax
+
+    def print(self, printer: Printer) -> None:
+        if self.inputs:
+            printer.print_string(" ")
+            printer.print_list(self.inputs, printer.print_operand)
+        self._print_tail(printer)
+
+    def _print_tail(self, printer: Printer, hidden: Sequence[str] = ()) -> None:
+        """Destinations, attributes (but for those `hidden`) and signature."""
+        if self.outs:
+            printer.print_string(" outs(")
+            printer.print_list(self.outs, printer.print_operand)
+            printer.print_string(")")
+        attributes = {
+            name: value
+            for name, value in (self.properties | self.attributes).items()
+            if name != "operandSegmentSizes" and name not in hidden
+        }
+        if attributes:
+            printer.print_string(" ")
+            printer.print_attr_dict(attributes)
+        inputs = [value.type for value in self.inputs]
+        outputs = [value.type for value in (self.res or self.outs)]
+        printer.print_string(" : ")
+        if len({*inputs, *outputs}) == 1 and len(outputs) == 1:
+            printer.print_attribute(outputs[0])
+            return
+        printer.print_string("(")
+        printer.print_list(inputs, printer.print_attribute)
+        printer.print_string(") -> ")
+        if len(outputs) == 1:
+            printer.print_attribute(outputs[0])
+        else:
+            printer.print_string("(")
+            printer.print_list(outputs, printer.print_attribute)
+            printer.print_string(")")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "TensorOp":
+        inputs: list[UnresolvedOperand] = []
+        if operand := parser.parse_optional_unresolved_operand():
+            inputs.append(operand)
+            while parser.parse_optional_punctuation(","):
+                inputs.append(parser.parse_unresolved_operand())
+        return cls._parse_tail(parser, inputs)
+
+    @classmethod
+    def _parse_tail(
+        cls,
+        parser: Parser,
+        inputs: Sequence[UnresolvedOperand],
+        properties: dict[str, Attribute] | None = None,
+    ) -> "TensorOp":
+        outs: Sequence[UnresolvedOperand] = ()
+        if parser.parse_optional_keyword("outs"):
+            outs = parser.parse_op_args_list()
+        attributes = parser.parse_optional_attr_dict()
+        position = parser.pos
+        parser.parse_punctuation(":")
+        if parser.parse_optional_punctuation("("):
+            input_types: list[Attribute] = []
+            if not parser.parse_optional_punctuation(")"):
+                input_types.append(parser.parse_type())
+                while parser.parse_optional_punctuation(","):
+                    input_types.append(parser.parse_type())
+                parser.parse_punctuation(")")
+            parser.parse_punctuation("->")
+            output_types = parser.parse_optional_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_type
+            ) or [parser.parse_type()]
+        else:
+            type = parser.parse_type()
+            input_types, output_types = [type] * len(inputs), [type]
+        on_memrefs = isinstance(output_types[0], MemRefType)
+        if on_memrefs or not outs:
+            out_types = output_types
+        else:
+            out_types = [VariableType(tensor_type_of(type)) for type in output_types]
+        defined = cls.get_irdl_definition().properties
+        properties = (properties or {}) | {
+            name: attributes.pop(name) for name in list(attributes) if name in defined
+        }
+        op = cls.create(
+            operands=[
+                *parser.resolve_operands(inputs, input_types, position),
+                *parser.resolve_operands(
+                    outs, out_types[: len(outs)] if not on_memrefs else out_types,
+                    position,
+                ),
+            ],
+            result_types=() if on_memrefs else output_types,
+            properties=properties
+            | {
+                "operandSegmentSizes": DenseArrayBase.from_list(
+                    i32, [len(inputs), len(outs)]
+                )
+            },
+            attributes=attributes,
+        )
+        return op
+
+
+def bare(type: AnyTensor) -> AnyTensor:
+    """`type` without its device, for messages about shapes."""
+    return TensorType(type.element_type, type.get_shape(), NoneAttr())

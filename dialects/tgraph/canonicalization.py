@@ -1,0 +1,211 @@
+"""What `canonicalize` does to tgraph: shape operations merged, folded or dropped.
+
+Only on tensors: on memrefs (levels 2 and 3) every operation writes its own destination.
+"""
+
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, ints, tensor_type_of
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
+from tensorplan.dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConstantOp,
+    ReshapeOp,
+    TransposeOp,
+)
+
+
+def _shape(value: SSAValue) -> Shape:
+    return tensor_type_of(value.type).get_shape()
+
+
+def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
+    new.location = op.location
+    rewriter.replace(op, new)
+
+
+def _plain(op: TensorOp) -> bool:
+    """Whether the operation is on tensors and computes into no variable."""
+    return not op.outs
+
+
+class DropIdentityReshape(RewritePattern):
+    """reshape to the operand's own shape -> the operand."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        if _plain(op) and op.inputs[0].type == op.result.type:
+            rewriter.replace(op, (), (op.inputs[0],))
+
+
+class MergeReshapes(RewritePattern):
+    """reshape(reshape(x)) -> reshape(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if _plain(op) and isinstance(source, ReshapeOp) and _plain(source):
+            new = ReshapeOp(source.inputs, result_types=(op.result.type,))
+            _replace(rewriter, op, new)
+
+
+class DropIdentityTranspose(RewritePattern):
+    """transpose by 0, 1, 2, ... -> the operand."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        permutation = op.permutation.get_values()
+        if _plain(op) and permutation == tuple(range(len(permutation))):
+            rewriter.replace(op, (), (op.inputs[0],))
+
+
+class MergeTransposes(RewritePattern):
+    """transpose(transpose(x)) -> transpose(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (_plain(op) and isinstance(source, TransposeOp) and _plain(source)):
+            return
+        inner = source.permutation.get_values()
+        merged = [inner[d] for d in op.permutation.get_values()]
+        new = TransposeOp(
+            source.inputs,
+            result_types=(op.result.type,),
+            properties={"permutation": ints(merged)},
+        )
+        _replace(rewriter, op, new)
+
+
+class TransposeOfDotGeneral(RewritePattern):
+    """transpose(dot_general(a, b)) -> dot_general(b, a), where that is the same.
+
+    So a weight gradient is computed in the layout of the weight.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (_plain(op) and isinstance(source, DotGeneralOp) and _plain(source)):
+            return
+        if not op.inputs[0].has_one_use():
+            return
+        batch = len(source.batching[0])
+        contracted = len(source.contracting[0])
+        left = len(_shape(source.inputs[0])) - batch - contracted
+        right = len(_shape(source.inputs[1])) - batch - contracted
+        swapped = (
+            *range(batch),
+            *range(batch + left, batch + left + right),
+            *range(batch, batch + left),
+        )
+        if op.permutation.get_values() != swapped:
+            return
+        new = DotGeneralOp(
+            (source.inputs[1], source.inputs[0]),
+            result_types=(op.result.type,),
+            properties={
+                "lhs_batching_dimensions": source.rhs_batching_dimensions,
+                "rhs_batching_dimensions": source.lhs_batching_dimensions,
+                "lhs_contracting_dimensions": source.rhs_contracting_dimensions,
+                "rhs_contracting_dimensions": source.lhs_contracting_dimensions,
+            },
+        )
+        _replace(rewriter, op, new)
+
+
+class DropIdentityBroadcast(RewritePattern):
+    """broadcast_in_dim that changes nothing -> the operand."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: BroadcastInDimOp, rewriter: PatternRewriter
+    ) -> None:
+        dims = op.broadcast_dimensions.get_values()
+        same = op.inputs[0].type == op.result.type if _plain(op) else False
+        if same and dims == tuple(range(len(dims))):
+            rewriter.replace(op, (), (op.inputs[0],))
+
+
+class MergeBroadcasts(RewritePattern):
+    """broadcast_in_dim(broadcast_in_dim(x)) -> broadcast_in_dim(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: BroadcastInDimOp, rewriter: PatternRewriter
+    ) -> None:
+        source = op.inputs[0].owner
+        if not (_plain(op) and isinstance(source, BroadcastInDimOp) and _plain(source)):
+            return
+        outer = op.broadcast_dimensions.get_values()
+        merged = [outer[d] for d in source.broadcast_dimensions.get_values()]
+        new = BroadcastInDimOp(
+            source.inputs,
+            result_types=(op.result.type,),
+            properties={"broadcast_dimensions": ints(merged)},
+        )
+        _replace(rewriter, op, new)
+
+
+class BroadcastOfReshape(RewritePattern):
+    """broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x), if only 1s come or go."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: BroadcastInDimOp, rewriter: PatternRewriter
+    ) -> None:
+        source = op.inputs[0].owner
+        if not (_plain(op) and isinstance(source, ReshapeOp) and _plain(source)):
+            return
+        outer = op.broadcast_dimensions.get_values()
+        before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
+        places = [(size, dim) for size, dim in zip(after, outer, strict=True) if size > 1]
+        if [size for size in before if size > 1] != [size for size, _ in places]:
+            return
+        # A dimension of size 1 may go to any result dimension that is left over.
+        left = [d for d in range(len(_shape(op.result))) if d not in dict(places).values()]
+        left = [d for d in left if all(d != dim for _, dim in places)]
+        dims: list[int] = []
+        for size in before:
+            if size > 1:
+                dims.append(places.pop(0)[1])
+            elif left:
+                dims.append(left.pop(0))
+            else:
+                return
+        new = BroadcastInDimOp(
+            source.inputs,
+            result_types=(op.result.type,),
+            properties={"broadcast_dimensions": ints(dims)},
+        )
+        _replace(rewriter, op, new)
+
+
+class ShapeOfSplat(RewritePattern):
+    """A shape operation on a constant with one number -> that constant, reshaped."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, BroadcastInDimOp | ReshapeOp | TransposeOp):
+            return
+        source = op.inputs[0].owner
+        if _plain(op) and isinstance(source, ConstantOp) and source.splat is not None:
+            _replace(rewriter, op, ConstantOp(source.splat, op.result.type))
+
+
+class ReduceOfUnitDimensions(RewritePattern):
+    """reduce along dimensions of size 1 only -> reshape."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
+        shape = _shape(op.inputs[0])
+        if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
+            _replace(
+                rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,))
+            )

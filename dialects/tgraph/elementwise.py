@@ -1,0 +1,321 @@
+"""Operations whose result elements depend on the operands' elements at the same place.
+
+Names and semantics are StableHLO's. On `i1`, `add` and `maximum` are "or", `multiply`
+and `minimum` are "and".
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Pattern,
+    TensorOp,
+    bare,
+    element_bytes,
+    tensor_type_of,
+    with_element,
+)
+
+
+class ElementwiseOp(TensorOp):
+    """Same shape for all; same element type for all, unless an operation says more."""
+
+    PATTERN: ClassVar = Pattern.ELEMENTWISE
+
+    def overwritable(self) -> Sequence[int]:
+        size = element_bytes(self.declared[0].element_type)
+        return [
+            index
+            for index, value in enumerate(self.inputs)
+            if element_bytes(tensor_type_of(value.type).element_type) == size
+        ]
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        for index, type in enumerate(inputs):
+            if type.element_type != inputs[0].element_type:
+                raise VerifyException(
+                    f"operand {index} has type {bare(type)}, expected elements of type "
+                    f"{inputs[0].element_type} as operand 0 has"
+                )
+        return [self._same_shape(inputs)]
+
+    def _same_shape(self, inputs: Sequence[AnyTensor]) -> AnyTensor:
+        """The last input's type; all inputs must have its shape."""
+        for index, type in enumerate(inputs):
+            if type.shape != inputs[-1].shape:
+                raise VerifyException(
+                    f"operand {index} has type {bare(type)}, expected the shape of "
+                    f"{bare(inputs[-1])}"
+                )
+        return inputs[-1]
+
+
+class UnaryOp(ElementwiseOp):
+    ARITY: ClassVar = 1
+
+
+class BinaryOp(ElementwiseOp):
+    ARITY: ClassVar = 2
+
+
+@irdl_op_definition
+class AbsOp(UnaryOp):
+    name = "tgraph.abs"
+
+
+@irdl_op_definition
+class CeilOp(UnaryOp):
+    name = "tgraph.ceil"
+
+
+@irdl_op_definition
+class CosineOp(UnaryOp):
+    name = "tgraph.cosine"
+
+
+@irdl_op_definition
+class ExponentialOp(UnaryOp):
+    name = "tgraph.exponential"
+
+
+@irdl_op_definition
+class ExponentialMinusOneOp(UnaryOp):
+    name = "tgraph.exponential_minus_one"
+
+
+@irdl_op_definition
+class FloorOp(UnaryOp):
+    name = "tgraph.floor"
+
+
+@irdl_op_definition
+class LogOp(UnaryOp):
+    name = "tgraph.log"
+
+
+@irdl_op_definition
+class LogPlusOneOp(UnaryOp):
+    name = "tgraph.log_plus_one"
+
+
+@irdl_op_definition
+class LogisticOp(UnaryOp):
+    """1 / (1 + exp(-x))."""
+
+    name = "tgraph.logistic"
+
+
+@irdl_op_definition
+class NegateOp(UnaryOp):
+    name = "tgraph.negate"
+
+
+@irdl_op_definition
+class NotOp(UnaryOp):
+    """Bitwise; logical for `i1`."""
+
+    name = "tgraph.not"
+
+
+@irdl_op_definition
+class RsqrtOp(UnaryOp):
+    """1 / sqrt(x)."""
+
+    name = "tgraph.rsqrt"
+
+
+@irdl_op_definition
+class SignOp(UnaryOp):
+    name = "tgraph.sign"
+
+
+@irdl_op_definition
+class SineOp(UnaryOp):
+    name = "tgraph.sine"
+
+
+@irdl_op_definition
+class SqrtOp(UnaryOp):
+    name = "tgraph.sqrt"
+
+
+@irdl_op_definition
+class TanhOp(UnaryOp):
+    name = "tgraph.tanh"
+
+
+@irdl_op_definition
+class IsFiniteOp(UnaryOp):
+    """Whether each element is neither infinite nor NaN, as `i1`."""
+
+    name = "tgraph.is_finite"
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        return [with_element(inputs[0], i1)]
+
+
+@irdl_op_definition
+class ConvertOp(UnaryOp):
+    """The same numbers in the result's element type, rounded towards zero to integers.
+
+    To `i1`, non-zero becomes true.
+    """
+
+    name = "tgraph.convert"
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        return [with_element(inputs[0], self.declared[0].element_type)]
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    name = "tgraph.add"
+
+
+@irdl_op_definition
+class AndOp(BinaryOp):
+    """Bitwise; logical for `i1`."""
+
+    name = "tgraph.and"
+
+
+@irdl_op_definition
+class DivideOp(BinaryOp):
+    """Quotient; integers are rounded towards zero."""
+
+    name = "tgraph.divide"
+
+
+@irdl_op_definition
+class MaximumOp(BinaryOp):
+    """The larger element; NaN if either is NaN."""
+
+    name = "tgraph.maximum"
+
+
+@irdl_op_definition
+class MinimumOp(BinaryOp):
+    """The smaller element; NaN if either is NaN."""
+
+    name = "tgraph.minimum"
+
+
+@irdl_op_definition
+class MultiplyOp(BinaryOp):
+    name = "tgraph.multiply"
+
+
+@irdl_op_definition
+class OrOp(BinaryOp):
+    """Bitwise; logical for `i1`."""
+
+    name = "tgraph.or"
+
+
+@irdl_op_definition
+class PowerOp(BinaryOp):
+    name = "tgraph.power"
+
+
+@irdl_op_definition
+class RemainderOp(BinaryOp):
+    """The remainder of a division rounded towards zero: the sign is the dividend's."""
+
+    name = "tgraph.remainder"
+
+
+@irdl_op_definition
+class SubtractOp(BinaryOp):
+    name = "tgraph.subtract"
+
+
+@irdl_op_definition
+class XorOp(BinaryOp):
+    """Bitwise; logical for `i1`."""
+
+    name = "tgraph.xor"
+
+
+DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
+
+
+@irdl_op_definition
+class CompareOp(BinaryOp):
+    """Whether `lhs direction rhs` holds, as `i1`; with NaN only `NE` does."""
+
+    name = "tgraph.compare"
+
+    direction = prop_def(StringAttr)
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if self.direction.data not in DIRECTIONS:
+            raise VerifyException(
+                f"direction is {self.direction.data!r}, expected one of "
+                + ", ".join(DIRECTIONS)
+            )
+        return [with_element(super().result_types_of(inputs)[0], i1)]
+
+
+@irdl_op_definition
+class SelectOp(ElementwiseOp):
+    """The second operand's element where the first's is true, else the third's."""
+
+    name = "tgraph.select"
+    ARITY: ClassVar = 3
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if inputs[0].element_type != i1:
+            raise VerifyException(
+                f"operand 0 has type {bare(inputs[0])}, expected elements of type i1"
+            )
+        super().result_types_of(inputs[1:])
+        return [self._same_shape(inputs)]
+
+
+@irdl_op_definition
+class ClampOp(ElementwiseOp):
+    """`minimum(maximum(x, low), high)` of operands `low, x, high`."""
+
+    name = "tgraph.clamp"
+    ARITY: ClassVar = 3
+
+
+ELEMENTWISE_OPS = (
+    AbsOp,
+    AddOp,
+    AndOp,
+    CeilOp,
+    ClampOp,
+    CompareOp,
+    ConvertOp,
+    CosineOp,
+    DivideOp,
+    ExponentialMinusOneOp,
+    ExponentialOp,
+    FloorOp,
+    IsFiniteOp,
+    LogOp,
+    LogPlusOneOp,
+    LogisticOp,
+    MaximumOp,
+    MinimumOp,
+    MultiplyOp,
+    NegateOp,
+    NotOp,
+    OrOp,
+    PowerOp,
+    RemainderOp,
+    RsqrtOp,
+    SelectOp,
+    SignOp,
+    SineOp,
+    SqrtOp,
+    SubtractOp,
+    TanhOp,
+    XorOp,
+)

@@ -1,0 +1,146 @@
+"""Operations that read or write at places that a tensor of indices names.
+
+Attributes and semantics are StableHLO's. Both operations take an operand and a tensor of
+indices; an index vector lies along `index_vector_dim` of the indices, or is one element
+if that is their rank.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Pattern,
+    Shape,
+    TensorOp,
+    bare,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.reducing import (
+    KINDS,
+    check_kind,
+    check_same_element,
+)
+from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
+
+
+def index_shape(indices: Shape, index_vector_dim: int) -> Shape:
+    """The shape of the indices without the dimension of the index vectors."""
+    return (*indices[:index_vector_dim], *indices[index_vector_dim + 1 :])
+
+
+def check_index_vector(indices: Shape, index_vector_dim: int, length: int) -> None:
+    if not 0 <= index_vector_dim <= len(indices):
+        raise VerifyException(
+            f"index_vector_dim is {index_vector_dim}, expected 0 to {len(indices)}"
+        )
+    size = (*indices, 1)[index_vector_dim]
+    if size != length:
+        raise VerifyException(
+            f"index vectors have {size} entries, expected {length}: one for each "
+            "operand dimension that is indexed"
+        )
+
+
+@irdl_op_definition
+class GatherOp(TensorOp):
+    """Slices of the first operand, at starts that the second holds (clamped)."""
+
+    name = "tgraph.gather"
+    ARITY: ClassVar = 2
+    PATTERN: ClassVar = Pattern.INJECTIVE
+
+    offset_dims = prop_def(DenseArrayBase.constr(i64))
+    collapsed_slice_dims = prop_def(DenseArrayBase.constr(i64))
+    operand_batching_dims = prop_def(DenseArrayBase.constr(i64))
+    start_indices_batching_dims = prop_def(DenseArrayBase.constr(i64))
+    start_index_map = prop_def(DenseArrayBase.constr(i64))
+    index_vector_dim = prop_def(IntegerAttr)
+    slice_sizes = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        operand, indices = (type.get_shape() for type in inputs)
+        sizes = self.slice_sizes.get_values()
+        start_map = self.start_index_map.get_values()
+        dropped = (
+            *self.collapsed_slice_dims.get_values(),
+            *self.operand_batching_dims.get_values(),
+        )
+        vector_dim = self.index_vector_dim.value.data
+        check_length("slice_sizes", sizes, len(operand))
+        check_dimensions("start_index_map", start_map, len(operand))
+        check_dimensions("collapsed and batching dims", dropped, len(operand))
+        check_index_vector(indices, vector_dim, len(start_map))
+        for d, (slice_size, size) in enumerate(zip(sizes, operand, strict=True)):
+            if not 0 <= slice_size <= size or (d in dropped and slice_size > 1):
+                raise VerifyException(
+                    f"slice has size {slice_size} along dimension {d} of size {size}, "
+                    f"expected at most {min(size, 1) if d in dropped else size}"
+                )
+        window = [size for d, size in enumerate(sizes) if d not in dropped]
+        batch = index_shape(indices, vector_dim)
+        offset_dims = self.offset_dims.get_values()
+        rank = len(window) + len(batch)
+        check_length("offset_dims", offset_dims, len(window))
+        check_dimensions("offset_dims", offset_dims, rank)
+        from_window, from_batch = iter(window), iter(batch)
+        shape = [
+            next(from_window if d in offset_dims else from_batch) for d in range(rank)
+        ]
+        return [with_shape(inputs[0], shape)]
+
+
+@irdl_op_definition
+class ScatterOp(TensorOp):
+    """The first operand with the third's slices combined in at the second's indices.
+
+    `kind` names how elements are combined: "replace", or a reduction. Slices that are
+    not wholly inside the operand are left out. Operands: operand, indices, updates.
+    """
+
+    name = "tgraph.scatter"
+    ARITY: ClassVar = 3
+
+    kind = prop_def(StringAttr)
+    update_window_dims = prop_def(DenseArrayBase.constr(i64))
+    inserted_window_dims = prop_def(DenseArrayBase.constr(i64))
+    input_batching_dims = prop_def(DenseArrayBase.constr(i64))
+    scatter_indices_batching_dims = prop_def(DenseArrayBase.constr(i64))
+    scatter_dims_to_operand_dims = prop_def(DenseArrayBase.constr(i64))
+    index_vector_dim = prop_def(IntegerAttr)
+
+    def overwritable(self) -> Sequence[int]:
+        return (0,)
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_kind(self.kind, ("replace", *KINDS))
+        if inputs[2].element_type != inputs[0].element_type:
+            check_same_element(inputs, 2)
+        operand, indices, updates = (type.get_shape() for type in inputs)
+        to_operand = self.scatter_dims_to_operand_dims.get_values()
+        vector_dim = self.index_vector_dim.value.data
+        check_dimensions("scatter_dims_to_operand_dims", to_operand, len(operand))
+        check_index_vector(indices, vector_dim, len(to_operand))
+        dropped = (
+            *self.inserted_window_dims.get_values(),
+            *self.input_batching_dims.get_values(),
+        )
+        check_dimensions("inserted and batching dims", dropped, len(operand))
+        window_dims = self.update_window_dims.get_values()
+        check_dimensions("update_window_dims", window_dims, len(updates))
+        check_length("update_window_dims", window_dims, len(operand) - len(dropped))
+        batch = [size for d, size in enumerate(updates) if d not in window_dims]
+        if tuple(batch) != index_shape(indices, vector_dim):
+            raise VerifyException(
+                f"operand 2 has type {bare(inputs[2])}, expected the sizes "
+                f"{list(index_shape(indices, vector_dim))} in its dimensions that are "
+                "not update_window_dims, as the indices have"
+            )
+        return [inputs[0]]
+
+
+INDEXING_OPS = (GatherOp, ScatterOp)

@@ -1,0 +1,318 @@
+"""Operations in which many operand elements make one result element."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Pattern,
+    Shape,
+    TensorOp,
+    bare,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
+
+KINDS = ("add", "multiply", "maximum", "minimum", "and", "or")
+"""The reductions, by the name of the elementwise operation that they repeat."""
+
+
+def check_kind(kind: StringAttr, allowed: Sequence[str] = KINDS) -> None:
+    if kind.data not in allowed:
+        raise VerifyException(
+            f"kind is {kind.data!r}, expected one of {', '.join(allowed)}"
+        )
+
+
+def check_same_element(inputs: Sequence[AnyTensor], index: int) -> None:
+    if inputs[index].element_type != inputs[0].element_type:
+        raise VerifyException(
+            f"operand {index} has type {bare(inputs[index])}, expected elements of "
+            f"type {inputs[0].element_type} as operand 0 has"
+        )
+
+
+@irdl_op_definition
+class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """Combines all elements along `dimensions`, which the result lacks.
+
+    An empty reduction gives the identity of `kind` (0, 1, -inf, inf, true, false).
+    """
+
+    name = "tgraph.reduce"
+    ARITY: ClassVar = 1
+    PATTERN: ClassVar = Pattern.REDUCTION
+
+    kind = prop_def(StringAttr)
+    dimensions = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_kind(self.kind)
+        shape = inputs[0].get_shape()
+        dims = self.dimensions.get_values()
+        check_dimensions("dimensions", dims, len(shape))
+        kept = [size for d, size in enumerate(shape) if d not in dims]
+        return [with_shape(inputs[0], kept)]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.ReduceOfUnitDimensions(),)
+
+
+@irdl_op_definition
+class DotGeneralOp(TensorOp):
+    """Products of two tensors summed over the contracting dimensions.
+
+    The result's dimensions are the batch dimensions, then the left operand's other
+    dimensions, then the right operand's (StableHLO's `dot_general`).
+    """
+
+    name = "tgraph.dot_general"
+    ARITY: ClassVar = 2
+    PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
+
+    lhs_batching_dimensions = prop_def(DenseArrayBase.constr(i64))
+    rhs_batching_dimensions = prop_def(DenseArrayBase.constr(i64))
+    lhs_contracting_dimensions = prop_def(DenseArrayBase.constr(i64))
+    rhs_contracting_dimensions = prop_def(DenseArrayBase.constr(i64))
+
+    @property
+    def batching(self) -> tuple[Shape, Shape]:
+        """The batch dimensions of the left and the right operand."""
+        return (
+            self.lhs_batching_dimensions.get_values(),
+            self.rhs_batching_dimensions.get_values(),
+        )
+
+    @property
+    def contracting(self) -> tuple[Shape, Shape]:
+        """The contracting dimensions of the left and the right operand."""
+        return (
+            self.lhs_contracting_dimensions.get_values(),
+            self.rhs_contracting_dimensions.get_values(),
+        )
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_same_element(inputs, 1)
+        shapes = [type.get_shape() for type in inputs]
+        free: list[list[int]] = []
+        for side in (0, 1):
+            batch, contracting = self.batching[side], self.contracting[side]
+            name = ("lhs", "rhs")[side] + " dimensions"
+            check_dimensions(name, (*batch, *contracting), len(shapes[side]))
+            free.append(
+                [
+                    size
+                    for d, size in enumerate(shapes[side])
+                    if d not in batch and d not in contracting
+                ]
+            )
+        for what, dims in (("batch", self.batching), ("contract", self.contracting)):
+            sizes = [[shapes[s][d] for d in dims[s]] for s in (0, 1)]
+            if sizes[0] != sizes[1]:
+                raise VerifyException(
+                    f"{what}s dimensions of sizes {sizes[0]} with {sizes[1]}, "
+                    "expected equal sizes"
+                )
+        batch = [shapes[0][d] for d in self.batching[0]]
+        result = with_shape(inputs[0], [*batch, *free[0], *free[1]])
+        return [result]
+
+
+def windowed(
+    shape: Shape,
+    window: Sequence[int],
+    strides: Sequence[int],
+    low: Sequence[int],
+    high: Sequence[int],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> list[int]:
+    """Places that a window takes on a padded, dilated shape, per dimension."""
+    for name, values in (
+        ("window", window),
+        ("window_strides", strides),
+        ("padding_low", low),
+        ("padding_high", high),
+        ("base_dilation", base_dilation),
+        ("window_dilation", window_dilation),
+    ):
+        check_length(name, values, len(shape))
+        if not name.startswith("padding") and min(values, default=1) < 1:
+            raise VerifyException(f"{name} is {list(values)}, expected 1 or more")
+    result: list[int] = []
+    for d, size in enumerate(shape):
+        dilated = (size - 1) * base_dilation[d] + 1 if size else 0
+        extent = low[d] + dilated + high[d]
+        reach = (window[d] - 1) * window_dilation[d] + 1
+        result.append((extent - reach) // strides[d] + 1 if extent >= reach else 0)
+    return result
+
+
+@irdl_op_definition
+class ConvolutionOp(TensorOp):
+    """Convolution of operands image and kernel, in any layout.
+
+    `dim_labels` is XLA's notation: `b01f_01io->b01f` means that the image has the
+    dimensions batch, two spatial ones, feature; the kernel two spatial ones, input and
+    output feature; the result as the image. The kernel is not flipped.
+    """
+
+    name = "tgraph.convolution"
+    ARITY: ClassVar = 2
+    PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
+
+    dim_labels = prop_def(StringAttr)
+    window_strides = prop_def(DenseArrayBase.constr(i64))
+    padding_low = prop_def(DenseArrayBase.constr(i64))
+    padding_high = prop_def(DenseArrayBase.constr(i64))
+    lhs_dilation = prop_def(DenseArrayBase.constr(i64))
+    rhs_dilation = prop_def(DenseArrayBase.constr(i64))
+    feature_group_count = prop_def(IntegerAttr)
+    batch_group_count = prop_def(IntegerAttr)
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """The dimension labels of image, kernel and result."""
+        operands, arrow, result = self.dim_labels.data.partition("->")
+        image, underscore, kernel = operands.partition("_")
+        rank = len(image)
+        spatial = "".join(str(d) for d in range(rank - 2))
+        if (
+            not arrow
+            or not underscore
+            or sorted(image) != sorted("bf" + spatial)
+            or sorted(kernel) != sorted("io" + spatial)
+            or sorted(result) != sorted("bf" + spatial)
+        ):
+            raise VerifyException(
+                f"dim_labels is {self.dim_labels.data!r}, expected the form "
+                "'b01f_01io->b01f'"
+            )
+        return image, kernel, result
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_same_element(inputs, 1)
+        image_labels, kernel_labels, result_labels = self.labels
+        for name, labels, type in (
+            ("image", image_labels, inputs[0]),
+            ("kernel", kernel_labels, inputs[1]),
+        ):
+            check_length(f"the shape of the {name}", type.get_shape(), len(labels))
+        image = dict(zip(image_labels, inputs[0].get_shape(), strict=True))
+        kernel = dict(zip(kernel_labels, inputs[1].get_shape(), strict=True))
+        features = self.feature_group_count.value.data
+        batches = self.batch_group_count.value.data
+        if min(features, batches) < 1 or (features > 1 and batches > 1):
+            raise VerifyException(
+                f"feature_group_count is {features} and batch_group_count {batches}, "
+                "expected 1 or more, and 1 for one of the two"
+            )
+        if image["f"] != kernel["i"] * features:
+            raise VerifyException(
+                f"image has {image['f']} features, expected {kernel['i'] * features}: "
+                f"the kernel's {kernel['i']} times {features} groups"
+            )
+        if kernel["o"] % (features * batches) or image["b"] % batches:
+            raise VerifyException(
+                f"kernel has {kernel['o']} output features and the batch is "
+                f"{image['b']}, expected multiples of {features * batches} groups"
+            )
+        spatial = [str(d) for d in range(len(image_labels) - 2)]
+        sizes = windowed(
+            tuple(image[d] for d in spatial),
+            [kernel[d] for d in spatial],
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.lhs_dilation.get_values(),
+            self.rhs_dilation.get_values(),
+        )
+        result = dict(zip(spatial, sizes, strict=True))
+        result |= {"b": image["b"] // batches, "f": kernel["o"]}
+        return [with_shape(inputs[0], [result[label] for label in result_labels])]
+
+
+@irdl_op_definition
+class ReduceWindowOp(TensorOp):
+    """Combines the elements in each place of a window; padding holds the identity."""
+
+    name = "tgraph.reduce_window"
+    ARITY: ClassVar = 1
+
+    kind = prop_def(StringAttr)
+    window_dimensions = prop_def(DenseArrayBase.constr(i64))
+    window_strides = prop_def(DenseArrayBase.constr(i64))
+    padding_low = prop_def(DenseArrayBase.constr(i64))
+    padding_high = prop_def(DenseArrayBase.constr(i64))
+    base_dilations = prop_def(DenseArrayBase.constr(i64))
+    window_dilations = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_kind(self.kind)
+        shape = windowed(
+            inputs[0].get_shape(),
+            self.window_dimensions.get_values(),
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.base_dilations.get_values(),
+            self.window_dilations.get_values(),
+        )
+        return [with_shape(inputs[0], shape)]
+
+
+@irdl_op_definition
+class SelectAndScatterOp(TensorOp):
+    """The gradient of max (or min) pooling: operands are pooled tensor and gradient.
+
+    In each place of the window the largest (`kind` "maximum") or smallest element is
+    selected, the first of several, and the gradient of that place is added at it.
+    """
+
+    name = "tgraph.select_and_scatter"
+    ARITY: ClassVar = 2
+
+    kind = prop_def(StringAttr)
+    window_dimensions = prop_def(DenseArrayBase.constr(i64))
+    window_strides = prop_def(DenseArrayBase.constr(i64))
+    padding_low = prop_def(DenseArrayBase.constr(i64))
+    padding_high = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_kind(self.kind, ("maximum", "minimum"))
+        check_same_element(inputs, 1)
+        ones = (1,) * inputs[0].get_num_dims()
+        places = windowed(
+            inputs[0].get_shape(),
+            self.window_dimensions.get_values(),
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            ones,
+            ones,
+        )
+        if inputs[1].get_shape() != tuple(places):
+            raise VerifyException(
+                f"operand 1 has type {bare(inputs[1])}, expected "
+                f"{bare(with_shape(inputs[1], places))}: one element for each place "
+                "of the window"
+            )
+        return [inputs[0]]
+
+
+REDUCING_OPS = (
+    ConvolutionOp,
+    DotGeneralOp,
+    ReduceOp,
+    ReduceWindowOp,
+    SelectAndScatterOp,
+)

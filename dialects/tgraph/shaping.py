@@ -1,0 +1,383 @@
+"""Operations that make or move elements without computing on them."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    NoneAttr,
+    i64,
+)
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import base, irdl_op_definition, prop_def
+from xdsl.parser import Parser
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Pattern,
+    TensorOp,
+    bare,
+    with_shape,
+)
+
+
+def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
+    """Refuses dimensions that are out of range or named twice."""
+    for dim in dims:
+        if not 0 <= dim < rank:
+            raise VerifyException(f"{name} names dimension {dim}, expected 0 to {rank - 1}")
+    if len(set(dims)) != len(dims):
+        raise VerifyException(f"{name} names a dimension twice: {list(dims)}")
+
+
+def check_length(name: str, values: Sequence[object], rank: int) -> None:
+    if len(values) != rank:
+        raise VerifyException(f"{name} has {len(values)} entries, expected {rank}")
+
+
+@irdl_op_definition
+class ConstantOp(TensorOp):
+    """A constant: one number for every element, or all elements listed.
+
+    `tgraph.constant<0.0 : f32> : tensor<1024x1024xf32>` holds a single number, whatever
+    the shape. (MLIR's splat `dense<0.0>` is unpacked by xDSL, at full size.)
+    """
+
+    name = "tgraph.constant"
+    ARITY: ClassVar = 0
+    PATTERN: ClassVar = Pattern.ELEMENTWISE
+
+    value = prop_def(
+        base(IntegerAttr) | base(FloatAttr) | base(DenseIntOrFPElementsAttr)
+    )
+
+    def __init__(self, value: Attribute, type: AnyTensor):
+        super().__init__((), result_types=(type,), properties={"value": value})
+
+    @property
+    def splat(self) -> IntegerAttr | FloatAttr | None:
+        """The number that all elements have, if the constant is held as one."""
+        value = self.value
+        return value if isinstance(value, IntegerAttr | FloatAttr) else None
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        declared = self.declared[0]
+        value = self.value
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            if value.get_shape() != declared.get_shape():
+                raise VerifyException(
+                    f"result has type {bare(declared)}, expected the shape of its "
+                    f"value, {value.type}"
+                )
+            element_type = value.get_element_type()
+        else:
+            element_type = value.type
+        if element_type != declared.element_type:
+            raise VerifyException(
+                f"result has type {bare(declared)}, expected elements of type "
+                f"{element_type} as its value has"
+            )
+        return [declared]
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_attribute(self.value)
+        printer.print_string(">")
+        self._print_tail(printer, hidden=("value",))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorOp:
+        parser.parse_punctuation("<")
+        value = parser.parse_attribute()
+        parser.parse_punctuation(">")
+        return cls._parse_tail(parser, (), {"value": value})
+
+
+@irdl_op_definition
+class FullLikeOp(TensorOp):
+    """A constant of its operand's shape (NNVM's `zeros_like`, with any number)."""
+
+    name = "tgraph.full_like"
+    ARITY: ClassVar = 1
+    SHAPE_ONLY: ClassVar = (0,)
+    PATTERN: ClassVar = Pattern.ELEMENTWISE
+
+    value = prop_def(base(IntegerAttr) | base(FloatAttr))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if self.value.type != inputs[0].element_type:
+            raise VerifyException(
+                f"value has type {self.value.type}, expected {inputs[0].element_type}"
+            )
+        return [inputs[0]]
+
+
+@irdl_op_definition
+class IotaOp(TensorOp):
+    """Each element is its own index along `dimension`."""
+
+    name = "tgraph.iota"
+    ARITY: ClassVar = 0
+    PATTERN: ClassVar = Pattern.ELEMENTWISE
+
+    dimension = prop_def(IntegerAttr)
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        declared = self.declared[0]
+        check_dimensions(
+            "dimension", [self.dimension.value.data], declared.get_num_dims()
+        )
+        return [declared]
+
+
+class _ViewOp(TensorOp):
+    """Moves elements; on memrefs it usually costs nothing (see tgraph-bufferize)."""
+
+    PATTERN: ClassVar = Pattern.INJECTIVE
+    ARITY: ClassVar = 1
+
+
+@irdl_op_definition
+class ReshapeOp(_ViewOp, HasCanonicalizationPatternsInterface):
+    """The same elements in row-major order under another shape."""
+
+    name = "tgraph.reshape"
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        declared = self.declared[0]
+        if prod(declared.get_shape()) != prod(inputs[0].get_shape()):
+            raise VerifyException(
+                f"result has type {bare(declared)}, expected as many elements as "
+                f"{bare(inputs[0])} has"
+            )
+        return [with_shape(inputs[0], declared.get_shape())]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropIdentityReshape(), c.MergeReshapes(), c.ShapeOfSplat())
+
+
+@irdl_op_definition
+class BroadcastInDimOp(_ViewOp, HasCanonicalizationPatternsInterface):
+    """Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
+
+    An operand dimension of size 1 is repeated, as are the result's other dimensions.
+    """
+
+    name = "tgraph.broadcast_in_dim"
+    PATTERN: ClassVar = Pattern.BROADCAST
+
+    broadcast_dimensions = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        shape = inputs[0].get_shape()
+        declared = self.declared[0]
+        target = declared.get_shape()
+        dims = self.broadcast_dimensions.get_values()
+        check_length("broadcast_dimensions", dims, len(shape))
+        check_dimensions("broadcast_dimensions", dims, len(target))
+        for size, dim in zip(shape, dims, strict=True):
+            if size not in (1, target[dim]):
+                raise VerifyException(
+                    f"operand dimension of size {size} becomes result dimension {dim} "
+                    f"of size {target[dim]}, expected 1 or {target[dim]}"
+                )
+        return [with_shape(inputs[0], target)]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (
+            c.DropIdentityBroadcast(),
+            c.MergeBroadcasts(),
+            c.BroadcastOfReshape(),
+            c.ShapeOfSplat(),
+        )
+
+
+@irdl_op_definition
+class TransposeOp(_ViewOp, HasCanonicalizationPatternsInterface):
+    """Result dimension d is operand dimension `permutation[d]`."""
+
+    name = "tgraph.transpose"
+
+    permutation = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        shape = inputs[0].get_shape()
+        permutation = self.permutation.get_values()
+        check_length("permutation", permutation, len(shape))
+        check_dimensions("permutation", permutation, len(shape))
+        return [with_shape(inputs[0], [shape[d] for d in permutation])]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (
+            c.DropIdentityTranspose(),
+            c.MergeTransposes(),
+            c.TransposeOfDotGeneral(),
+            c.ShapeOfSplat(),
+        )
+
+
+@irdl_op_definition
+class SliceOp(_ViewOp):
+    """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
+
+    name = "tgraph.slice"
+
+    start_indices = prop_def(DenseArrayBase.constr(i64))
+    limit_indices = prop_def(DenseArrayBase.constr(i64))
+    strides = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        shape = inputs[0].get_shape()
+        starts = self.start_indices.get_values()
+        limits = self.limit_indices.get_values()
+        strides = self.strides.get_values()
+        for name, values in (
+            ("start_indices", starts),
+            ("limit_indices", limits),
+            ("strides", strides),
+        ):
+            check_length(name, values, len(shape))
+        result: list[int] = []
+        for dim, (size, start, limit, stride) in enumerate(
+            zip(shape, starts, limits, strides, strict=True)
+        ):
+            if not 0 <= start <= limit <= size or stride < 1:
+                raise VerifyException(
+                    f"takes [{start}:{limit}:{stride}] of dimension {dim}, expected "
+                    f"bounds within 0 and {size} and a stride of 1 or more"
+                )
+            result.append(-(-(limit - start) // stride))
+        return [with_shape(inputs[0], result)]
+
+
+@irdl_op_definition
+class ReverseOp(_ViewOp):
+    """The elements in reverse order along `dimensions`."""
+
+    name = "tgraph.reverse"
+
+    dimensions = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        dims = self.dimensions.get_values()
+        check_dimensions("dimensions", dims, inputs[0].get_num_dims())
+        return [inputs[0]]
+
+
+@irdl_op_definition
+class ConcatenateOp(TensorOp):
+    """The operands one after the other along `dimension`."""
+
+    name = "tgraph.concatenate"
+    PATTERN: ClassVar = Pattern.INJECTIVE
+
+    dimension = prop_def(IntegerAttr)
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if not inputs:
+            raise VerifyException("has 0 inputs, expected 1 or more")
+        dim = self.dimension.value.data
+        first = inputs[0].get_shape()
+        check_dimensions("dimension", [dim], len(first))
+        total = 0
+        for index, type in enumerate(inputs):
+            shape = type.get_shape()
+            if (*shape[:dim], *shape[dim + 1 :]) != (*first[:dim], *first[dim + 1 :]):
+                raise VerifyException(
+                    f"operand {index} has type {bare(type)}, expected the shape of "
+                    f"{bare(inputs[0])} except along dimension {dim}"
+                )
+            total += shape[dim]
+        return [with_shape(inputs[0], [*first[:dim], total, *first[dim + 1 :]])]
+
+
+@irdl_op_definition
+class PadOp(TensorOp):
+    """The first operand with the second, a scalar, around and between its elements.
+
+    Negative `low` and `high` cut elements off.
+    """
+
+    name = "tgraph.pad"
+    ARITY: ClassVar = 2
+    PATTERN: ClassVar = Pattern.INJECTIVE
+
+    low = prop_def(DenseArrayBase.constr(i64))
+    high = prop_def(DenseArrayBase.constr(i64))
+    interior = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        x, value = inputs
+        if value.get_shape() or value.element_type != x.element_type:
+            raise VerifyException(
+                f"operand 1 has type {bare(value)}, expected tensor<{x.element_type}>"
+            )
+        low, high, interior = (
+            p.get_values() for p in (self.low, self.high, self.interior)
+        )
+        for name, values in (("low", low), ("high", high), ("interior", interior)):
+            check_length(name, values, x.get_num_dims())
+        if min(interior, default=0) < 0:
+            raise VerifyException(f"interior is {list(interior)}, expected 0 or more")
+        shape = [
+            lo + size + max(size - 1, 0) * inner + hi
+            for size, lo, hi, inner in zip(
+                x.get_shape(), low, high, interior, strict=True
+            )
+        ]
+        if min(shape, default=0) < 0:
+            raise VerifyException(f"cuts off more than there is: {shape}")
+        return [with_shape(x, shape)]
+
+
+@irdl_op_definition
+class DeviceCopyOp(TensorOp):
+    """Its operand's elements on the device that the result type names."""
+
+    name = "tgraph.device_copy"
+    ARITY: ClassVar = 1
+
+    def __init__(self, source: SSAValue, result_type: AnyTensor):
+        super().__init__((source,), result_types=(result_type,))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        return inputs
+
+    def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
+        for type in (*inputs, *self.declared):
+            if type.encoding == _NO_DEVICE:
+                raise VerifyException(f"copies {type}, expected a type with a device")
+
+
+_NO_DEVICE = NoneAttr()
+
+SHAPING_OPS = (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    DeviceCopyOp,
+    FullLikeOp,
+    IotaOp,
+    PadOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)

@@ -1,0 +1,202 @@
+"""State and structure: variables' contents, and groups of fused operations."""
+
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParamAttrConstraint,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Pattern,
+    TensorOp,
+    VariableType,
+    element_bytes,
+    tensor_type_of,
+)
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """The contents of a variable at this point of the program."""
+
+    name = "tgraph.read"
+
+    T: ClassVar = VarConstraint("T", base(TensorType))
+
+    variable = operand_def(ParamAttrConstraint(VariableType, (T,)))
+    result = result_def(T)
+
+    traits = traits_def(MemoryReadEffect())
+
+    assembly_format = "$variable attr-dict `:` type($result)"
+
+    def __init__(self, variable: SSAValue):
+        super().__init__(
+            operands=[variable], result_types=[tensor_type_of(variable.type)]
+        )
+
+
+@irdl_op_definition
+class AssignOp(IRDLOperation):
+    """Gives a variable new contents at this point of the program."""
+
+    name = "tgraph.assign"
+
+    T: ClassVar = VarConstraint("T", base(TensorType))
+
+    variable = operand_def(ParamAttrConstraint(VariableType, (T,)))
+    value = operand_def(T)
+
+    traits = traits_def(MemoryWriteEffect())
+
+    assembly_format = "$variable `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, variable: SSAValue, value: SSAValue):
+        super().__init__(operands=[variable, value])
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a fusion's body with its results."""
+
+    name = "tgraph.yield"
+
+    values = var_operand_def(base(TensorType))
+
+    traits = traits_def(IsTerminator(), Pure())
+
+    assembly_format = "$values attr-dict `:` type($values)"
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class FusionOp(TensorOp):
+    """A group of operations computed in one go, without storing what is between them.
+
+        %r = tgraph.fusion(%x = %a, %y = %b) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> {
+          %0 = tgraph.broadcast_in_dim %y {...} : (tensor<f32>) -> tensor<4xf32>
+          %1 = tgraph.add %x, %0 : tensor<4xf32>
+          tgraph.yield %1 : tensor<4xf32>
+        }
+
+    The body is on tensors at every level and sees nothing from outside but its
+    arguments, one for each input.
+    """
+
+    name = "tgraph.fusion"
+
+    body = region_def("single_block")
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        body: Region,
+        *,
+        outs: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+    ):
+        super().__init__(inputs, outs=outs, result_types=result_types, regions=[body])
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        terminator = self.body.block.last_op
+        assert isinstance(terminator, YieldOp)
+        return terminator.values
+
+    def overwritable(self) -> Sequence[int]:
+        """Inputs that the body reads element by element, at the result's position."""
+        (result, *_) = self.declared
+        size = element_bytes(result.element_type)
+        return [
+            index
+            for index, argument in enumerate(self.body.block.args)
+            if (type := cast(AnyTensor, argument.type)).shape == result.shape
+            and element_bytes(type.element_type) == size
+            and all(isinstance(u.operation, ElementwiseOp) for u in argument.uses)
+        ]
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        arguments = [cast(AnyTensor, a.type) for a in self.body.block.args]
+        if len(arguments) != len(inputs):
+            raise VerifyException(
+                f"body has {len(arguments)} arguments, expected {len(inputs)}: one "
+                "for each input"
+            )
+        for index, (got, want) in enumerate(zip(arguments, inputs, strict=True)):
+            if got != want:
+                raise VerifyException(
+                    f"body argument {index} has type {got}, expected {want}"
+                )
+        if not isinstance(self.body.block.last_op, YieldOp):
+            raise VerifyException("body does not end with tgraph.yield")
+        for op in self.body.block.ops:
+            if isinstance(op, TensorOp):
+                if op.outs or op.PATTERN is Pattern.OPAQUE:
+                    raise VerifyException(f"{op.name} cannot be part of a fusion")
+            elif not isinstance(op, YieldOp):
+                raise VerifyException(f"{op.name} cannot be part of a fusion")
+            for operand in op.operands:
+                if operand.owner is not self.body.block and (
+                    isinstance(operand.owner, Block)
+                    or operand.owner.parent is not self.body.block
+                ):
+                    raise VerifyException(
+                        f"{op.name} in the body uses a value from outside, expected "
+                        "body arguments only"
+                    )
+        return [tensor_type_of(value.type) for value in self.yielded]
+
+    def print(self, printer: Printer) -> None:
+        block = self.body.block
+        printer.print_string("(")
+        for index, (argument, value) in enumerate(
+            zip(block.args, self.inputs, strict=True)
+        ):
+            if index:
+                printer.print_string(", ")
+            printer.print_ssa_value(argument)
+            printer.print_string(" = ")
+            printer.print_operand(value)
+        printer.print_string(")")
+        self._print_tail(printer)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorOp:
+        def parse_input() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
+            argument = parser.parse_argument(expect_type=False)
+            parser.parse_punctuation("=")
+            return argument, parser.parse_unresolved_operand()
+
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
+        op = cls._parse_tail(parser, [operand for _, operand in pairs])
+        arguments = [
+            argument.resolve(tensor_type_of(value.type))
+            for (argument, _), value in zip(pairs, op.inputs, strict=True)
+        ]
+        op.add_region(parser.parse_region(arguments))
+        return op
+
+
+STRUCTURE_OPS = (AssignOp, FusionOp, ReadOp, YieldOp)
