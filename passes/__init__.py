@@ -1,0 +1,38 @@
+"""The passes, by name, in pipeline order; each factory imports on first use.
+
+    driver.py          runs passes; verifies and checks definitions before uses after each
+    plan_pipeline.py   the default sequence, as one list
+    convert_stablehlo_to_tgraph.py, tgraph_*.py   on tensors (levels 0 and 1)
+    tgraph_bufferize.py   tensors to memrefs (level 1 to 2)
+    plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
+    report.py          the figures of a planned module
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.passes import ModulePass
+
+_CLASSES = {
+    "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
+    "tgraph-place-devices": "TGraphPlaceDevices",
+    "tgraph-fuse": "TGraphFuse",
+    "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
+    "tgraph-bufferize": "TGraphBufferize",
+    "plan-memory": "PlanMemory",
+    "plan-check": "PlanCheck",
+    "plan-pipeline": "PlanPipeline",
+}
+
+
+def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Our passes' names and factories, as xDSL's tools take them."""
+
+    def factory(name: str, class_name: str) -> Callable[[], type[ModulePass]]:
+        def get_pass() -> type[ModulePass]:
+            module = import_module(f"tensorplan.passes.{name.replace('-', '_')}")
+            return getattr(module, class_name)
+
+        return get_pass
+
+    return {name: factory(name, class_name) for name, class_name in _CLASSES.items()}

@@ -139,6 +139,11 @@ def ints(values: Sequence[int]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i64, values)
 
 
+def segments(inputs: Sequence[object], outs: Sequence[object]) -> DenseArrayBase:
+    """The property that divides an operation's operands into inputs and outs."""
+    return DenseArrayBase.from_list(i32, [len(inputs), len(outs)])
+
+
 class _TensorOpEffects(MemoryEffect):
     """Pure on tensors; reads its inputs and writes its destinations elsewhere."""
 
@@ -366,11 +371,7 @@ class TensorOp(IRDLOperation):
             ],
             result_types=() if on_memrefs else output_types,
             properties=properties
-            | {
-                "operandSegmentSizes": DenseArrayBase.from_list(
-                    i32, [len(inputs), len(outs)]
-                )
-            },
+            | {"operandSegmentSizes": segments(inputs, outs)},
             attributes=attributes,
         )
         return op

@@ -138,15 +138,15 @@ class IotaOp(TensorOp):
         return [declared]
 
 
-class _ViewOp(TensorOp):
-    """Moves elements; on memrefs it usually costs nothing (see tgraph-bufferize)."""
+class ViewOp(TensorOp):
+    """Rearranges elements; on memrefs it is a view wherever strides can say it."""
 
     PATTERN: ClassVar = Pattern.INJECTIVE
     ARITY: ClassVar = 1
 
 
 @irdl_op_definition
-class ReshapeOp(_ViewOp, HasCanonicalizationPatternsInterface):
+class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
     """The same elements in row-major order under another shape."""
 
     name = "tgraph.reshape"
@@ -168,7 +168,7 @@ class ReshapeOp(_ViewOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class BroadcastInDimOp(_ViewOp, HasCanonicalizationPatternsInterface):
+class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
     """Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
 
     An operand dimension of size 1 is repeated, as are the result's other dimensions.
@@ -207,7 +207,7 @@ class BroadcastInDimOp(_ViewOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class TransposeOp(_ViewOp, HasCanonicalizationPatternsInterface):
+class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
     """Result dimension d is operand dimension `permutation[d]`."""
 
     name = "tgraph.transpose"
@@ -234,7 +234,7 @@ class TransposeOp(_ViewOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class SliceOp(_ViewOp):
+class SliceOp(ViewOp):
     """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
 
     name = "tgraph.slice"
@@ -268,7 +268,7 @@ class SliceOp(_ViewOp):
 
 
 @irdl_op_definition
-class ReverseOp(_ViewOp):
+class ReverseOp(ViewOp):
     """The elements in reverse order along `dimensions`."""
 
     name = "tgraph.reverse"

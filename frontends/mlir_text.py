@@ -1,0 +1,250 @@
+"""MLIR text → xDSL module: xDSL's parser, made to read what MLIR and JAX print.
+
+    parse_module(text, "model.mlir", ctx)
+
+It differs from xDSL's own parser in that
+  - every operation gets a place, `file:line:col` of its name, as MLIR gives it; an
+    explicit `loc(...)` wins, of which the innermost file, line and column are kept;
+  - `dense<0xFF800000> : tensor<f32>` is the float with these bits (xDSL 0.74 reads the
+    integer's value, 4286578688.0);
+  - a splat `stablehlo.constant` is stored as one element, whatever its shape;
+  - types and attributes that occur again as the same text are not parsed again, which
+    makes parsing about three times faster;
+  - location aliases that are defined after their uses, at the end of the file, where
+    MLIR prints them, are left out.
+
+Does not: read the custom syntax of dialects that xDSL does not have.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import cache
+from typing import ClassVar, TypeVar, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    AnyFloat,
+    ArrayAttr,
+    CallSiteLoc,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    FusedLoc,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    RankedStructure,
+    StringAttr,
+    TensorType,
+    UnknownLoc,
+    UnregisteredOp,
+)
+from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
+from xdsl.parser import AttrParser, Parser
+from xdsl.traits import SymbolTable
+from xdsl.utils.lexer import Position, Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+AttributeT = TypeVar("AttributeT", bound=Attribute)
+
+
+def parse_module(
+    text: str, name: str, ctx: Context, *, first_line: int = 1
+) -> ModuleOp:
+    """The module that `text` holds; `name` is its file's name for messages.
+
+    `first_line` is the number of the text's first line, if it is a part of a file.
+    Operations of dialects that `ctx` does not know become `UnregisteredOp`s if `ctx`
+    allows that. Raises xDSL's `ParseError`.
+    """
+    return MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name).parse_module()
+
+
+def parse_attribute(text: str, ctx: Context) -> Attribute:
+    """The attribute or type that `text` holds. Raises `ParseError`."""
+    return MLIRTextParser(ctx, text, "attribute").parse_attribute()
+
+
+@cache
+def unregistered_op(name: str) -> type[UnregisteredOp]:
+    """The class for operations of this name from a dialect that nobody registered.
+
+    xDSL takes unregistered operations for symbol tables, so that a call in the region
+    of one would not find its callee.
+    """
+    named = UnregisteredOp.with_name(name)
+    assert issubclass(named, UnregisteredOp)
+
+    class ForeignOp(named):
+        @classmethod
+        def has_trait(
+            cls, trait: type[OpTrait] | OpTrait, *, value_if_unregistered: bool = True
+        ) -> bool:
+            return value_if_unregistered and trait not in (SymbolTable, SymbolTable())
+
+    return ForeignOp
+
+
+def innermost(location: Attribute) -> FileLineColLoc | None:
+    """The file, line and column that `location` is about, if it names one."""
+    match location:
+        case FileLineColLoc():
+            return location
+        case NameLoc():
+            return innermost(location.location)
+        case CallSiteLoc():
+            return innermost(location.callee)
+        case FusedLoc():
+            places = map(innermost, cast(ArrayAttr[Attribute], location.locations))
+            return next((place for place in places if place), None)
+        case _:
+            return None
+
+
+class MLIRTextParser(Parser):
+    def __init__(self, ctx: Context, text: str, name: str):
+        super().__init__(ctx, text, name)
+        self._file = StringAttr(name)
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+        self._starts: list[Position] = []
+        self._compact_splats = False
+        self._dense_types: dict[Attribute, RankedStructure[AnyDenseElement]] = {}
+        self._memo: dict[tuple[str, str], Attribute] = {}
+
+    # Places
+
+    def parse_operation(self) -> Operation:
+        op = super().parse_operation()
+        start = self._starts.pop()
+        op.location = innermost(op.location) or self._place(start)
+        return op
+
+    def _parse_op_result_list(self) -> list[tuple[Span, int]]:
+        results = super()._parse_op_result_list()
+        self._starts.append(self.pos)
+        return results
+
+    def _place(self, position: Position) -> FileLineColLoc:
+        line = bisect_left(self._newlines, position)
+        before = self._newlines[line - 1] if line else -1
+        return FileLineColLoc(self._file, IntAttr(line + 1), IntAttr(position - before))
+
+    def _parse_location(self) -> LocationAttr:
+        token = self._current_token
+        if (
+            token.kind is MLIRTokenKind.HASH_IDENT
+            and token.text not in self.attribute_aliases
+        ):
+            self._consume_token()
+            return UnknownLoc()
+        return super()._parse_location()
+
+    # Unregistered operations
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        self._compact_splats = name == "stablehlo.constant"
+        op_type = super()._get_op_by_name(name)
+        return unregistered_op(name) if issubclass(op_type, UnregisteredOp) else op_type
+
+    # Constants
+
+    class _TensorLiteralElement(
+        AttrParser._TensorLiteralElement  # pyright: ignore[reportPrivateUsage]
+    ):
+        def to_type(
+            self,
+            parser: AttrParser,
+            type: AnyFloat | IntegerType | IndexType | ComplexType,
+        ) -> int | float | tuple[int, int] | tuple[float, float]:
+            if isinstance(type, AnyFloat) and "0x" in self.span.text:
+                return self._float_of_bits(parser, type)
+            return super().to_type(parser, type)
+
+        def _float_of_bits(self, parser: AttrParser, type: AnyFloat) -> float:
+            bits = self.value
+            assert isinstance(bits, int)
+            if self.is_negative or bits >= 1 << type.bitwidth:
+                parser.raise_error(
+                    f"float constant is {self.span.text}, expected the "
+                    f"{type.bitwidth} bits of an {type}",
+                    self.span,
+                )
+            return type.unpack(bits.to_bytes(type.compile_time_size, "little"), 1)[0]
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[AnyDenseElement] | None
+    ) -> DenseIntOrFPElementsAttr:
+        following = self.lexer.input.at(self._current_token.span.end)
+        if not self._compact_splats or type is not None or following in (*'[">', None):
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        self.parse_punctuation("<", " in dense attribute")
+        element = self._parse_tensor_literal_element()
+        self.parse_punctuation(">", " in dense attribute")
+        self.parse_punctuation(":", " in dense attribute")
+        type = self._parse_dense_literal_type()
+        scalar = TensorType(cast(AnyFloat, type.element_type), ())
+        value = cast(float, element.to_type(self, type.element_type))
+        one = DenseIntOrFPElementsAttr.from_list(scalar, [value])
+        return DenseIntOrFPElementsAttr(type, one.data)
+
+    def _parse_dense_literal_type(self) -> RankedStructure[AnyDenseElement]:
+        start = self.pos
+        type = self.parse_type()
+        if type not in self._dense_types:
+            self._resume_from(start)
+            self._dense_types[type] = super()._parse_dense_literal_type()
+        return self._dense_types[type]
+
+    # Memoised text
+
+    _BRACKETED: ClassVar = re.compile(
+        r"""\w*+<(?:->|[^<>"]|"[^"]*+"
+            |<(?:->|[^<>"]|"[^"]*+"|<(?:->|[^<>"])*+>)*+>)*+>""",
+        re.VERBOSE,
+    )
+    _BLANK: ClassVar = re.compile(r"(?:\s|//[^\n]*)*+")
+
+    def _memoised(
+        self, name: str, parse: Callable[[], AttributeT | None]
+    ) -> AttributeT | None:
+        """`parse()`, unless the text `x<...>` that lies ahead was parsed before."""
+        content = self.lexer.input.content
+        match = self._BRACKETED.match(content, self.pos)
+        if match is None or match.end() - match.start() > 1000:
+            return parse()
+        key = (name, match.group())
+        if (known := self._memo.get(key)) is not None:
+            self._resume_from(match.end())
+            return cast(AttributeT, known)
+        result = parse()
+        blank = self._BLANK.match(content, match.end())
+        if result is not None and blank and blank.end() == self.pos:
+            self._memo[key] = result
+        return result
+
+    def _parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
+        parse = super()._parse_optional_builtin_parametrized_type
+        if self._current_token.text not in ("tensor", "memref"):
+            return parse()
+        return self._memoised("type", parse)
+
+    def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
+        parse = super()._parse_optional_builtin_parametrized_attr
+        if self._current_token.text not in ("array", "strided", "affine_map"):
+            return parse()
+        return self._memoised("attribute", parse)
+
+    def _parse_extended_type_or_attribute(
+        self, attr_or_dialect_name: str, is_type: bool
+    ) -> TypeAttribute:
+        parse = super()._parse_extended_type_or_attribute
+        result = self._memoised(
+            ("!" if is_type else "#") + attr_or_dialect_name,
+            lambda: parse(attr_or_dialect_name, is_type),
+        )
+        return cast(TypeAttribute, result)

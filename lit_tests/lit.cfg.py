@@ -1,0 +1,33 @@
+"""How lit runs these tests: with the Python that runs lit, whatever PATH holds."""
+
+import importlib.util
+import os
+import shutil
+import sys
+
+import lit.formats
+
+config.name = "tensorplan"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.test_source_root = os.path.dirname(__file__)
+
+tools = {
+    "plan-opt": "-m tensorplan.tools.plan_opt",
+    "plan-run": "-m tensorplan.tools.plan_run",
+    "xdsl-opt": "-m xdsl.tools.xdsl_opt",
+    "filecheck": "-m filecheck",
+}
+commands = {name: f'"{sys.executable}" {module}' for name, module in tools.items()}
+
+# Tests that need these say `REQUIRES: mlir-opt` or `REQUIRES: jax`.
+if mlir_opt := shutil.which("mlir-opt-22") or shutil.which("mlir-opt"):
+    commands["mlir-opt"] = mlir_opt
+    config.available_features.add("mlir-opt")
+if importlib.util.find_spec("jaxlib"):
+    config.available_features.add("jax")
+
+# Whole words only: paths may hold a tool's name, too.
+config.substitutions += [
+    (rf"(?<![\w./-]){name}(?![\w./-])", command) for name, command in commands.items()
+]

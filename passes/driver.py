@@ -1,0 +1,128 @@
+"""Runs passes one after the other, and checks the IR after each.
+
+xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033); a
+pass that moves operations can break it unnoticed. So two checks run after every pass:
+`verify()`, and that every use is dominated by its definition.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import process_time
+from typing import Protocol, runtime_checkable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.passes import ModulePass
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import PlacedVerifyError
+
+
+@runtime_checkable
+class Pipeline(Protocol):
+    """A pass that is only a sequence of other passes."""
+
+    def passes(self) -> Sequence[ModulePass]: ...
+
+
+def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
+    """The passes with each pipeline replaced by what it consists of."""
+    for pass_ in passes:
+        if isinstance(pass_, Pipeline):
+            yield from flatten(pass_.passes())
+        else:
+            yield pass_
+
+
+def run(
+    ctx: Context,
+    module: ModuleOp,
+    passes: Iterable[ModulePass],
+    *,
+    verify: bool = True,
+    before: Callable[[ModulePass, ModuleOp], None] | None = None,
+    after: Callable[[ModulePass, ModuleOp, float], None] | None = None,
+) -> None:
+    """Applies the passes in order to `module`, in place.
+
+    `before` is called with each pass and the module, `after` also with the seconds of
+    CPU time that the pass took (without verification).
+
+    Raises `VerifyException` if the input or what a pass leaves is not valid.
+    """
+    if verify:
+        check(module)
+    for pass_ in flatten(passes):
+        if before:
+            before(pass_, module)
+        start = process_time()
+        pass_.apply(ctx, module)
+        seconds = process_time() - start
+        if verify:
+            check(module)
+        if after:
+            after(pass_, module, seconds)
+
+
+def check(module: Operation) -> None:
+    """Raises `VerifyException`, with the place in the source, if the IR is not valid."""
+    try:
+        module.verify()
+    except PlacedVerifyError:
+        raise
+    except VerifyException as error:
+        raise PlacedVerifyError(str(error), _culprit(module)) from None
+    for region in module.regions:
+        _check_region(region, set())
+
+
+def _culprit(module: Operation) -> Operation:
+    """The first operation that does not verify by itself."""
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException:
+            return op
+    return module
+
+
+def _check_region(region: Region, visible: set[SSAValue]) -> None:
+    """`visible`: the values from around the region that its operations may use."""
+    first = region.first_block
+    if first is None:
+        return
+    if first.next_block is None:
+        _check_block(first, visible)
+        return
+    dominance = DominanceInfo(region)
+    defined = {block: _defined(block) for block in region.blocks}
+    for block in region.blocks:
+        dominating = (
+            values
+            for other, values in defined.items()
+            if dominance.strictly_dominates(other, block)
+        )
+        _check_block(block, visible.union(*dominating))
+
+
+def _defined(block: Block) -> set[SSAValue]:
+    return {*block.args, *(result for op in block.ops for result in op.results)}
+
+
+def _check_block(block: Block, visible: set[SSAValue]) -> None:
+    added: list[SSAValue] = list(block.args)
+    visible.update(added)
+    for op in block.ops:
+        for index, operand in enumerate(op.operands):
+            if operand not in visible:
+                raise PlacedVerifyError(
+                    f"{op.name}: operand {index} is used before it is defined", op
+                )
+        for region in op.regions:
+            isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
+            _check_region(region, set() if isolated else visible)
+        visible.update(op.results)
+        added.extend(op.results)
+    visible.difference_update(added)

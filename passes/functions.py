@@ -1,0 +1,85 @@
+"""Functions as the passes see them: which ones are on tensors, and their attributes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import VariableType
+
+Attributes = dict[str, Attribute]
+
+VARIABLE = "tgraph.variable"
+"""Unit attribute of a memref argument that is read and written: it was a variable."""
+
+RESULT = "tgraph.result"
+"""Integer attribute of an argument that holds this result of the program afterwards."""
+
+DEVICE = "tgraph.device"
+"""String attribute of an argument, result or operation that is to be on this device."""
+
+
+def is_tensor(type: Attribute) -> bool:
+    return isinstance(type, TensorType | VariableType)
+
+
+def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+    """The functions that compute on tensors, each with its only block.
+
+    Raises `LocatedError` for one with several blocks: control flow is not for level 1.
+    """
+    for func in module.ops:
+        if not isinstance(func, FuncOp) or func.is_declaration:
+            continue
+        if not any(
+            is_tensor(value.type)
+            for block in func.body.blocks
+            for value in (*block.args, *(r for op in block.ops for r in op.results))
+        ):
+            continue
+        if len(func.body.blocks) > 1:
+            raise LocatedError(
+                f"function @{func.sym_name.data} on tensors has "
+                f"{len(func.body.blocks)} blocks, expected 1",
+                func,
+            )
+        yield func, func.body.block
+
+
+def argument_attributes(func: FuncOp) -> list[Attributes]:
+    return _dictionaries(func.arg_attrs, len(func.function_type.inputs))
+
+
+def result_attributes(func: FuncOp) -> list[Attributes]:
+    return _dictionaries(func.res_attrs, len(func.function_type.outputs))
+
+
+def set_argument_attributes(
+    func: FuncOp, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    _store(func, "arg_attrs", attributes)
+
+
+def set_result_attributes(
+    func: FuncOp, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    _store(func, "res_attrs", attributes)
+
+
+def _dictionaries(
+    attrs: ArrayAttr[DictionaryAttr] | None, count: int
+) -> list[Attributes]:
+    if attrs is None:
+        return [{} for _ in range(count)]
+    return [dict(attr.data) for attr in attrs]
+
+
+def _store(
+    func: FuncOp, name: str, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    if any(attributes):
+        func.properties[name] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+    else:
+        func.properties.pop(name, None)

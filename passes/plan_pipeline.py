@@ -1,0 +1,59 @@
+"""`plan-pipeline`: from a StableHLO, tgraph or memref program to planned arenas.
+
+The default sequence. A pass that finds nothing of its level does nothing, so the input
+may be of any level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tensorplan.passes import driver
+
+
+@dataclass(frozen=True)
+class PlanPipeline(ModulePass):
+    """Runs the default sequence of passes.
+
+    strategy: how buffers are placed (see plan-memory).
+    alignment: of every buffer, in bytes.
+    device: where operations and arguments go that name no device.
+    """
+
+    name = "plan-pipeline"
+
+    strategy: str = "greedy-by-size"
+    alignment: int = 64
+    device: str = "cpu:0"
+
+    def passes(self) -> Sequence[ModulePass]:
+        from xdsl.transforms.canonicalize import CanonicalizePass
+        from xdsl.transforms.common_subexpression_elimination import (
+            CommonSubexpressionElimination,
+        )
+
+        from tensorplan.passes.convert_stablehlo_to_tgraph import (
+            ConvertStablehloToTGraph,
+        )
+        from tensorplan.passes.plan_memory import PlanMemory
+        from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+        from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+        from tensorplan.passes.tgraph_fuse import TGraphFuse
+        from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+
+        return [
+            ConvertStablehloToTGraph(),
+            CanonicalizePass(),
+            CommonSubexpressionElimination(),
+            TGraphPlaceDevices(default=self.device),
+            TGraphFuse(),
+            TGraphEliminateAssigns(),
+            TGraphBufferize(),
+            PlanMemory(strategy=self.strategy, alignment=self.alignment),
+        ]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        driver.run(ctx, op, self.passes())

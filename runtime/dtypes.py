@@ -1,0 +1,104 @@
+"""Element types and constants of the IR, as NumPy sees them."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Operation
+
+from tensorplan.dialects.diagnostics import LocatedError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+DType: TypeAlias = np.dtype[Any]
+
+_FLOATS: Mapping[type[Attribute], str] = {
+    Float64Type: "float64",
+    Float32Type: "float32",
+    Float16Type: "float16",
+    IndexType: "int64",
+}
+
+
+def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
+    """The NumPy type of an element; `i1` is `bool`, one byte.
+
+    Raises `LocatedError` at `op` for a type that NumPy lacks, and for `bf16` where the
+    package ml_dtypes is not installed.
+    """
+    if name := _FLOATS.get(type(element_type)):
+        return np.dtype(name)
+    if isinstance(element_type, BFloat16Type):
+        return _bfloat16(op)
+    if isinstance(element_type, IntegerType):
+        width = element_type.width.data
+        if width == 1:
+            return np.dtype(bool)
+        if width in (8, 16, 32, 64):
+            unsigned = element_type.signedness.data is Signedness.UNSIGNED
+            return np.dtype(f"{'u' if unsigned else ''}int{width}")
+    raise LocatedError(f"cannot compute with elements of type {element_type}", op)
+
+
+def _bfloat16(op: Operation | None) -> DType:
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        raise LocatedError(
+            "elements of type bf16 need the package ml_dtypes (pip install ml_dtypes)",
+            op,
+        ) from None
+    return np.dtype(bfloat16)
+
+
+def is_float(dtype: DType) -> bool:
+    """Whether this is a floating-point type; ml_dtypes' have kind "V"."""
+    return dtype.kind in "fV"
+
+
+def accumulator(dtype: DType) -> DType:
+    """The type that sums of elements are kept in: f32 for smaller floats."""
+    small = is_float(dtype) and dtype.itemsize < 4
+    return np.dtype(np.float32) if small else dtype
+
+
+def constant(value: Attribute, dtype: DType) -> Array:
+    """A constant's elements: rank 0 for a number, else the attribute's own shape."""
+    if isinstance(value, IntegerAttr | FloatAttr):
+        number: int | float = value.value.data
+        return np.array(number).astype(dtype)
+    assert isinstance(value, DenseIntOrFPElementsAttr)
+    data = value.data.data
+    if dtype == bool:  # stored as 0x00 and 0xFF
+        elements = np.frombuffer(data, np.uint8) != 0
+    else:
+        elements = np.frombuffer(data, dtype)
+    return elements.reshape(value.get_shape())
+
+
+def identity(kind: str, dtype: DType) -> Array:
+    """The rank-0 array `e` with `e kind x == x` for a reduction's kind."""
+    if kind in ("add", "or"):
+        return np.zeros((), dtype)
+    if kind == "multiply":
+        return np.ones((), dtype)
+    if kind == "and":  # all bits set
+        return np.invert(np.zeros((), dtype), dtype=dtype)
+    sign = -1 if kind == "maximum" else 1
+    if is_float(dtype):
+        return np.array(sign * np.inf).astype(dtype)
+    if dtype == bool:
+        return np.array(kind == "minimum")
+    limits = np.iinfo(dtype)
+    return np.array(limits.min if kind == "maximum" else limits.max, dtype)

@@ -1,0 +1,49 @@
+"""Runs lit_tests/, so that `pytest` alone is the whole suite: one case for each file."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypedDict, cast
+
+import pytest
+
+LIT_TESTS = Path(__file__).parent.parent / "lit_tests"
+FILES = sorted(path.relative_to(LIT_TESTS) for path in LIT_TESTS.rglob("*.mlir"))
+
+
+class Result(TypedDict):
+    code: str
+    name: str
+    output: str
+
+
+@pytest.fixture(scope="module")
+def results(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Result]:
+    """What one run of lit says of the files that this session was asked to test."""
+    selected = [
+        str(LIT_TESTS / cast(Path, item.callspec.params["file"]))
+        for item in request.session.items
+        if isinstance(item, pytest.Function)
+        and item.originalname == test_lit.__name__
+        and item.path == request.path
+    ]
+    report = tmp_path_factory.mktemp("lit") / "report.json"
+    run = subprocess.run(
+        [sys.executable, "-m", "lit.main", "--quiet", "--output", report, *selected],
+        capture_output=True,
+        text=True,
+    )
+    assert report.exists(), run.stdout + run.stderr
+    tests = cast(list[Result], json.loads(report.read_text())["tests"])
+    return {test["name"].removeprefix("tensorplan :: "): test for test in tests}
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_lit(file: Path, results: dict[str, Result]):
+    result = results[file.as_posix()]
+    if result["code"] == "UNSUPPORTED":
+        pytest.skip(result["output"])
+    assert result["code"] in ("PASS", "XFAIL"), f"{result['code']}\n{result['output']}"

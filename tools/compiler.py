@@ -1,0 +1,148 @@
+"""Reading a program and running passes on it, with the times and with reproducers."""
+
+import hashlib
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ShrinkException, VerifyException
+
+from tensorplan import frontends
+from tensorplan.passes import driver
+from tensorplan.tools.common import (
+    USER_ERRORS,
+    InternalError,
+    Source,
+    bug_message,
+    this_command,
+)
+
+
+class Compiler:
+    """One tool's way from text to IR, for one program at a time."""
+
+    def __init__(self, tool: str, ctx: Context):
+        self.tool = tool
+        self.ctx = ctx
+        self.source = Source("", b"")
+        self.reading = 0.0  # seconds of CPU time, as all times
+        self.steps: list[tuple[ModulePass, float]] = []
+        self.verifying = 0.0
+
+    def read(self, source: Source) -> ModuleOp:
+        """The program; starts the times anew.
+
+        Raises one of `USER_ERRORS`, or `InternalError`.
+        """
+        self.source, self.steps, self.verifying = source, [], 0.0
+        start = time.process_time()
+        try:
+            return frontends.read(source.data, source.name, self.ctx)
+        except USER_ERRORS:
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"{bug_message(self.tool, error)}\n"
+                f"note: to reproduce: {this_command(self.tool)}"
+            ) from error
+        finally:
+            self.reading = time.process_time() - start
+
+    def run(
+        self,
+        module: ModuleOp,
+        passes: Sequence[ModulePass],
+        *,
+        verify: bool = True,
+        after: Callable[[ModulePass, ModuleOp, float], None] | None = None,
+    ) -> None:
+        """Runs the passes on what `read` returned, in place.
+
+        Raises one of `USER_ERRORS`, or `InternalError` with the place of a file that
+        reproduces it.
+        """
+        running: ModulePass | None = None
+        elsewhere = 0.0  # in passes and in `after`
+
+        def note_start(pass_: ModulePass, module: ModuleOp) -> None:
+            nonlocal running
+            running = pass_
+
+        def note_end(pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
+            nonlocal elsewhere
+            self.steps.append((pass_, seconds))
+            start = time.process_time()
+            if after:
+                after(pass_, module, seconds)
+            elsewhere += seconds + time.process_time() - start
+
+        start = time.process_time()
+        try:
+            driver.run(
+                self.ctx,
+                module,
+                passes,
+                verify=verify,
+                before=note_start,
+                after=note_end,
+            )
+        except ShrinkException:
+            raise
+        except Exception as error:
+            if running is None or self._is_users_fault(error, running, verify):
+                raise
+            raise InternalError(self._reproduce(error, running)) from error
+        self.verifying += time.process_time() - start - elsewhere
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of CPU time by stage, for reports."""
+        times = {"read": self.reading}
+        for pass_, seconds in self.steps:
+            times[pass_.name] = times.get(pass_.name, 0.0) + seconds
+        return {**times, "verify": self.verifying}
+
+    def _is_users_fault(
+        self, error: Exception, running: ModulePass, verify: bool
+    ) -> bool:
+        if not isinstance(error, VerifyException) or not verify:
+            return isinstance(error, USER_ERRORS)
+        # Invalid IR behind a pass that was given valid IR is the pass's fault; but
+        # nothing verifies the operations of dialects that are not registered.
+        before = self._before_failure()
+        return before is None or any(
+            isinstance(op, UnregisteredOp) for op in before.walk()
+        )
+
+    def _before_failure(self) -> ModuleOp | None:
+        """The IR that the failing pass was given, made a second time."""
+        with suppress(Exception):
+            module = frontends.read(self.source.data, self.source.name, self.ctx)
+            for pass_, _ in self.steps:
+                pass_.apply(self.ctx, module)
+            return module
+        return None
+
+    def _reproduce(self, error: Exception, failing: ModulePass) -> str:
+        """Writes the reproducer; returns what to tell the user."""
+        message = f"{bug_message(self.tool, error)}, in pass {failing.name}"
+        module = self._before_failure()
+        if module is None:
+            return f"{message}\nnote: to reproduce: {this_command(self.tool)}"
+        text = StringIO()
+        Printer(text, print_generic_format=True).print_op(module)
+        digest = hashlib.sha256(text.getvalue().encode()).hexdigest()[:8]
+        file = Path(f"plan-opt-reproducer-{digest}.mlir")
+        flags = ("--allow-unregistered-dialect",) * self.ctx.allow_unregistered
+        command = shlex.join(("plan-opt", file.name, "-p", str(failing), *flags))
+        try:
+            file.write_text(f"// {command}\n{text.getvalue()}\n")
+        except OSError as reason:
+            return f"{message}\nnote: cannot write a reproducer: {reason}"
+        return f"{message}\nnote: to reproduce: {command}"

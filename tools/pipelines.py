@@ -1,0 +1,78 @@
+"""Pipelines as `-p` takes them: `pass,pass{option=value option=value}`.
+
+As xDSL's, but with spaces where people put them, and with errors that say which pass or
+option is meant.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.passes import ModulePass, get_pass_option_infos
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+
+from tensorplan.tools.common import UsageError, suggest
+
+Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
+
+
+def parse(text: str, known: Passes) -> Sequence[ModulePass]:
+    """The passes that `text` names.
+
+    Raises `UsageError` or xDSL's `ArgSpecParseError`.
+    """
+    # Quoted strings and mlir-opt's [pipelines] stay as they are.
+    text = re.sub(
+        r'("(?:\\.|[^"\\])*"|\[[^\]]*\])|\s*([,{}=])\s*',
+        lambda match: match[1] or match[2],
+        text.strip(),
+    )
+    return [_instantiate(spec, known) for spec in parse_pipeline(text)]
+
+
+def check_name(name: str, known: Passes) -> None:
+    """Raises `UsageError` if there is no pass of this name."""
+    if name not in known:
+        hint = suggest(name, list(known)) or "; --list-passes lists them"
+        raise UsageError(f"unknown pass {name!r}{hint}")
+
+
+def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
+    check_name(spec.name, known)
+    cls = known[spec.name]()
+    spec = spec.normalize_parameter_names()
+    types = {info.name: info.expected_type for info in get_pass_option_infos(cls)}
+    for option in spec.parameters:
+        if option not in types:
+            options = [name.replace("_", "-") for name in types]
+            raise UsageError(
+                f"pass {spec.name} has no option {option.replace('_', '-')!r}"
+                + suggest(option, options)
+                + f"; it has {', '.join(options) or 'none'}"
+            )
+    try:
+        return cls.from_spec(spec)
+    except ValueError as error:
+        raise UsageError(_explain(error, spec, cls, types)) from None
+
+
+def _explain(
+    error: ValueError, spec: ArgSpec, cls: type[ModulePass], types: Mapping[str, str]
+) -> str:
+    """Names the option that is wrong: the one without which there is no error."""
+    if missing := sorted(cls.required_fields() - spec.parameters.keys()):
+        return f"pass {spec.name} needs the option {missing[0].replace('_', '-')!r}"
+    if not str(error).startswith(("Incompatible types", "Argument must")):
+        return f"pass {spec.name}: {error}"
+    for option, values in spec.parameters.items():
+        others = {k: v for k, v in spec.parameters.items() if k != option}
+        try:
+            cls.from_spec(ArgSpec(spec.name, others))
+        except ValueError:
+            continue
+        got = ",".join(map(str, values))
+        return (
+            f"pass {spec.name}: option {option.replace('_', '-')!r} is {got!r}, "
+            f"expected {types[option]}"
+        )
+    return f"pass {spec.name}: {error}"

@@ -1,0 +1,274 @@
+"""`plan-opt`: reads a tensor program, runs passes on it, prints the IR.
+
+xDSL's `xdsl-opt` with all its flags, on the passes of tensorplan, of xDSL and of every
+other installed `xdsl.universe`; see `plan-opt --help` for what it adds.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property
+from io import BytesIO
+from typing import IO, Any, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, get_pass_option_infos
+from xdsl.printer import Printer
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
+from xdsl.utils.target import Target
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from tensorplan import __version__
+from tensorplan.dialects import get_all_dialects
+from tensorplan.passes import get_all_passes
+from tensorplan.passes.driver import flatten
+from tensorplan.tools import pipelines
+from tensorplan.tools.common import (
+    Source,
+    UsageError,
+    describe,
+    guard,
+    read_source,
+    write_atomically,
+)
+from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.timing import print_timing
+
+_get_multiverse = cache(Universe.get_multiverse)
+
+_DESCRIPTION = (
+    "Reads StableHLO (text or bytecode), tgraph or memref IR, told apart by content, "
+    "runs passes on it, and prints the result. An input file '-', or none, is stdin."
+)
+_EXAMPLES = """\
+examples:
+  plan-opt model.mlir -p plan-pipeline
+  plan-opt model.mlir -p 'convert-stablehlo-to-tgraph, tgraph-fuse' -o fused.mlir
+  plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --timing --report report.json
+"""
+
+
+class PlanOptMain(xDSLOptMain):
+    """`xdsl-opt` with our input formats, located errors and whole-file output."""
+
+    version_format = f"plan-opt {__version__} (xdsl {{xdsl_version}})"
+
+    passes: Sequence[ModulePass]
+    """What `-p` names."""
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        return Compiler("plan-opt", self.ctx)
+
+    # What there is: everything in the environment, and ours even if not installed.
+
+    def register_all_dialects(self) -> None:
+        for name, factory in (
+            _get_multiverse().all_dialects | get_all_dialects()
+        ).items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        self.available_passes = get_all_passes() | _get_multiverse().all_passes
+
+    def register_all_targets(self) -> None:
+        self.available_targets = dict(_get_multiverse().all_targets)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.prog = "plan-opt"
+        arg_parser.description = _DESCRIPTION
+        arg_parser.epilog = _EXAMPLES
+        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        # Replaces options of the base class: its `-p` lists all passes there are.
+        arg_parser.conflict_handler = "resolve"
+        group = arg_parser.add_argument_group("tensorplan")
+        group.add_argument(
+            "-o",
+            "--output-file",
+            help="path to output file, written whole or not at all",
+        )
+        group.add_argument(
+            "-p",
+            "--passes",
+            default="",
+            metavar="PIPELINE",
+            help="passes and their options: 'a,b{option=1 other=x}'; see --list-passes",
+        )
+        group.add_argument(
+            "--list-passes",
+            action="store_true",
+            help="list the passes with their options, and exit",
+        )
+        group.add_argument(
+            "--print-ir-after",
+            action="append",
+            default=[],
+            metavar="PASS",
+            help="print the IR after each run of PASS to stderr ('all': after every "
+            "pass); may be repeated",
+        )
+        group.add_argument(
+            "--timing",
+            action="store_true",
+            help="print the CPU time of each stage and pass to stderr",
+        )
+        group.add_argument(
+            "--report",
+            metavar="FILE",
+            help="write the figures of the planned program as JSON",
+        )
+
+    def setup_pipeline(self) -> None:
+        self.passes = pipelines.parse(self.args.passes, self.available_passes)
+        try:
+            self.flat = list(flatten(self.passes))
+        except ValueError as error:  # an option that a pipeline hands on
+            raise UsageError(str(error)) from None
+        for name in self.args.print_ir_after:
+            if name != "all":
+                pipelines.check_name(name, self.available_passes)
+        if self.args.report and self.args.split_input_file:
+            raise UsageError("--report is about one program, not --split-input-file")
+        target = parse_spec(self.args.target)
+        factory = cast(Callable[[], type[Target]], self.available_targets[target.name])
+        try:
+            factory().from_spec(target)
+        except ValueError as error:
+            raise UsageError(f"argument -t/--target: {error}") from None
+
+    # What it does.
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        source = read_source(self.args.input_file)
+        return BytesIO(source.data), "mlir"
+
+    def get_input_name(self) -> str:
+        name = self.args.input_file
+        return "<stdin>" if name in (None, "-") else name
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        if self.args.no_implicit_module:
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        # Line numbers count from the start of the file, not of the chunk.
+        data = b"\n" * start_offset + chunk.read()
+        return self.compiler.read(Source(self.get_input_name(), data))
+
+    def run(self) -> None:
+        if self.args.list_passes:
+            print_passes(get_all_passes(), self.available_passes)
+            return
+        to_file = self.args.output_file is not None
+        pieces: list[str] = []
+        chunks, extension = self.prepare_input()
+        try:
+            for index, (chunk, offset) in enumerate(chunks):
+                text = self._process(chunk, extension, offset)
+                if index:
+                    text = f"// -----\n{text}"
+                if to_file:
+                    pieces.append(text)
+                else:
+                    print(text, end="", flush=True)
+        except ShrinkException:
+            if not self.args.shrink:
+                raise
+            print("Success, can shrink")
+            sys.exit(0)
+        if to_file:
+            write_atomically(self.args.output_file, "".join(pieces).encode())
+        if self.args.shrink:
+            print("Failure, can't shrink")
+            sys.exit(1)
+
+    def _process(self, chunk: IO[bytes], extension: str, offset: int) -> str:
+        """One program's output; nothing if it has an error that was asked for."""
+        try:
+            module = self.parse_chunk(chunk, extension, offset)
+            if module is None:
+                return ""
+            self.apply_passes(module)
+            start = time.process_time()
+            text = self.output_resulting_program(module)
+            printing = time.process_time() - start
+        except ParseError as error:
+            if not self.args.parsing_diagnostics:
+                raise
+            print(describe(error))
+            return ""
+        except DiagnosticException as error:
+            if not self.args.verify_diagnostics:
+                raise
+            print(describe(error))
+            return ""
+        if self.args.timing:
+            print_timing(self.compiler, self.passes, printing, sys.stderr)
+        if self.args.report:
+            self._write_report(module)
+        return text
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        left = len(self.flat)
+        wanted = set(self.args.print_ir_after)
+
+        def after(pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
+            nonlocal left
+            left -= 1
+            if self.args.time_passes:
+                print(f"Pass {pass_.name} took {seconds} seconds")
+            if self.args.print_between_passes and left:
+                print(f"IR after {pass_.name}:")
+                Printer().print_op(module)
+                print("\n\n\n")
+            if wanted & {pass_.name, "all"}:
+                print(
+                    f"// -----// IR Dump After {pass_.name} //----- //", file=sys.stderr
+                )
+                print(self.output_resulting_program(module), file=sys.stderr)
+
+        verify = not self.args.disable_verify
+        self.compiler.run(prog, self.passes, verify=verify, after=after)
+
+    def _write_report(self, module: ModuleOp) -> None:
+        from tensorplan.passes.report import report
+
+        figures: dict[str, Any] = report(module)
+        figures["seconds"] = self.compiler.seconds()
+        text = json.dumps(figures, indent=2) + "\n"
+        write_atomically(self.args.report, text.encode())
+
+
+def print_passes(
+    ours: Iterable[str], known: dict[str, Callable[[], type[ModulePass]]]
+) -> None:
+    """Every pass with its first line of documentation and its options; ours first."""
+    for name in (*ours, *sorted(known.keys() - set(ours))):
+        cls = known[name]()
+        doc = (cls.__doc__ or "").strip()
+        # dataclasses make up a docstring where there is none
+        summary = "" if doc.startswith(f"{cls.__name__}(") else doc.split("\n\n")[0]
+        print(f"{name:40}{' '.join(summary.split())}".rstrip())
+        for option in get_pass_option_infos(cls):
+            default = option.default_value
+            print(
+                f"    {option.name.replace('_', '-')}: {option.expected_type}"
+                + ("" if default is None else f" = {default}")
+            )
+
+
+def main() -> None:
+    def body() -> int:
+        PlanOptMain().run()
+        return 0
+
+    sys.exit(guard("plan-opt", body))
+
+
+if __name__ == "__main__":
+    main()

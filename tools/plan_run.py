@@ -1,0 +1,243 @@
+"""`plan-run`: plans a tensor program, runs it, and says how much memory it took.
+
+Prints one line per pool: its bytes, the lower bound, what the buffers take without
+reuse, and their number; see `plan-run --help`.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tensorplan import __version__
+from tensorplan.dialects import get_all_dialects
+from tensorplan.passes.driver import flatten
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.tools.common import UsageError, guard, read_source, write_atomically
+from tensorplan.tools.compiler import Compiler
+
+_DESCRIPTION = """\
+Plans the memory of a tensor program (StableHLO text or bytecode, tgraph or memref IR),
+runs it on NumPy, and prints for each pool: its bytes, the lower bound (the largest sum
+of live bytes), the bytes without reuse, and the number of buffers.
+
+Inputs are arg0, arg1, ... and outputs out0, out1, ... in signature order. A variable (a
+donated argument) is an input; its contents afterwards are the output it was donated to.
+"""
+
+
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    defaults = PlanPipeline()
+    parser = argparse.ArgumentParser(
+        "plan-run",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="the program; '-' is stdin")
+    parser.add_argument(
+        "-v", "--version", action="version", version=f"plan-run {__version__}"
+    )
+    data = parser.add_argument_group("inputs and outputs")
+    given = data.add_mutually_exclusive_group()
+    given.add_argument("--inputs", metavar="IN.npz", help="read the inputs")
+    given.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random inputs: floats normal with deviation 0.1, integers 0 to 9, "
+        "booleans either (default: seed 0)",
+    )
+    data.add_argument("--outputs", metavar="OUT.npz", help="write the outputs")
+    data.add_argument(
+        "--expect",
+        metavar="REF.npz",
+        help="compare the outputs; if one differs, say which and exit with 1",
+    )
+    data.add_argument(
+        "--rtol",
+        type=_at_least(0, float),
+        default=2e-4,
+        metavar="R",
+        help="error allowed, relative to the largest magnitude of each expected output "
+        "(default: %(default)s); NaN equals NaN",
+    )
+    data.add_argument(
+        "--atol",
+        type=_at_least(0, float),
+        default=1e-8,
+        metavar="A",
+        help="absolute error allowed in addition (default: %(default)s)",
+    )
+    how = parser.add_argument_group("how to run")
+    how.add_argument(
+        "--level",
+        choices=("planned", "reference"),
+        default="planned",
+        help="planned: in arenas (default); reference: the tensor program, interpreted",
+    )
+    how.add_argument(
+        "--steps",
+        type=_at_least(1, int),
+        default=1,
+        metavar="K",
+        help="run K times, each with the variables that the last one left",
+    )
+    how.add_argument("--entry", metavar="NAME", help="the function to run (main)")
+    how.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="poison buffers at the end of their lives and check between them",
+    )
+    how.add_argument("--report", metavar="R.json", help="write the figures as JSON")
+    plan = parser.add_argument_group("how to plan")
+    plan.add_argument("--strategy", default=defaults.strategy, help="see plan-memory")
+    plan.add_argument(
+        "--alignment",
+        type=int,
+        default=defaults.alignment,
+        metavar="BYTES",
+        help="of every buffer (default: %(default)s)",
+    )
+    plan.add_argument(
+        "--device",
+        default=defaults.device,
+        help="of what names no device (default: %(default)s)",
+    )
+    options = parser.parse_args(args)
+    if options.level == "reference" and (options.sanitize or options.report):
+        parser.error("--sanitize and --report are about the planned level")
+    return options
+
+
+def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = kind(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"{text}, expected {least} or more")
+        return value
+
+    number.__name__ = kind.__name__  # argparse says this in its messages
+    return number
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what the command line says; returns the exit code."""
+    ctx = Context()
+    from xdsl.dialects import get_all_dialects as xdsl_dialects
+
+    for name, factory in (xdsl_dialects() | get_all_dialects()).items():
+        ctx.register_dialect(name, factory)
+    compiler = Compiler("plan-run", ctx)
+    module = compiler.read(read_source(options.file))
+    compiler.run(module, passes_for(options))
+
+    from tensorplan.tools import arrays  # NumPy, which errors above do not need
+
+    entry = arrays.entry_of(module, options.entry)
+    inputs = arrays.inputs_of(entry)
+    if options.inputs:
+        values = arrays.load_inputs(options.inputs, inputs)
+    else:
+        values = arrays.random_inputs(inputs, options.seed)
+    step = make_step(module, entry.sym_name.data, options)
+    results: list[arrays.Array] = []
+    start = time.perf_counter()
+    for _ in range(options.steps):
+        results = step(values)
+        values = arrays.fed_back(inputs, values, results)
+    running = time.perf_counter() - start
+    steps = "1 step" if options.steps == 1 else f"{options.steps} steps"
+    if options.level == "planned":
+        from tensorplan.passes.report import report
+
+        figures: dict[str, Any] = report(module)
+        for pool in figures["pools"]:
+            print(pool_line(pool))
+        figures["seconds"] = {**compiler.seconds(), "run": running}
+        if options.report:
+            text = json.dumps(figures, indent=2) + "\n"
+            write_atomically(options.report, text.encode())
+    print(f"{steps} in {running * 1e3:.1f} ms, {len(results)} outputs")
+    if options.outputs:
+        arrays.save(options.outputs, "out", results)
+    if not options.expect:
+        return 0
+    differences = [
+        arrays.difference(f"out{index}", got, want, options.rtol, options.atol)
+        for index, (got, want) in enumerate(
+            zip(results, arrays.load(options.expect, "out", len(results)), strict=True)
+        )
+    ]
+    wrong = [d for d in differences if d.error > d.allowed]
+    if not wrong:
+        print(f"all {len(results)} outputs are as expected")
+        return 0
+    worst = max(wrong, key=lambda d: d.error / d.allowed if d.allowed else float("inf"))
+    count = f"{len(wrong)} of {len(results)} outputs differ; the worst: "
+    print(f"plan-run: error: {count}{worst.message}", file=sys.stderr)
+    return 1
+
+
+def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
+    if options.level == "reference":
+        from tensorplan.passes.convert_stablehlo_to_tgraph import (
+            ConvertStablehloToTGraph,
+        )
+
+        return [ConvertStablehloToTGraph()]
+    try:
+        pipeline = PlanPipeline(options.strategy, options.alignment, options.device)
+        return list(flatten([pipeline]))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def make_step(
+    module: ModuleOp, entry: str, options: argparse.Namespace
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """What runs the program once: arrays in, arrays out."""
+    if options.level == "reference":
+        from tensorplan.runtime.reference import run_reference
+
+        return partial(run_reference, module)
+    from tensorplan.runtime.executor import Executable
+
+    executable = Executable(module, entry, sanitize=options.sanitize)
+    return lambda values: executable(*values)
+
+
+def pool_line(pool: Mapping[str, Any]) -> str:
+    return (
+        f"{pool['device']}: {size(pool['bytes'])}, "
+        f"lower bound {size(pool['lower_bound_bytes'])}, "
+        f"without reuse {size(pool['unshared_bytes'])}, "
+        f"{pool['buffers']} buffers"
+    )
+
+
+def size(count: int) -> str:
+    """`2.5 KiB (2560 bytes)`; `640 bytes`."""
+    if count < 1024:
+        return f"{count} bytes"
+    scaled = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        scaled /= 1024
+        if scaled < 1024:
+            return f"{scaled:.1f} {unit} ({count} bytes)"
+    return f"{scaled / 1024:.1f} TiB ({count} bytes)"
+
+
+def main() -> None:
+    sys.exit(guard("plan-run", lambda: run(parse_arguments())))
+
+
+if __name__ == "__main__":
+    main()
