@@ -66,8 +66,13 @@ def parse_module(
 
 
 def parse_attribute(text: str, ctx: Context) -> Attribute:
-    """The attribute or type that `text` holds. Raises `ParseError`."""
-    return MLIRTextParser(ctx, text, "attribute").parse_attribute()
+    """The attribute or type that `text` holds; a splat is stored as one element.
+
+    Raises `ParseError`.
+    """
+    parser = MLIRTextParser(ctx, text, "attribute")
+    parser.compact_splats = True
+    return parser.parse_attribute()
 
 
 @cache
@@ -112,7 +117,7 @@ class MLIRTextParser(Parser):
         self._file = StringAttr(name)
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._starts: list[Position] = []
-        self._compact_splats = False
+        self.compact_splats = False
         self._dense_types: dict[Attribute, RankedStructure[AnyDenseElement]] = {}
         self._memo: dict[tuple[str, str], Attribute] = {}
 
@@ -147,7 +152,7 @@ class MLIRTextParser(Parser):
     # Unregistered operations
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
-        self._compact_splats = name == "stablehlo.constant"
+        self.compact_splats = name == "stablehlo.constant"
         op_type = super()._get_op_by_name(name)
         return unregistered_op(name) if issubclass(op_type, UnregisteredOp) else op_type
 
@@ -180,7 +185,7 @@ class MLIRTextParser(Parser):
         self, type: RankedStructure[AnyDenseElement] | None
     ) -> DenseIntOrFPElementsAttr:
         following = self.lexer.input.at(self._current_token.span.end)
-        if not self._compact_splats or type is not None or following in (*'[">', None):
+        if not self.compact_splats or type is not None or following in (*'[">', None):
             return super().parse_dense_int_or_fp_elements_attr(type)
         self.parse_punctuation("<", " in dense attribute")
         element = self._parse_tensor_literal_element()

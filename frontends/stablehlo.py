@@ -12,7 +12,6 @@ elements; only level 0 holds the short form.)
 Import this module only where jaxlib may be needed: it raises `ImportError` without.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -79,10 +78,7 @@ def _read(
             module = parse(context)
         except ir.MLIRError as error:
             raise _located(error, name, text) from None
-        importer = _Importer(ctx, name)
-        op = importer.operation(module.operation)
-        assert isinstance(op, ModuleOp)
-        return op
+        return _Importer(ctx, name).module(module)
 
 
 def _context() -> ir.Context:
@@ -122,7 +118,7 @@ def _located(error: ir.MLIRError, name: str, text: str | None) -> Exception:
 def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
     """File, line and column that `location` is about, if it names any."""
     if isinstance(location, ir.FileLineColLoc):
-        return location.filename.value, location.start_line, location.start_col
+        return location.filename, location.start_line, location.start_col
     if isinstance(location, ir.NameLoc):
         return _innermost(location.child_loc)
     if isinstance(location, ir.CallSiteLoc):
@@ -131,3 +127,106 @@ def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
         places = map(_innermost, location.locations)
         return next((place for place in places if place), None)
     return None
+
+
+class _Importer:
+    """Builds what it reads; types, attributes and places are converted once each."""
+
+    def __init__(self, ctx: Context, name: str):
+        self._ctx = ctx.clone()
+        self._ctx.allow_unregistered = True
+        self._name = name
+        self._values: dict[ir.Value, SSAValue] = {}
+        self._attributes: dict[ir.Attribute | ir.Type, Attribute] = {}
+        self._places: dict[ir.Location, LocationAttr] = {}
+        self._files: dict[str, StringAttr] = {}
+
+    def module(self, module: ir.Module) -> ModuleOp:
+        op = self._operation(module.operation)
+        assert isinstance(op, ModuleOp)
+        return op
+
+    def _operation(self, source: ir.Operation) -> Operation:
+        op_type = self._ctx.get_op(source.name)
+        if issubclass(op_type, UnregisteredOp):
+            op_type = unregistered_op(source.name)
+        properties: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
+        for name, attr in _attributes_of(source):
+            inherent = (
+                name in op_type.get_irdl_definition().properties
+                if issubclass(op_type, IRDLOperation)
+                else "." not in name
+            )
+            into = properties if inherent else attributes
+            into[name] = self._attribute(attr)
+        location = self._place(source.location)
+        op = op_type.create(
+            operands=[self._values[operand] for operand in source.operands],
+            result_types=[self._attribute(result.type) for result in source.results],
+            properties=properties,
+            attributes=attributes,
+            location=location,
+            regions=[self._region(region, source) for region in source.regions],
+        )
+        self._values.update(zip(source.results, op.results, strict=True))
+        return op
+
+    def _region(self, source: ir.Region, parent: ir.Operation) -> Region:
+        blocks = list(source.blocks)
+        if len(blocks) > 1:
+            at = ModuleOp([])
+            at.location = self._place(parent.location) or at.location
+            raise LocatedError(
+                f"{parent.name} has a region of {len(blocks)} blocks, expected 1", at
+            )
+        return Region([self._block(block) for block in blocks])
+
+    def _block(self, source: ir.Block) -> Block:
+        block = Block(
+            arg_types=[self._attribute(argument.type) for argument in source.arguments]
+        )
+        self._values.update(zip(source.arguments, block.args, strict=True))
+        block.add_ops([self._operation(op.operation) for op in source.operations])
+        return block
+
+    def _attribute(self, source: ir.Attribute | ir.Type) -> Attribute:
+        if (known := self._attributes.get(source)) is not None:
+            return known
+        if isinstance(source, ir.DenseElementsAttr) and not source.is_splat:
+            attr = self._dense(source)
+        else:
+            attr = parse_attribute(str(source), self._ctx)
+        self._attributes[source] = attr
+        return attr
+
+    def _dense(self, source: ir.DenseElementsAttr) -> Attribute:
+        try:
+            elements = np.asarray(cast(Any, source))
+        except TypeError:  # no NumPy type for the elements, e.g. bf16
+            return parse_attribute(str(source), self._ctx)
+        if elements.dtype == np.bool_:
+            elements = elements * np.uint8(0xFF)  # as xDSL stores an i1
+        type = cast(RankedStructure[AnyDenseElement], self._attribute(source.type))
+        return DenseIntOrFPElementsAttr(type, BytesAttr(elements.tobytes()))
+
+    def _place(self, source: ir.Location) -> LocationAttr | None:
+        if source in self._places:
+            return self._places[source]
+        if (place := _innermost(source)) is None:
+            return None
+        file, line, column = place
+        name = self._files.setdefault(
+            file, StringAttr(self._name if file == _UNNAMED else file)
+        )
+        location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
+        self._places[source] = location
+        return location
+
+
+def _attributes_of(op: ir.Operation) -> Iterator[tuple[str, ir.Attribute]]:
+    for name in op.attributes:
+        try:
+            yield name, op.attributes[name]
+        except TypeError:  # jaxlib has no class for the attribute: a complex constant
+            continue

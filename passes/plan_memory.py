@@ -1,0 +1,236 @@
+"""`plan-memory`: allocations move into one arena per memory space, at fixed offsets.
+
+    %0 = memref.alloc() : memref<4x8xf32, "cpu:0">
+    ...
+    memref.dealloc %0 : memref<4x8xf32, "cpu:0">
+
+    %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "cpu:0">
+    %c128 = arith.constant 128 : index
+    ...
+    %0 = memref.view %arena[%c128][] : memref<256xi8, "cpu:0"> to memref<4x8xf32, "cpu:0">
+    ...
+    memref.dealloc %arena : memref<256xi8, "cpu:0">
+
+The steps are the operations of the function's block. A buffer is live from the first to
+the last step that accesses it, through views too, and inside regions. A pool's alignment
+is the option's, or the largest that an allocation of it asks for.
+
+Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
+plan-check; what can't be planned stays as it is, with a remark: dynamic sizes, layouts
+other than the identity, buffers that escape or whose uses are not understood, blocks
+other than a function's only one.
+Does not: reorder operations, hoist allocations out of loops.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    i8,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator, get_effects
+
+from tensorplan.dialects.diagnostics import LocatedError, remark
+from tensorplan.dialects.tgraph.base import AnyMemRef
+from tensorplan.passes.plan_check import check_plan
+from tensorplan.planning import STRATEGIES, Buffer, Problem, solve
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """Plans the allocations of each function into arenas.
+
+    strategy: one of `tensorplan.planning.STRATEGIES`.
+    alignment: of every buffer and of the arenas, in bytes, a power of two.
+    """
+
+    name = "plan-memory"
+
+    strategy: str = "greedy-by-size"
+    alignment: int = 64
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise LocatedError(
+                f"strategy is {self.strategy!r}, expected one of "
+                + ", ".join(STRATEGIES)
+            )
+        if self.alignment < 1 or self.alignment & (self.alignment - 1):
+            raise LocatedError(
+                f"alignment is {self.alignment}, expected a power of two"
+            )
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if isinstance(func, FuncOp) and not func.is_declaration:
+                self._plan(func)
+        check_plan(op)
+
+    def _plan(self, func: FuncOp) -> None:
+        allocs = [op for op in func.walk() if isinstance(op, memref.AllocOp)]
+        step = {op: index for index, op in enumerate(func.body.blocks[0].ops)}
+        pools: dict[Attribute, list[_Allocation]] = {}
+        for alloc in allocs:
+            if _is_arena(alloc):
+                continue
+            try:
+                allocation = _follow(alloc, func, step)
+            except _NotPlannable as reason:
+                remark(f"memref.alloc is left as it is: {reason}", alloc)
+            else:
+                pools.setdefault(alloc.memref.type.memory_space, []).append(allocation)
+        for space, allocations in pools.items():
+            self._place(func.body.block, space, allocations)
+
+    def _place(
+        self, block: Block, space: Attribute, allocations: Sequence["_Allocation"]
+    ) -> None:
+        alignment = max(self.alignment, *(a.alignment for a in allocations))
+        buffers = [
+            Buffer(a.name, a.size, a.start, a.end, alignment) for a in allocations
+        ]
+        plan = solve(Problem(buffers), self.strategy)
+        arena = memref.AllocOp(
+            (),
+            (),
+            MemRefType(i8, [plan.peak], NoneAttr(), space),
+            IntegerAttr(alignment, 64),
+        )
+        arena.memref.name_hint = "arena"
+        first, last = block.first_op, block.last_op
+        assert first and last
+        constants = {
+            offset: arith.ConstantOp(IntegerAttr(offset, IndexType()))
+            for offset in sorted(set(plan.offsets))
+        }
+        for offset, constant in constants.items():
+            constant.result.name_hint = f"c{offset}"
+        Rewriter.insert_op([arena, *constants.values()], InsertPoint.before(first))
+        for allocation, offset in zip(allocations, plan.offsets, strict=True):
+            for dealloc in allocation.deallocs:
+                dealloc.detach()
+                dealloc.erase()
+            alloc = allocation.alloc
+            view = memref.ViewOp(
+                arena.memref, constants[offset].result, (), alloc.memref.type
+            )
+            view.location = alloc.location
+            Rewriter.replace_op(alloc, view)
+        Rewriter.insert_op(
+            memref.DeallocOp.get(arena.memref), InsertPoint.before(last)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Allocation:
+    """An allocation that can be planned."""
+
+    alloc: memref.AllocOp
+    deallocs: Sequence[Operation]
+    size: int  # bytes
+    alignment: int  # bytes; 1 if the allocation asks for none
+    start: int  # step of the first access
+    end: int  # step behind the last access
+
+    @property
+    def name(self) -> str:
+        return f"%{self.alloc.memref.name_hint or self.start}"
+
+
+class _NotPlannable(Exception):
+    """Why an allocation is left as it is."""
+
+
+VIEWS = (
+    memref.CastOp,
+    memref.CollapseShapeOp,
+    memref.ExpandShapeOp,
+    memref.MemorySpaceCastOp,
+    memref.ReinterpretCastOp,
+    memref.SubviewOp,
+    memref.ViewOp,
+)
+"""Operations whose result lies in their first operand's memory."""
+
+
+def _is_arena(alloc: memref.AllocOp) -> bool:
+    """Whether the allocation is what this pass makes: bytes, and views of them."""
+    users = {type(use.operation) for use in alloc.memref.uses}
+    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+
+
+def _follow(
+    alloc: memref.AllocOp, func: FuncOp, step: dict[Operation, int]
+) -> _Allocation:
+    """Finds the buffer's size and lifespan; raises `_NotPlannable`."""
+    size = _bytes(alloc.memref.type)
+    if alloc.parent_op() is not func:
+        raise _NotPlannable("it is inside a region of another operation")
+    if len(func.body.blocks) > 1:
+        raise _NotPlannable(f"the function has {len(func.body.blocks)} blocks, not 1")
+    deallocs: list[Operation] = []
+    accessed = [step[alloc]] if not any(True for _ in alloc.memref.uses) else []
+    aliases: list[SSAValue] = [alloc.memref]
+    for alias in aliases:  # grows
+        for use in alias.uses:
+            user = use.operation
+            if isinstance(user, memref.DeallocOp):
+                if user.parent_op() is not func:
+                    raise _NotPlannable("it is freed inside a region")
+                deallocs.append(user)
+            elif isinstance(user, VIEWS):
+                aliases.append(user.results[0])
+            elif reason := _unclear(user):
+                raise _NotPlannable(reason)
+            else:
+                accessed.append(step[_ancestor(user, func)])
+    alignment = alloc.alignment.value.data if alloc.alignment else 1
+    if not accessed:
+        accessed = [step[alloc]]
+    return _Allocation(
+        alloc, deallocs, size, alignment, min(accessed), max(accessed) + 1
+    )
+
+
+def _bytes(type: AnyMemRef) -> int:
+    if DYNAMIC_INDEX in type.get_shape():
+        raise _NotPlannable(f"{type} has a dynamic size")
+    if not isinstance(type.layout, NoneAttr):
+        raise _NotPlannable(f"{type} has a layout other than the identity")
+    if not isinstance(type.element_type, FixedBitwidthType):
+        raise _NotPlannable(f"elements of type {type.element_type} have no fixed size")
+    return prod(type.get_shape()) * type.element_type.size
+
+
+def _unclear(user: Operation) -> str | None:
+    """Why a use may let the buffer live on after the operation; None if it can't."""
+    if user.has_trait(IsTerminator, value_if_unregistered=False):
+        return f"it is passed on by {user.name}"
+    if any(isinstance(result.type, MemRefType) for result in user.results):
+        return f"{user.name} may return it"
+    if user.dialect_name() != "linalg" and get_effects(user) is None:
+        return f"what {user.name} does with it is not known"
+    return None
+
+
+def _ancestor(op: Operation, func: FuncOp) -> Operation:
+    """The operation around `op`, or itself, that is directly in the function."""
+    found = func.body.block.find_ancestor_op_in_block(op)
+    assert found is not None
+    return found
+
+
