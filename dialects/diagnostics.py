@@ -8,7 +8,7 @@ position of the operation that they are about, where one is known:
 
 import logging
 
-from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.dialects.builtin import FileLineColLoc, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -43,6 +43,11 @@ def place_of(op: Operation) -> str | None:
             return f"{file}:{location.line.data}:{location.column.data}"
         node = node.parent_op()
     return None
+
+
+def name_of(op: Operation) -> str:
+    """The operation's name as the user writes it."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def remark(message: str, op: Operation) -> None:

@@ -1,0 +1,91 @@
+"""Programs from files, told apart by content.
+
+    module = read(path.read_bytes(), str(path), ctx)
+
+What lies in the file is decided by the first of these that fits:
+  1. MLIR bytecode starts with the bytes `ML\\xefR`. Taken for StableHLO (plain or a
+     portable artifact), since nothing else that we read is written so.
+  2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
+  3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
+     not (pretty), at the start of a line or after `{`, behind its results if any.
+  4. Anything else is other MLIR text: tgraph, memref, ... .
+
+1 to 3 give level 0 (see `stablehlo.py`) and are read by jaxlib. Without it, generic
+StableHLO text is still read, by xDSL.
+"""
+
+import re
+import struct
+from types import ModuleType
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.mlir_text import parse_module, permissive
+
+_BYTECODE = b"ML\xefR"
+_STABLEHLO = re.compile(
+    r"""(?:^|\{)[ \t]*(?:%[^=\n]*=[ \t]*)?("?)(?:stablehlo|chlo)\.""", re.MULTILINE
+)
+
+
+def read(data: bytes, name: str, ctx: Context, *, first_line: int = 1) -> ModuleOp:
+    """The module in the contents `data` of a file called `name`.
+
+    `first_line` is the number of the first line, where text is a part of a file.
+
+    Raises xDSL's `ParseError` for text and `LocatedError` for bytes that are not valid,
+    and `LocatedError` if jaxlib is needed and missing.
+    """
+    if data.startswith(_BYTECODE):
+        return _jaxlib_reader(name, "bytecode").read_bytecode(data, name, ctx)
+    if (bytecode := _exported_module(data)) is not None:
+        return _jaxlib_reader(name, "bytecode").read_bytecode(bytecode, name, ctx)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise LocatedError(
+            f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export artifact"
+        ) from None
+    if (operation := _STABLEHLO.search(text)) is None:
+        return parse_module(text, name, ctx, first_line=first_line)
+    is_generic = bool(operation.group(1))
+    try:
+        reader = _jaxlib_reader(name, "StableHLO in pretty form")
+    except LocatedError:
+        if not is_generic:
+            raise
+        return parse_module(text, name, permissive(ctx), first_line=first_line)
+    return reader.read_text(text, name, ctx, first_line=first_line)
+
+
+def _jaxlib_reader(name: str, what: str) -> ModuleType:
+    try:
+        from tensorplan.frontends import stablehlo
+    except ImportError as error:
+        raise LocatedError(
+            f"{name} holds {what}, which takes jaxlib to read: "
+            f"pip install 'tensorplan[jax]' ({error})"
+        ) from None
+    return stablehlo
+
+
+def _exported_module(data: bytes) -> bytes | None:
+    """The bytecode in a serialized `jax.export.Exported`; None if `data` is not that.
+
+    The layout is flatbuffers': the root table's field 13 is `mlir_module_serialized`
+    (in `jax/_src/export/serialization.fbs`), and fields never change their numbers.
+    """
+    try:
+        (root,) = struct.unpack_from("<I", data)
+        (to_vtable,) = struct.unpack_from("<i", data, root)
+        (offset,) = struct.unpack_from("<H", data, root - to_vtable + 4 + 2 * 13)
+        field = root + offset
+        (to_vector,) = struct.unpack_from("<I", data, field)
+        (length,) = struct.unpack_from("<I", data, field + to_vector)
+    except struct.error:
+        return None
+    start = field + to_vector + 4
+    module = data[start : start + length]
+    return module if module.startswith(_BYTECODE) else None

@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     UnregisteredOp,
 )
+from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
 from xdsl.parser import AttrParser, Parser
 from xdsl.traits import SymbolTable
@@ -73,6 +74,15 @@ def parse_attribute(text: str, ctx: Context) -> Attribute:
     parser = MLIRTextParser(ctx, text, "attribute")
     parser.compact_splats = True
     return parser.parse_attribute()
+
+
+def permissive(ctx: Context) -> Context:
+    """`ctx` with `func`, and taking operations of any dialect, as level 0 needs."""
+    clone = ctx.clone()
+    clone.allow_unregistered = True
+    if "func" not in clone.registered_dialect_names:
+        clone.load_dialect(Func)
+    return clone
 
 
 @cache

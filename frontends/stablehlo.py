@@ -1,16 +1,21 @@
 """StableHLO in any form that JAX writes → level 0, with jaxlib's MLIR bindings.
 
 Level 0 is StableHLO as xDSL holds it: a module whose operations `stablehlo.*` and
-`chlo.*` are unregistered, with `func.func`, `func.call` and `func.return`. jaxlib parses
-and verifies; what it built is then walked, so that no text is parsed twice.
+`chlo.*` are unregistered, with `func.func`, `func.call` and `func.return`. jaxlib
+parses and verifies; what it built is then walked, so that no text is parsed twice.
 
 The elements of a dense constant are taken over as bytes. A splat stays one element at
-any shape: `DenseIntOrFPElementsAttr` with the full type and the bytes of one element,
-which prints as valid MLIR, `dense<0.0> : tensor<1024xf32>`. (xDSL itself would store all
-elements; only level 0 holds the short form.)
+any shape: a `DenseIntOrFPElementsAttr` with the full type and the bytes of one element,
+which prints as valid MLIR, `dense<0.0> : tensor<1024xf32>`. (xDSL's own parser would
+store all elements. Only level 0 holds the short form.)
 
 Import this module only where jaxlib may be needed: it raises `ImportError` without.
 """
+
+# jaxlib's type stubs are incomplete.
+# pyright: reportMissingTypeStubs=false, reportMissingTypeArgument=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -38,7 +43,11 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.frontends.mlir_text import parse_attribute, unregistered_op
+from tensorplan.frontends.mlir_text import (
+    parse_attribute,
+    permissive,
+    unregistered_op,
+)
 
 _UNNAMED = "-"  # the file that MLIR says the text came from
 
@@ -94,7 +103,7 @@ def _context() -> ir.Context:
 
 def _located(error: ir.MLIRError, name: str, text: str | None) -> Exception:
     """The first of MLIR's diagnostics as an error at its place."""
-    diagnostics = cast(list[ir.DiagnosticInfo], error.error_diagnostics)
+    diagnostics = error.error_diagnostics
     if not diagnostics:
         return LocatedError(f"{name}: {error}")
     message = diagnostics[0].message.strip()
@@ -124,7 +133,7 @@ def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
     if isinstance(location, ir.CallSiteLoc):
         return _innermost(location.callee)
     if isinstance(location, ir.FusedLoc):
-        places = map(_innermost, location.locations)
+        places = map(_innermost, cast(list[ir.Location], location.locations))
         return next((place for place in places if place), None)
     return None
 
@@ -133,8 +142,7 @@ class _Importer:
     """Builds what it reads; types, attributes and places are converted once each."""
 
     def __init__(self, ctx: Context, name: str):
-        self._ctx = ctx.clone()
-        self._ctx.allow_unregistered = True
+        self._ctx = permissive(ctx)
         self._name = name
         self._values: dict[ir.Value, SSAValue] = {}
         self._attributes: dict[ir.Attribute | ir.Type, Attribute] = {}

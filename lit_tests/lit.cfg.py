@@ -17,6 +17,7 @@ tools = {
     "plan-run": "-m tensorplan.tools.plan_run",
     "xdsl-opt": "-m xdsl.tools.xdsl_opt",
     "filecheck": "-m filecheck",
+    "python": "",
 }
 commands = {name: f'"{sys.executable}" {module}' for name, module in tools.items()}
 

@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
 
 
@@ -101,7 +101,7 @@ def _check_arena(arena: memref.AllocOp, block: Block) -> PlannedPool:
             buffers.append(_check_buffer(op, size, alignment, step))
         else:
             raise LocatedError(
-                f"{op.name} uses the arena itself, expected memref.view or one "
+                f"{name_of(op)} uses the arena itself, expected memref.view or one "
                 "memref.dealloc in the arena's block",
                 op,
             )
@@ -121,7 +121,7 @@ def _check_arena(arena: memref.AllocOp, block: Block) -> PlannedPool:
 
 def _size(type: AnyMemRef, op: Operation) -> int:
     if DYNAMIC_INDEX in type.get_shape():
-        raise LocatedError(f"{op.name}: {type} has no static size", op)
+        raise LocatedError(f"{name_of(op)}: {type} has no static size", op)
     return prod(type.get_shape()) * element_bytes(type.element_type)
 
 
@@ -215,7 +215,7 @@ def _check_view(view: SSAValue, base: object, op: Operation) -> None:
     elements = prod(base.get_shape()) * element_bytes(base.element_type) // width
     if lowest < 0 or highest >= elements:
         raise LocatedError(
-            f"{op.name} reaches elements {lowest} to {highest}, expected within the "
+            f"{name_of(op)} reaches elements {lowest} to {highest}, expected within the "
             f"buffer's {elements}",
             op,
         )
@@ -230,7 +230,7 @@ def _step(op: Operation, step: dict[Operation, int], view: memref.ViewOp) -> int
         raise LocatedError("buffer is used outside the block of its arena", view)
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         raise LocatedError(
-            f"{op.name} passes on a buffer of an arena, expected no buffer to outlive it",
+            f"{name_of(op)} passes on a buffer of an arena, expected no buffer to outlive it",
             op,
         )
     return step[outer]

@@ -44,7 +44,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, get_effects
 
-from tensorplan.dialects.diagnostics import LocatedError, remark
+from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.planning import STRATEGIES, Buffer, Problem, solve
@@ -65,14 +65,12 @@ class PlanMemory(ModulePass):
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
-            raise LocatedError(
+            raise ValueError(
                 f"strategy is {self.strategy!r}, expected one of "
                 + ", ".join(STRATEGIES)
             )
         if self.alignment < 1 or self.alignment & (self.alignment - 1):
-            raise LocatedError(
-                f"alignment is {self.alignment}, expected a power of two"
-            )
+            raise ValueError(f"alignment is {self.alignment}, expected a power of two")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
@@ -219,11 +217,11 @@ def _bytes(type: AnyMemRef) -> int:
 def _unclear(user: Operation) -> str | None:
     """Why a use may let the buffer live on after the operation; None if it can't."""
     if user.has_trait(IsTerminator, value_if_unregistered=False):
-        return f"it is passed on by {user.name}"
+        return f"it is passed on by {name_of(user)}"
     if any(isinstance(result.type, MemRefType) for result in user.results):
-        return f"{user.name} may return it"
+        return f"{name_of(user)} may return it"
     if user.dialect_name() != "linalg" and get_effects(user) is None:
-        return f"what {user.name} does with it is not known"
+        return f"what {name_of(user)} does with it is not known"
     return None
 
 

@@ -29,7 +29,11 @@ class PlanPipeline(ModulePass):
     alignment: int = 64
     device: str = "cpu:0"
 
+    def __post_init__(self) -> None:
+        self.passes()  # raises ValueError for a bad option
+
     def passes(self) -> Sequence[ModulePass]:
+        """The sequence, in order."""
         from xdsl.transforms.canonicalize import CanonicalizePass
         from xdsl.transforms.common_subexpression_elimination import (
             CommonSubexpressionElimination,

@@ -3,8 +3,9 @@
 from collections import Counter
 from typing import TypedDict
 
-from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp
 
+from tensorplan.dialects.diagnostics import name_of
 from tensorplan.passes.plan_check import PlannedPool, check_plan
 from tensorplan.planning import Buffer, Problem
 
@@ -30,10 +31,7 @@ def report(module: ModuleOp) -> Report:
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
-    names = Counter(
-        op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-        for op in module.walk()
-    )
+    names = Counter(map(name_of, module.walk()))
     return {
         "pools": [_pool(pool) for pool in check_plan(module)],
         "ops": dict(sorted(names.items())),

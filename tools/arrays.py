@@ -1,36 +1,19 @@
-"""A program's inputs and outputs as NumPy arrays: npz files, random values, comparison.
+"""Inputs and outputs as NumPy arrays: npz files, random values, comparison.
 
-Inputs are `arg0`, `arg1`, … and outputs `out0`, `out1`, … in signature order; a variable
-is an input, and its contents afterwards are the output that it was donated to.
+In npz files, inputs are `arg0`, `arg1`, … and outputs `out0`, `out1`, … in signature
+order.
 """
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
-from xdsl.dialects.func import FuncOp
 
-from tensorplan.dialects.tgraph.base import VariableType, is_static, tensor_type_of
-from tensorplan.passes.functions import RESULT, VARIABLE, argument_attributes
-from tensorplan.runtime.dtypes import numpy_dtype
-from tensorplan.tools.common import UsageError, suggest, write_atomically
-
-Array: TypeAlias = NDArray[Any]
-
-
-class Input(NamedTuple):
-    """One argument of the program, as the caller sees it."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    is_variable: bool
-    result: int | None
-    """The output that holds the variable's contents afterwards, if it is named."""
+from tensorplan.runtime.dtypes import Array, is_float
+from tensorplan.runtime.signature import Input, Signature
+from tensorplan.tools.common import UsageError, write_atomically
 
 
 class Difference(NamedTuple):
@@ -41,88 +24,37 @@ class Difference(NamedTuple):
     message: str
 
 
-def entry_of(module: ModuleOp, name: str | None) -> FuncOp:
-    """The function to run: the one named, else `main`, else the only one.
-
-    Raises `UsageError` if there is none.
-    """
-    functions = {
-        op.sym_name.data: op
-        for op in module.ops
-        if isinstance(op, FuncOp) and not op.is_declaration
-    }
-    if name is None:
-        name = next(iter(functions)) if len(functions) == 1 else "main"
-    if name not in functions:
-        known = ", ".join(f"@{other}" for other in functions) or "none"
-        raise UsageError(
-            f"no function @{name}{suggest(name, list(functions))}; there is {known}"
-        )
-    return functions[name]
-
-
-def inputs_of(func: FuncOp) -> Sequence[Input]:
-    """The arguments at any level; the destinations that bufferization adds are none."""
-    inputs: list[Input] = []
-    for argument, attributes in zip(
-        func.body.block.args, argument_attributes(func), strict=True
-    ):
-        result = attributes.get(RESULT)
-        index = result.value.data if isinstance(result, IntegerAttr) else None
-        is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
-        if isinstance(argument.type, MemRefType) and result and not is_variable:
-            continue
-        type = tensor_type_of(argument.type)
-        if not is_static(type):
-            raise UsageError(
-                f"arg{len(inputs)} has type {type}, expected a static shape"
-            )
-        dtype = numpy_dtype(type.element_type)
-        inputs.append(Input(type.get_shape(), dtype, is_variable, index))
-    return inputs
-
-
 def random_inputs(inputs: Sequence[Input], seed: int) -> list[Array]:
     """Floats: normal, deviation 0.1; integers: 0 to 9; booleans: either."""
     random = np.random.default_rng(seed)
     arrays: list[Array] = []
-    for shape, dtype, *_ in inputs:
-        if dtype.kind == "b":
-            values: Array = random.integers(0, 2, shape)
-        elif dtype.kind in "iu":
-            values = random.integers(0, 10, shape)
+    for arg in inputs:
+        if is_float(arg.dtype):
+            values = random.standard_normal(arg.shape) * 0.1
         else:
-            values = random.standard_normal(shape) * 0.1
-        arrays.append(np.asarray(values).astype(dtype))
+            values = random.integers(0, 2 if arg.dtype == bool else 10, arg.shape)
+        arrays.append(np.asarray(values).astype(arg.dtype))
     return arrays
 
 
 def fed_back(
-    inputs: Sequence[Input], arrays: Sequence[Array], results: Sequence[Array]
+    signature: Signature, inputs: Sequence[Array], results: Sequence[Array]
 ) -> list[Array]:
     """The next step's inputs: each variable has the contents that this step left."""
-    arrays = list(arrays)
-    # Variables that name no result come after all other results, in order.
-    unnamed = [
-        i for i, arg in enumerate(inputs) if arg.is_variable and arg.result is None
-    ]
-    for index, arg in enumerate(inputs):
-        if arg.result is not None:
-            arrays[index] = results[arg.result]
-    for index, result in zip(
-        unnamed, results[len(results) - len(unnamed) :], strict=True
-    ):
-        arrays[index] = result
-    return arrays
+    following = list(inputs)
+    for result, array in zip(signature.results, results, strict=True):
+        if result.input is not None:
+            following[result.input] = array
+    return following
 
 
 def load(path: str, prefix: str, count: int) -> list[Array]:
-    """The arrays `prefix0` … of an npz file. Raises `UsageError` if these are not all."""
+    """The arrays `prefix0` … of an npz file, which must hold these and no others."""
     try:
         with np.load(path, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise UsageError(f"{path}: a single array, expected an npz file")
-            arrays: Mapping[str, Array] = {name: file[name] for name in file.files}
+            arrays: dict[str, Array] = {name: file[name] for name in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"{path}: cannot be read as npz: {error}") from None
     wanted = [f"{prefix}{index}" for index in range(count)]

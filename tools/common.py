@@ -5,6 +5,7 @@ where the place is in the input. Exit codes: 0 well, 1 the input is at fault, 2 
 usage, 70 a bug of ours, 130 interrupted, 141 nobody reads the output any more.
 """
 
+import json
 import logging
 import os
 import re
@@ -12,7 +13,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
@@ -26,12 +28,16 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Span
 
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError, PlacedVerifyError
+from tensorplan.passes.report import Report
 
 USAGE = 2
 BUG = 70
 
 USER_ERRORS = (ParseError, DiagnosticException, OSError, RecursionError, MemoryError)
 """What a program or a machine can be at fault for; any other exception is our bug."""
+
+OPTION_ERRORS = (ValueError, DiagnosticException)
+"""What passes raise when they are made with wrong options."""
 
 _EXCERPT = 160  # characters of a source line that are shown at most
 
@@ -49,6 +55,8 @@ class Source(NamedTuple):
 
     name: str
     data: bytes
+    first_line: int = 1
+    """Its number in the file, if this is a part of one."""
 
 
 _read: dict[str, bytes] = {}  # by name: for the source lines in errors
@@ -77,6 +85,13 @@ def write_atomically(path: str, data: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
+    try:
+        _replace(target, data)
+    except OSError as error:  # it names a temporary file
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
     with tempfile.NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as file:
@@ -95,6 +110,12 @@ def write_atomically(path: str, data: bytes) -> None:
             raise
 
 
+def write_report(path: str, figures: Report, seconds: Mapping[str, float]) -> None:
+    """Writes the figures as JSON; `seconds` by stage."""
+    text = json.dumps({**figures, "seconds": seconds}, indent=2)
+    write_atomically(path, f"{text}\n".encode())
+
+
 def suggest(word: str, known: Sequence[str]) -> str:
     """`; did you mean X?`, or nothing if no known word is near."""
     near = get_close_matches(word, known, n=1)
@@ -107,11 +128,16 @@ def describe(error: BaseException) -> str:
         case ParseError():
             return _describe_parse_error(error)
         case LocatedError() | PlacedVerifyError():
-            return _placed(error.place, "error", error.message)
+            return _placed(error.place, "error", _house_style(error.message))
         case RecursionError():
             return "error: the program is nested too deeply"
         case MemoryError():
             return "error: out of memory"
+        case ArgSpecParseError():
+            _, place, *shown, message = str(error).splitlines()
+            return "\n".join(
+                (f"error: {place}: {_house_style(message.strip())}", *shown)
+            )
         case OSError(filename=str(name), strerror=str(reason)):
             return f"{name}: error: {reason[0].lower()}{reason[1:]}"
         case _:
@@ -128,18 +154,29 @@ def _house_style(message: str) -> str:
 def _describe_parse_error(error: ParseError) -> str:
     span, message = error.span, error.msg
     if match := re.match(r"values used but not defined: \[%([^],]+)", message):
-        # xDSL notices at the end of the file; the value is in its text.
-        text = span.input.content
-        assert isinstance(text, str)
-        if use := re.search(rf"%{re.escape(match[1])}(?![\w$.-])", text):
-            span = Span(use.start(), use.end(), span.input, span.line_offset)
-        message = f"%{match[1]} is used but not defined"
+        span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
+    elif message == "Could not parse entire input!":
+        message = "expected an operation"
     lines = [_at_span(span, "error", _house_style(message))]
     if isinstance(error, MultipleSpansParseError):
         for other, note in error.refs:
             text = note or error.ref_text or "see here"
             lines.append(_at_span(other, "note", _house_style(text).rstrip(":")))
     return "\n".join(lines)
+
+
+def _first_use(name: str, end: Span[str] | Span[bytes]) -> Span[str] | Span[bytes]:
+    """Where the undefined value is used; xDSL notices at the end of the file.
+
+    Stays there if the name is defined elsewhere: which use is meant is not clear.
+    """
+    file = end.input
+    assert isinstance(file.content, str)
+    value = rf"%{re.escape(name)}(?![\w$.-])"
+    if re.search(rf"{value}(:\d+)?\s*=|[(,]\s*{value}\s*:", file.content):
+        return end
+    use = re.search(value, file.content)
+    return replace(end, start=use.start(), end=use.end()) if use else end
 
 
 def _at_span(span: Span[str] | Span[bytes], severity: str, message: str) -> str:
@@ -166,6 +203,8 @@ def _excerpt(data: bytes, line: int, column: int) -> Sequence[str]:
     if b"\0" in data or not 1 <= line <= len(lines):
         return ()
     text = lines[line - 1].decode(errors="replace").rstrip("\r")
+    if not text.strip():
+        return ()
     if not 1 <= column <= len(text) + 1:
         return (text[:_EXCERPT],)
     start = max(0, column - _EXCERPT // 2) if len(text) > _EXCERPT else 0

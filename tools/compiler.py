@@ -44,7 +44,7 @@ class Compiler:
         self.source, self.steps, self.verifying = source, [], 0.0
         start = time.process_time()
         try:
-            return frontends.read(source.data, source.name, self.ctx)
+            return _read(source, self.ctx)
         except USER_ERRORS:
             raise
         except Exception as error:
@@ -123,7 +123,7 @@ class Compiler:
     def _before_failure(self) -> ModuleOp | None:
         """The IR that the failing pass was given, made a second time."""
         with suppress(Exception):
-            module = frontends.read(self.source.data, self.source.name, self.ctx)
+            module = _read(self.source, self.ctx)
             for pass_, _ in self.steps:
                 pass_.apply(self.ctx, module)
             return module
@@ -146,3 +146,7 @@ class Compiler:
         except OSError as reason:
             return f"{message}\nnote: cannot write a reproducer: {reason}"
         return f"{message}\nnote: to reproduce: {command}"
+
+
+def _read(source: Source, ctx: Context) -> ModuleOp:
+    return frontends.read(source.data, source.name, ctx, first_line=source.first_line)

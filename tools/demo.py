@@ -1,6 +1,5 @@
 """The main job on an example, as `python3 dev.py demo` runs it: plan, run, compare."""
 
-import os
 import shlex
 import subprocess
 import sys
@@ -10,18 +9,13 @@ from pathlib import Path
 EXAMPLE = "examples/mlp_train_sgd.mlir"
 
 
-def run(comment: str, tool: str, *arguments: str, show: int | None = None) -> None:
-    """Says and runs a command; shows its first lines, or all."""
+def run(comment: str, tool: str, *arguments: str) -> None:
+    """Says what comes, and runs it."""
     print(f"\n# {comment}\n$ {shlex.join((tool, *arguments))}", flush=True)
     module = f"tensorplan.tools.{tool.replace('-', '_')}"
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    lines = done.stdout.splitlines()
-    print("\n".join(lines[:show]))
-    if show and len(lines) > show:
-        print(f"... {len(lines) - show} more lines")
+    if code := subprocess.call(command):
+        sys.exit(code)
 
 
 def main() -> None:
@@ -40,12 +34,12 @@ def main() -> None:
             *(EXAMPLE, "--steps", "2", "--expect", reference),
         )
         run(
-            "The same as IR: an arena, a view for each buffer, operations between them.",
+            "The same as IR: an arena, a view for each buffer, operations on these.",
             "plan-opt",
             *(EXAMPLE, "-p", "plan-pipeline", "-o", planned),
         )
         lines = Path(planned).read_text().splitlines()
-        print(*(line[:100] for line in lines[:24]), sep=os.linesep)
+        print(*(line[:100] for line in lines[:24]), sep="\n")
         print(f"... {len(lines) - 24} more lines")
 
 

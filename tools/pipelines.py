@@ -11,7 +11,7 @@ from typing import TypeAlias
 from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 
-from tensorplan.tools.common import UsageError, suggest
+from tensorplan.tools.common import OPTION_ERRORS, UsageError, suggest
 
 Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
 
@@ -52,12 +52,12 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
             )
     try:
         return cls.from_spec(spec)
-    except ValueError as error:
+    except OPTION_ERRORS as error:
         raise UsageError(_explain(error, spec, cls, types)) from None
 
 
 def _explain(
-    error: ValueError, spec: ArgSpec, cls: type[ModulePass], types: Mapping[str, str]
+    error: Exception, spec: ArgSpec, cls: type[ModulePass], types: Mapping[str, str]
 ) -> str:
     """Names the option that is wrong: the one without which there is no error."""
     if missing := sorted(cls.required_fields() - spec.parameters.keys()):

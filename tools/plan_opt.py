@@ -5,13 +5,12 @@ other installed `xdsl.universe`; see `plan-opt --help` for what it adds.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from io import BytesIO
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, get_pass_option_infos
@@ -28,12 +27,14 @@ from tensorplan.passes import get_all_passes
 from tensorplan.passes.driver import flatten
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import (
+    OPTION_ERRORS,
     Source,
     UsageError,
     describe,
     guard,
     read_source,
     write_atomically,
+    write_report,
 )
 from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.timing import print_timing
@@ -127,7 +128,7 @@ class PlanOptMain(xDSLOptMain):
         self.passes = pipelines.parse(self.args.passes, self.available_passes)
         try:
             self.flat = list(flatten(self.passes))
-        except ValueError as error:  # an option that a pipeline hands on
+        except OPTION_ERRORS as error:  # an option that a pipeline hands on
             raise UsageError(str(error)) from None
         for name in self.args.print_ir_after:
             if name != "all":
@@ -156,9 +157,8 @@ class PlanOptMain(xDSLOptMain):
     ) -> ModuleOp | None:
         if self.args.no_implicit_module:
             return super().parse_chunk(chunk, file_extension, start_offset)
-        # Line numbers count from the start of the file, not of the chunk.
-        data = b"\n" * start_offset + chunk.read()
-        return self.compiler.read(Source(self.get_input_name(), data))
+        source = Source(self.get_input_name(), chunk.read(), start_offset + 1)
+        return self.compiler.read(source)
 
     def run(self) -> None:
         if self.args.list_passes:
@@ -238,10 +238,7 @@ class PlanOptMain(xDSLOptMain):
     def _write_report(self, module: ModuleOp) -> None:
         from tensorplan.passes.report import report
 
-        figures: dict[str, Any] = report(module)
-        figures["seconds"] = self.compiler.seconds()
-        text = json.dumps(figures, indent=2) + "\n"
-        write_atomically(self.args.report, text.encode())
+        write_report(self.args.report, report(module), self.compiler.seconds())
 
 
 def print_passes(
@@ -249,7 +246,11 @@ def print_passes(
 ) -> None:
     """Every pass with its first line of documentation and its options; ours first."""
     for name in (*ours, *sorted(known.keys() - set(ours))):
-        cls = known[name]()
+        try:
+            cls = known[name]()
+        except ImportError as error:  # it needs something that is not installed
+            print(f"{name:40}(not available: {error})")
+            continue
         doc = (cls.__doc__ or "").strip()
         # dataclasses make up a docstring where there is none
         summary = "" if doc.startswith(f"{cls.__name__}(") else doc.split("\n\n")[0]

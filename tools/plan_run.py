@@ -5,12 +5,11 @@ reuse, and their number; see `plan-run --help`.
 """
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,7 +19,14 @@ from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.tools.common import UsageError, guard, read_source, write_atomically
+from tensorplan.passes.report import PoolReport, report
+from tensorplan.tools.common import (
+    OPTION_ERRORS,
+    UsageError,
+    guard,
+    read_source,
+    write_report,
+)
 from tensorplan.tools.compiler import Compiler
 
 _DESCRIPTION = """\
@@ -90,7 +96,12 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="K",
         help="run K times, each with the variables that the last one left",
     )
-    how.add_argument("--entry", metavar="NAME", help="the function to run (main)")
+    how.add_argument(
+        "--entry",
+        default="main",
+        metavar="NAME",
+        help="the function to run (default: %(default)s)",
+    )
     how.add_argument(
         "--sanitize",
         action="store_true",
@@ -139,32 +150,31 @@ def run(options: argparse.Namespace) -> int:
     module = compiler.read(read_source(options.file))
     compiler.run(module, passes_for(options))
 
-    from tensorplan.tools import arrays  # NumPy, which errors above do not need
+    # NumPy takes longer to load than most errors above need to show.
+    from tensorplan.runtime.dtypes import Array
+    from tensorplan.runtime.signature import signature
+    from tensorplan.tools import arrays
 
-    entry = arrays.entry_of(module, options.entry)
-    inputs = arrays.inputs_of(entry)
+    io = signature(module, options.entry)
     if options.inputs:
-        values = arrays.load_inputs(options.inputs, inputs)
+        values = arrays.load_inputs(options.inputs, io.inputs)
     else:
-        values = arrays.random_inputs(inputs, options.seed)
-    step = make_step(module, entry.sym_name.data, options)
-    results: list[arrays.Array] = []
+        values = arrays.random_inputs(io.inputs, options.seed)
+    step = make_step(module, options)
+    results: list[Array] = []
     start = time.perf_counter()
     for _ in range(options.steps):
         results = step(values)
-        values = arrays.fed_back(inputs, values, results)
+        values = arrays.fed_back(io, values, results)
     running = time.perf_counter() - start
     steps = "1 step" if options.steps == 1 else f"{options.steps} steps"
     if options.level == "planned":
-        from tensorplan.passes.report import report
-
-        figures: dict[str, Any] = report(module)
+        figures = report(module)
         for pool in figures["pools"]:
             print(pool_line(pool))
-        figures["seconds"] = {**compiler.seconds(), "run": running}
         if options.report:
-            text = json.dumps(figures, indent=2) + "\n"
-            write_atomically(options.report, text.encode())
+            seconds = {**compiler.seconds(), "run": running}
+            write_report(options.report, figures, seconds)
     print(f"{steps} in {running * 1e3:.1f} ms, {len(results)} outputs")
     if options.outputs:
         arrays.save(options.outputs, "out", results)
@@ -196,25 +206,25 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
     try:
         pipeline = PlanPipeline(options.strategy, options.alignment, options.device)
         return list(flatten([pipeline]))
-    except ValueError as error:
+    except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
 
 
 def make_step(
-    module: ModuleOp, entry: str, options: argparse.Namespace
+    module: ModuleOp, options: argparse.Namespace
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """What runs the program once: arrays in, arrays out."""
     if options.level == "reference":
         from tensorplan.runtime.reference import run_reference
 
-        return partial(run_reference, module)
+        return partial(run_reference, module, entry=options.entry)
     from tensorplan.runtime.executor import Executable
 
-    executable = Executable(module, entry, sanitize=options.sanitize)
+    executable = Executable(module, options.entry, sanitize=options.sanitize)
     return lambda values: executable(*values)
 
 
-def pool_line(pool: Mapping[str, Any]) -> str:
+def pool_line(pool: PoolReport) -> str:
     return (
         f"{pool['device']}: {size(pool['bytes'])}, "
         f"lower bound {size(pool['lower_bound_bytes'])}, "

@@ -12,11 +12,18 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, ints, tensor_type_of
+from tensorplan.dialects.tgraph.base import (
+    Shape,
+    TensorOp,
+    ints,
+    is_static,
+    tensor_type_of,
+)
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConstantOp,
+    FullLikeOp,
     ReshapeOp,
     TransposeOp,
 )
@@ -166,16 +173,15 @@ class BroadcastOfReshape(RewritePattern):
             return
         outer = op.broadcast_dimensions.get_values()
         before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
-        places = [(size, dim) for size, dim in zip(after, outer, strict=True) if size > 1]
-        if [size for size in before if size > 1] != [size for size, _ in places]:
+        places = [dim for size, dim in zip(after, outer, strict=True) if size > 1]
+        if [size for size in before if size > 1] != [size for size in after if size > 1]:
             return
         # A dimension of size 1 may go to any result dimension that is left over.
-        left = [d for d in range(len(_shape(op.result))) if d not in dict(places).values()]
-        left = [d for d in left if all(d != dim for _, dim in places)]
+        left = [d for d in range(len(_shape(op.result))) if d not in places]
         dims: list[int] = []
         for size in before:
             if size > 1:
-                dims.append(places.pop(0)[1])
+                dims.append(places.pop(0))
             elif left:
                 dims.append(left.pop(0))
             else:
@@ -197,6 +203,15 @@ class ShapeOfSplat(RewritePattern):
         source = op.inputs[0].owner
         if _plain(op) and isinstance(source, ConstantOp) and source.splat is not None:
             _replace(rewriter, op, ConstantOp(source.splat, op.result.type))
+
+
+class FullLikeOfStaticShape(RewritePattern):
+    """full_like(x) -> constant: then nothing keeps x alive for its shape."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: FullLikeOp, rewriter: PatternRewriter) -> None:
+        if _plain(op) and is_static(tensor_type_of(op.result.type)):
+            _replace(rewriter, op, ConstantOp(op.value, op.result.type))
 
 
 class ReduceOfUnitDimensions(RewritePattern):

@@ -102,7 +102,7 @@ class ConstantOp(TensorOp):
 
 
 @irdl_op_definition
-class FullLikeOp(TensorOp):
+class FullLikeOp(TensorOp, HasCanonicalizationPatternsInterface):
     """A constant of its operand's shape (NNVM's `zeros_like`, with any number)."""
 
     name = "tgraph.full_like"
@@ -118,6 +118,12 @@ class FullLikeOp(TensorOp):
                 f"value has type {self.value.type}, expected {inputs[0].element_type}"
             )
         return [inputs[0]]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.FullLikeOfStaticShape(),)
 
 
 @irdl_op_definition

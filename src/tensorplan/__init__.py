@@ -1,3 +1,110 @@
-"""tensorplan: from tensor programs to one arena per device, at offsets fixed early."""
+"""tensorplan: from tensor programs to one arena per device, at offsets fixed early.
+
+    module = tensorplan.from_jax(step, params, batch, donate_argnums=0)
+    planned = tensorplan.plan(module)       # xDSL IR with explicit offsets
+    tensorplan.report(planned)["pools"]     # bytes, lower bound, bytes without reuse
+    step = tensorplan.compile(planned)      # NumPy arrays in and out
+    loss = step(*arrays)[-1]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tensorplan.passes.report import Report
+    from tensorplan.runtime.executor import Executable
 
 __version__ = "0.1.0"
+
+__all__ = ["compile", "context", "from_jax", "from_stablehlo", "plan", "report"]
+
+
+def context() -> Context:
+    """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
+    from xdsl.context import Context
+    from xdsl.dialects import get_all_dialects
+
+    from tensorplan import dialects
+
+    ctx = Context(allow_unregistered=True)
+    for name, factory in (get_all_dialects() | dialects.get_all_dialects()).items():
+        ctx.register_dialect(name, factory)
+    return ctx
+
+
+def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+    """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or a file.
+
+    Text in pretty form and bytecode need the extra `jax`. A donated argument becomes a
+    variable.
+
+    Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
+    supported.
+    """
+    from tensorplan import frontends
+    from tensorplan.passes import driver
+    from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+
+    if isinstance(source, os.PathLike):
+        data, name = Path(source).read_bytes(), os.fspath(source)
+    else:
+        data = source.encode() if isinstance(source, str) else source
+        name = "stablehlo"
+    ctx = context()
+    module = frontends.read(data, name, ctx)
+    driver.run(ctx, module, [ConvertStablehloToTGraph()])
+    return module
+
+
+def from_jax(
+    fn: Callable[..., Any], *args: Any, donate_argnums: int | Sequence[int] = ()
+) -> ModuleOp:
+    """A `tgraph` program from a JAX function, traced for arguments like `args`.
+
+    The arguments that `donate_argnums` names become variables, as under `jax.jit`.
+    """
+    from tensorplan.frontends.jax import lower
+
+    return from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+
+
+def plan(module: ModuleOp, **options: Any) -> ModuleOp:
+    """The module with all buffers in arenas, one per device; `module` stays as it is.
+
+    The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
+    `device`. The plan is checked.
+
+    Raises `ValueError` for a bad option, `LocatedError` for IR that can't be planned.
+    """
+    from tensorplan.passes import driver
+    from tensorplan.passes.plan_pipeline import PlanPipeline
+
+    planned = module.clone()
+    driver.run(context(), planned, [PlanPipeline(**options)])
+    return planned
+
+
+def report(module: ModuleOp) -> Report:
+    """The figures of a planned module: its pools' sizes in bytes, its operations."""
+    from tensorplan.passes.report import report
+
+    return report(module)
+
+
+def compile(module: ModuleOp, **options: Any) -> Executable:
+    """A callable that runs the module's `@main`; it is planned first if need be.
+
+    Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and returns
+    the results as a list, in the order of the program's signature. A variable that is
+    passed as a NumPy array is updated in place.
+    """
+    from tensorplan.runtime.executor import Executable
+
+    return Executable(plan(module, **options))

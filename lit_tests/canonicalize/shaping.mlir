@@ -1,0 +1,77 @@
+// RUN: plan-opt %s -p canonicalize | filecheck %s
+
+// CHECK-LABEL: func.func @broadcasts_merge
+// CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT:    func.return %0
+func.func @broadcasts_merge(%b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %0 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<1x8xf32>
+  %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 0, 1>} : (tensor<1x8xf32>) -> tensor<4x8xf32>
+  func.return %1 : tensor<4x8xf32>
+}
+
+// A reshape that only adds ones is part of the broadcast.
+// CHECK-LABEL: func.func @broadcast_of_reshape
+// CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>} : (tensor<8xf32>) -> tensor<2x4x8xf32>
+// CHECK-NEXT:    func.return %0
+func.func @broadcast_of_reshape(%b: tensor<8xf32>) -> tensor<2x4x8xf32> {
+  %0 = tgraph.reshape %b : (tensor<8xf32>) -> tensor<1x1x8xf32>
+  %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 0, 1, 2>} : (tensor<1x1x8xf32>) -> tensor<2x4x8xf32>
+  func.return %1 : tensor<2x4x8xf32>
+}
+
+// But one that splits or joins dimensions is not.
+// CHECK-LABEL: func.func @broadcast_of_split
+// CHECK-NEXT:    tgraph.reshape
+// CHECK-NEXT:    tgraph.broadcast_in_dim
+func.func @broadcast_of_split(%b: tensor<8xf32>) -> tensor<3x2x4xf32> {
+  %0 = tgraph.reshape %b : (tensor<8xf32>) -> tensor<2x4xf32>
+  %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1, 2>} : (tensor<2x4xf32>) -> tensor<3x2x4xf32>
+  func.return %1 : tensor<3x2x4xf32>
+}
+
+// CHECK-LABEL: func.func @splats_take_any_shape
+// CHECK-NEXT:    %0 = tgraph.constant<1.000000e+00 : f32> : tensor<8x4xf32>
+// CHECK-NEXT:    func.return %0
+func.func @splats_take_any_shape() -> tensor<8x4xf32> {
+  %0 = tgraph.constant<1.0 : f32> : tensor<f32>
+  %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4x8xf32>
+  %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  func.return %2 : tensor<8x4xf32>
+}
+
+// CHECK-LABEL: func.func @full_like_needs_no_operand
+// CHECK-NEXT:    %0 = tgraph.constant<0.000000e+00 : f32> : tensor<4xf32>
+// CHECK-NEXT:    func.return %0
+func.func @full_like_needs_no_operand(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.full_like %a {value = 0.0 : f32} : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @identities_go
+// CHECK-NEXT:    func.return %a
+func.func @identities_go(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = tgraph.reshape %a : (tensor<4x8xf32>) -> tensor<32xf32>
+  %1 = tgraph.reshape %0 : (tensor<32xf32>) -> tensor<4x8xf32>
+  %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %3 = tgraph.transpose %2 {permutation = array<i64: 1, 0>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %4 = tgraph.broadcast_in_dim %3 {broadcast_dimensions = array<i64: 0, 1>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  func.return %4 : tensor<4x8xf32>
+}
+
+// A weight gradient comes out in the layout of the weight.
+// CHECK-LABEL: func.func @transposed_product
+// CHECK-NEXT:    %0 = tgraph.dot_general %b, %a
+// CHECK-SAME:      (tensor<16x8xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+// CHECK-NEXT:    func.return %0
+func.func @transposed_product(%a: tensor<16x4xf32>, %b: tensor<16x8xf32>) -> tensor<8x4xf32> {
+  %0 = tgraph.dot_general %a, %b {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<16x4xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  func.return %1 : tensor<8x4xf32>
+}
+
+// CHECK-LABEL: func.func @reduction_of_ones
+// CHECK-NEXT:    %0 = tgraph.reshape %a : (tensor<1x8xf32>) -> tensor<8xf32>
+func.func @reduction_of_ones(%a: tensor<1x8xf32>) -> tensor<8xf32> {
+  %0 = tgraph.reduce %a {kind = "add", dimensions = array<i64: 0>} : (tensor<1x8xf32>) -> tensor<8xf32>
+  func.return %0 : tensor<8xf32>
+}

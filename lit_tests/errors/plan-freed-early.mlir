@@ -1,0 +1,14 @@
+// RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
+
+func.func @f(%in: memref<16xf32>, %out: memref<16xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %in outs(%a) : memref<16xf32>
+  memref.dealloc %arena : memref<64xi8>
+  tgraph.negate %a outs(%out) : memref<16xf32>
+  func.return
+}
+
+// CHECK-NOT: Traceback
+// CHECK:     plan-freed-early.mlir:6:8: error: buffer %a is used in step 5, expected before its arena is freed in step 4

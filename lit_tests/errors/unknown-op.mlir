@@ -1,0 +1,9 @@
+// RUN: not plan-opt %s 2>&1 | filecheck %s
+
+func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.frobnicate %a : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+
+// CHECK-NOT: Traceback
+// CHECK:     unknown-op.mlir:4:{{[0-9]+}}: error: operation tgraph.frobnicate is not registered

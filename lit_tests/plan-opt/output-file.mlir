@@ -1,0 +1,12 @@
+// RUN: plan-opt %s -o %t
+// RUN: filecheck %s < %t
+// A failed run leaves the file as it was.
+// RUN: not plan-opt %t.no-such-file -o %t
+// RUN: filecheck %s < %t
+// What is not a regular file is written to, not replaced.
+// RUN: plan-opt %s -o /dev/stdout | filecheck %s
+
+// CHECK: func.func @f() {
+func.func @f() {
+  func.return
+}

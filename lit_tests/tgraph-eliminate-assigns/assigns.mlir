@@ -1,0 +1,104 @@
+// RUN: plan-opt %s -p tgraph-eliminate-assigns 2>/dev/null | filecheck %s
+// RUN: plan-opt %s -p tgraph-eliminate-assigns 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
+
+// The update reads the old contents element by element: it may overwrite them.
+// CHECK-LABEL: func.func @update
+// CHECK:         %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
+// CHECK-NEXT:    func.return %n
+func.func @update(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %w = tgraph.read %v : tensor<4xf32>
+  %n = tgraph.subtract %w, %g : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return %n : tensor<4xf32>
+}
+
+// The old contents are read after the new ones are there.
+// CHECK-LABEL: func.func @read_later
+// CHECK:         %n = tgraph.subtract %w, %g : tensor<4xf32>
+// CHECK:         tgraph.assign %v, %n
+// REMARK: assigns.mlir:{{[0-9]+}}:3: remark: assign stays a copy: tgraph.add reads the old contents later
+func.func @read_later(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %w = tgraph.read %v : tensor<4xf32>
+  %n = tgraph.subtract %w, %g : tensor<4xf32>
+  %o = tgraph.add %w, %n : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return %o : tensor<4xf32>
+}
+
+// The old contents are read in another order while the new are written.
+// CHECK-LABEL: func.func @through_a_view
+// CHECK:         tgraph.assign %v, %n
+// REMARK: remark: assign stays a copy: tgraph.add needs the old contents while it writes the new
+func.func @through_a_view(%v: !tgraph.variable<tensor<4xf32>>) {
+  %w = tgraph.read %v : tensor<4xf32>
+  %r = tgraph.reverse %w {dimensions = array<i64: 0>} : tensor<4xf32>
+  %n = tgraph.add %w, %r : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return
+}
+
+// A product reads all of its operand for each element of the result.
+// CHECK-LABEL: func.func @product
+// CHECK:         tgraph.assign %v, %n
+// REMARK: remark: assign stays a copy: tgraph.dot_general needs the old contents while it writes the new
+func.func @product(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
+  %w = tgraph.read %v : tensor<4x4xf32>
+  %n = tgraph.dot_general %w, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  tgraph.assign %v, %n : tensor<4x4xf32>
+  func.return
+}
+
+// A variable that is not read, or no longer, takes any result.
+// CHECK-LABEL: func.func @overwrite
+// CHECK:         tgraph.dot_general %a, %a outs(%v)
+// CHECK-NEXT:    func.return
+func.func @overwrite(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
+  %n = tgraph.dot_general %a, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  tgraph.assign %v, %n : tensor<4x4xf32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @swap
+// CHECK:         tgraph.assign %a, %y
+// CHECK-NEXT:    tgraph.assign %b, %x
+// REMARK-COUNT-2: remark: assign stays a copy: the value is not computed here
+func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>) {
+  %x = tgraph.read %a : tensor<4xf32>
+  %y = tgraph.read %b : tensor<4xf32>
+  tgraph.assign %a, %y : tensor<4xf32>
+  tgraph.assign %b, %x : tensor<4xf32>
+  func.return
+}
+
+// Its own contents: nothing to do.
+// CHECK-LABEL: func.func @unchanged
+// CHECK-NEXT:    %x = tgraph.read %v
+// CHECK-NEXT:    func.return
+func.func @unchanged(%v: !tgraph.variable<tensor<4xf32>>) {
+  %x = tgraph.read %v : tensor<4xf32>
+  tgraph.assign %v, %x : tensor<4xf32>
+  func.return
+}
+
+// One value for two variables is computed into the first.
+// CHECK-LABEL: func.func @two_variables
+// CHECK-NEXT:    %n = tgraph.negate %g outs(%a)
+// CHECK-NEXT:    tgraph.assign %b, %n
+// REMARK: remark: assign stays a copy: the value is computed into another variable
+func.func @two_variables(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
+  %n = tgraph.negate %g : tensor<4xf32>
+  tgraph.assign %a, %n : tensor<4xf32>
+  tgraph.assign %b, %n : tensor<4xf32>
+  func.return
+}
+
+// The variable is read between computing and assigning: still the old contents.
+// CHECK-LABEL: func.func @read_between
+// CHECK:         tgraph.assign %v, %n
+// REMARK: remark: assign stays a copy: tgraph.read of the variable comes between computing and assigning
+func.func @read_between(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %n = tgraph.negate %g : tensor<4xf32>
+  %w = tgraph.read %v : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return %w : tensor<4xf32>
+}

@@ -1,0 +1,87 @@
+"""Kernels of matrix products: `dot_general`, and the product that convolution uses.
+
+`np.matmul` hands a product to BLAS only if each matrix has unit stride along one of its
+dimensions; if not, it falls back to a loop that is a hundred times slower. So matrices
+that BLAS cannot take are copied first. Elements smaller than f32 are multiplied as f32.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.dtypes import Array, DType, accumulator
+from tensorplan.runtime.kernels.base import (
+    Call,
+    check_types,
+    copy,
+    kernel,
+    reshaped,
+    try_reshape,
+)
+from tensorplan.runtime.pool import Scratch
+
+
+@kernel(DotGeneralOp)
+def dot_general(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    (out,) = outs
+    dtype = accumulator(out.dtype)
+    check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
+    calls: list[Call] = []
+    matrices: list[Array] = []
+    for side, x in enumerate(inputs):
+        batch, contracting = op.batching[side], op.contracting[side]
+        free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
+        # The left operand is batch, free, contracting; the right one's last two swap.
+        parts = (batch, free, contracting) if side == 0 else (batch, contracting, free)
+        ordered = x.transpose([d for part in parts for d in part])
+        shape = tuple(prod(x.shape[d] for d in part) for part in parts)
+        matrix, made = reshaped(ordered, shape, scratch)
+        matrix, converted = for_blas(matrix, dtype, scratch)
+        calls += [*made, *converted]
+        matrices.append(matrix)
+    shape = (*matrices[0].shape[:2], matrices[1].shape[2])
+    return [*calls, *matmul(*matrices, out, shape, scratch)]
+
+
+def matmul(
+    x: Array, y: Array, out: Array, shape: Sequence[int], scratch: Scratch
+) -> list[Call]:
+    """`out` seen under `shape` becomes `x @ y`; `x` and `y` are fit for BLAS."""
+    target = try_reshape(out, tuple(shape)) if out.dtype == x.dtype else None
+    if target is not None and is_blasable(target):
+        return [(np.matmul, (x, y, target))]
+    target = scratch.take(tuple(shape), x.dtype)
+    return [(np.matmul, (x, y, target)), *copy(out, target.reshape(out.shape))]
+
+
+def for_blas(
+    x: Array, dtype: DType, scratch: Scratch
+) -> tuple[Array, Sequence[Call]]:
+    """`x`, or a copy of it if BLAS cannot take it or its elements are not of `dtype`."""
+    if x.dtype == dtype and is_blasable(x):
+        return x, ()
+    buffer = scratch.take(x.shape, dtype)
+    return buffer, copy(buffer, x)
+
+
+def is_blasable(x: Array) -> bool:
+    """Whether BLAS takes the matrices that the last two dimensions are."""
+    rows, columns = x.shape[-2:]
+    for size, stride, unit in (
+        (columns, x.strides[-2], x.strides[-1]),
+        (rows, x.strides[-1], x.strides[-2]),
+    ):
+        if (
+            unit == x.itemsize
+            and stride % x.itemsize == 0
+            and stride >= size * x.itemsize
+        ):
+            return True
+    return False

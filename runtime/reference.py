@@ -1,0 +1,623 @@
+"""The reference: level 1 in plain NumPy, through xDSL's interpreter framework.
+
+This is the oracle for all that runs faster. Each operation is written in the plainest
+form there is, returns new arrays, and shares nothing with the kernels. All values are
+kept alive until the end of the run.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    ReturnedValues,
+    TerminatorValue,
+    impl,
+    impl_terminator,
+    register_impls,
+)
+from xdsl.interpreters.func import FuncFunctions
+from xdsl.ir import Operation
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
+from tensorplan.dialects.tgraph.base import Shape, TensorOp
+from tensorplan.dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, YieldOp
+from tensorplan.runtime.dtypes import (
+    Array,
+    DType,
+    accumulator,
+    constant,
+    identity,
+    is_float,
+    numpy_dtype,
+)
+from tensorplan.runtime.signature import signature
+
+
+def run_reference(
+    module: ModuleOp, inputs: Sequence[object], entry: str = "main"
+) -> list[Array]:
+    """The results of `entry` for `inputs` (an initial value for each variable).
+
+    Neither the inputs nor the variables' initial arrays are changed. Inputs and results
+    are ordered as `tensorplan.runtime.signature` says.
+
+    Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
+    `TypeError` for inputs that do not fit.
+    """
+    program = signature(module, entry)
+    _check_supported(module)
+    if len(inputs) != len(program.inputs):
+        raise ValueError(f"got {len(inputs)} inputs, expected {len(program.inputs)}")
+    arguments: list[Array | Variable] = []
+    for index, (given, slot) in enumerate(zip(inputs, program.inputs, strict=True)):
+        array = np.array(given, dtype=None if hasattr(given, "dtype") else slot.dtype)
+        if array.dtype != slot.dtype:
+            raise TypeError(
+                f"input {index} has elements of type {array.dtype}, "
+                f"expected {slot.dtype}"
+            )
+        if array.shape != slot.shape:
+            raise ValueError(
+                f"input {index} has shape {array.shape}, expected {slot.shape}"
+            )
+        arguments.append(Variable(array) if slot.is_variable else array)
+
+    interpreter = Interpreter(module)
+    interpreter.register_implementations(TGraphFunctions())
+    interpreter.register_implementations(FuncFunctions())
+    with np.errstate(all="ignore"):
+        returned = interpreter.call_op(program.function, tuple(arguments))
+
+    terminator = program.function.body.block.last_op
+    assert terminator is not None
+    values = dict(zip(terminator.operands, returned, strict=True))
+    results: list[Array] = []
+    for result in program.results:
+        if result.input is None:
+            results.append(values[result.value])
+        else:
+            variable = arguments[result.input]
+            assert isinstance(variable, Variable)
+            results.append(variable.contents)
+    return results
+
+
+@dataclass
+class Variable:
+    """What a value of type `!tgraph.variable` is. `contents` is replaced, never written
+    to."""
+
+    contents: Array
+
+
+def _check_supported(module: ModuleOp) -> None:
+    known = (ModuleOp, FuncOp, CallOp, ReturnOp, ReadOp, AssignOp, FusionOp, YieldOp)
+    for op in module.walk():
+        if not isinstance(op, known) and type(op) not in _EVALUATE:
+            raise LocatedError(
+                f"{op.name} is not known to the reference interpreter, which runs "
+                "tgraph on tensors",
+                op,
+            )
+        if isinstance(op, TensorOp) and not op.res:
+            raise LocatedError(
+                f"{op.name} is on memrefs, expected tensors: the reference interpreter "
+                "runs level 1",
+                op,
+            )
+
+
+Evaluate: TypeAlias = Callable[..., Array]
+"""`(op, *input arrays) -> result array`, for an operation with one result."""
+
+_EVALUATE: dict[type[Operation], Evaluate] = {}
+
+
+def _evaluates(*ops: type[TensorOp]) -> Callable[[Evaluate], Evaluate]:
+    def register(function: Evaluate) -> Evaluate:
+        _EVALUATE.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def _result_dtype(op: TensorOp) -> DType:
+    return numpy_dtype(op.declared[0].element_type, op)
+
+
+def _result_shape(op: TensorOp) -> Shape:
+    return op.declared[0].get_shape()
+
+
+# Elementwise
+
+
+def _trunc_divide(a: int, b: int) -> int:
+    """As XLA: -1 for a division by zero."""
+    if b == 0:
+        return -1
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _trunc_remainder(a: int, b: int) -> int:
+    """As XLA: the dividend for a division by zero."""
+    return a if b == 0 else a - b * _trunc_divide(a, b)
+
+
+def _integer_power(a: int, b: int) -> int:
+    if b >= 0:
+        return pow(a, b, 1 << 64) if a >= 0 else (-1) ** b * pow(-a, b, 1 << 64)
+    return {1: 1, -1: (-1) ** b}.get(a, 0)
+
+
+def _on_integers(
+    function: Callable[[int, int], int], on_floats: Callable[[Array, Array], Array]
+) -> Callable[[Array, Array], Array]:
+    """One element after the other for integers; results wrap around."""
+
+    def evaluate(x: Array, y: Array) -> Array:
+        if is_float(x.dtype):
+            return on_floats(x, y)
+        pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
+        mask = (1 << 8 * x.dtype.itemsize) - 1
+        bits = [function(int(a), int(b)) & mask for a, b in pairs]
+        unsigned = np.array(bits, f"uint{8 * x.dtype.itemsize}").reshape(x.shape)
+        return unsigned.view(x.dtype)
+
+    return evaluate
+
+
+_ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
+    elementwise.AbsOp: np.abs,
+    elementwise.AddOp: np.add,
+    elementwise.AndOp: np.bitwise_and,
+    elementwise.CeilOp: np.ceil,
+    elementwise.ClampOp: lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    elementwise.CosineOp: np.cos,
+    elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
+    elementwise.ExponentialMinusOneOp: np.expm1,
+    elementwise.ExponentialOp: np.exp,
+    elementwise.FloorOp: np.floor,
+    elementwise.IsFiniteOp: np.isfinite,
+    elementwise.LogOp: np.log,
+    elementwise.LogPlusOneOp: np.log1p,
+    elementwise.LogisticOp: lambda x: 1 / (1 + np.exp(-x)),
+    elementwise.MaximumOp: np.maximum,
+    elementwise.MinimumOp: np.minimum,
+    elementwise.MultiplyOp: np.multiply,
+    elementwise.NegateOp: np.negative,
+    elementwise.NotOp: np.invert,
+    elementwise.OrOp: np.bitwise_or,
+    elementwise.PowerOp: _on_integers(_integer_power, np.power),
+    elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
+    elementwise.RsqrtOp: lambda x: 1 / np.sqrt(x),
+    elementwise.SelectOp: np.where,
+    elementwise.SignOp: np.sign,
+    elementwise.SineOp: np.sin,
+    elementwise.SqrtOp: np.sqrt,
+    elementwise.SubtractOp: np.subtract,
+    elementwise.TanhOp: np.tanh,
+    elementwise.XorOp: np.bitwise_xor,
+}
+
+
+@_evaluates(*_ELEMENTWISE)
+def _elementwise(op: TensorOp, *inputs: Array) -> Array:
+    return np.asarray(_ELEMENTWISE[type(op)](*inputs), _result_dtype(op))
+
+
+_COMPARE: Mapping[str, Callable[..., Array]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+@_evaluates(elementwise.CompareOp)
+def _compare(op: elementwise.CompareOp, x: Array, y: Array) -> Array:
+    return _COMPARE[op.direction.data](x, y)
+
+
+@_evaluates(elementwise.ConvertOp)
+def _convert(op: elementwise.ConvertOp, x: Array) -> Array:
+    dtype = _result_dtype(op)
+    return x != 0 if dtype == bool else x.astype(dtype)
+
+
+# Shaping
+
+
+@_evaluates(shaping.ConstantOp)
+def _constant(op: shaping.ConstantOp) -> Array:
+    value = constant(op.value, _result_dtype(op))
+    return np.full(_result_shape(op), value) if value.ndim == 0 else value
+
+
+@_evaluates(shaping.FullLikeOp)
+def _full_like(op: shaping.FullLikeOp, x: Array) -> Array:
+    return np.full(x.shape, constant(op.value, x.dtype))
+
+
+@_evaluates(shaping.IotaOp)
+def _iota(op: shaping.IotaOp) -> Array:
+    indices = np.indices(_result_shape(op))[op.dimension.value.data]
+    return indices.astype(_result_dtype(op))
+
+
+@_evaluates(shaping.ReshapeOp)
+def _reshape(op: shaping.ReshapeOp, x: Array) -> Array:
+    return x.reshape(_result_shape(op))
+
+
+@_evaluates(shaping.BroadcastInDimOp)
+def _broadcast_in_dim(op: shaping.BroadcastInDimOp, x: Array) -> Array:
+    dims = op.broadcast_dimensions.get_values()
+    order = sorted(range(len(dims)), key=lambda d: dims[d])
+    shape = [1] * len(_result_shape(op))
+    for dim, size in zip(dims, x.shape, strict=True):
+        shape[dim] = size
+    return np.broadcast_to(x.transpose(order).reshape(shape), _result_shape(op)).copy()
+
+
+@_evaluates(shaping.TransposeOp)
+def _transpose(op: shaping.TransposeOp, x: Array) -> Array:
+    return x.transpose(op.permutation.get_values()).copy()
+
+
+@_evaluates(shaping.SliceOp)
+def _slice(op: shaping.SliceOp, x: Array) -> Array:
+    starts = op.start_indices.get_values()
+    limits = op.limit_indices.get_values()
+    strides = op.strides.get_values()
+    return x[tuple(map(slice, starts, limits, strides))].copy()
+
+
+@_evaluates(shaping.ReverseOp)
+def _reverse(op: shaping.ReverseOp, x: Array) -> Array:
+    return np.flip(x, op.dimensions.get_values()).copy()
+
+
+@_evaluates(shaping.ConcatenateOp)
+def _concatenate(op: shaping.ConcatenateOp, *inputs: Array) -> Array:
+    return np.concatenate(inputs, op.dimension.value.data)
+
+
+@_evaluates(shaping.PadOp)
+def _pad(op: shaping.PadOp, x: Array, value: Array) -> Array:
+    low, high = op.low.get_values(), op.high.get_values()
+    return _padded(_dilated(x, [i + 1 for i in op.interior.get_values()], value),
+                   low, high, value)
+
+
+@_evaluates(shaping.DeviceCopyOp)
+def _device_copy(op: shaping.DeviceCopyOp, x: Array) -> Array:
+    return x.copy()
+
+
+def _dilated(x: Array, factors: Sequence[int], value: Array) -> Array:
+    """`x` with `factor - 1` values between neighbours along each dimension."""
+    shape = [(n - 1) * f + 1 if n else 0 for n, f in zip(x.shape, factors, strict=True)]
+    result = np.full(shape, value, x.dtype)
+    result[tuple(slice(None, None, f) for f in factors)] = x
+    return result
+
+
+def _padded(x: Array, low: Sequence[int], high: Sequence[int], value: Array) -> Array:
+    """`x` with values around it; negative padding cuts off."""
+    grown = [(max(lo, 0), max(hi, 0)) for lo, hi in zip(low, high, strict=True)]
+    x = np.pad(x, grown, constant_values=value) if x.ndim else x
+    cut = (
+        slice(max(-lo, 0), size - max(-hi, 0))
+        for lo, hi, size in zip(low, high, x.shape, strict=True)
+    )
+    return x[tuple(cut)]
+
+
+# Reducing
+
+
+_REDUCE: Mapping[str, Callable[..., Array]] = {
+    "add": np.sum,
+    "multiply": np.prod,
+    "maximum": np.max,
+    "minimum": np.min,
+    "and": np.bitwise_and.reduce,
+    "or": np.bitwise_or.reduce,
+}
+
+
+def _reduced(kind: str, x: Array, axes: Sequence[int]) -> Array:
+    """Sums and products of floats are kept in f64 until the end."""
+    if x.dtype == bool:
+        kind = {"add": "or", "multiply": "and"}.get(kind, kind)
+    if kind not in ("add", "multiply"):
+        return _REDUCE[kind](x, axis=tuple(axes), initial=identity(kind, x.dtype))
+    dtype = np.float64 if is_float(x.dtype) else x.dtype
+    return np.asarray(_REDUCE[kind](x, axis=tuple(axes), dtype=dtype)).astype(x.dtype)
+
+
+@_evaluates(reducing.ReduceOp)
+def _reduce(op: reducing.ReduceOp, x: Array) -> Array:
+    return _reduced(op.kind.data, x, op.dimensions.get_values())
+
+
+@_evaluates(reducing.DotGeneralOp)
+def _dot_general(op: reducing.DotGeneralOp, x: Array, y: Array) -> Array:
+    (x_batch, y_batch), (x_sum, y_sum) = op.batching, op.contracting
+    x_axes = list(range(x.ndim))
+    y_axes = list(range(x.ndim, x.ndim + y.ndim))
+    for d, e in zip((*x_batch, *x_sum), (*y_batch, *y_sum), strict=True):
+        y_axes[e] = x_axes[d]
+    batch = [x_axes[d] for d in x_batch]
+    x_free = [a for a in x_axes if a not in y_axes]
+    y_free = [a for a in y_axes if a not in x_axes]
+    dtype = accumulator(x.dtype)
+    operands = (x.astype(dtype), x_axes, y.astype(dtype), y_axes)
+    result = np.einsum(*operands, [*batch, *x_free, *y_free], optimize=True)
+    return np.asarray(result, dtype).astype(x.dtype)
+
+
+@_evaluates(reducing.ConvolutionOp)
+def _convolution(op: reducing.ConvolutionOp, image: Array, kernel: Array) -> Array:
+    dtype = accumulator(image.dtype)
+    image_labels, kernel_labels, result_labels = op.labels
+    spatial = [str(d) for d in range(len(image_labels) - 2)]
+    x = _by_labels(image, image_labels, ["b", "f", *spatial]).astype(dtype)
+    w = _by_labels(kernel, kernel_labels, ["o", "i", *spatial]).astype(dtype)
+    zero = np.zeros((), dtype)
+    x = _dilated(x, [1, 1, *op.lhs_dilation.get_values()], zero)
+    low, high = op.padding_low.get_values(), op.padding_high.get_values()
+    x = _padded(x, [0, 0, *low], [0, 0, *high], zero)
+    strides, dilations = op.window_strides.get_values(), op.rhs_dilation.get_values()
+    places = _windows(x, [1, 1, *w.shape[2:]], [1, 1, *strides], [1, 1, *dilations])
+    rank = len(spatial)
+    places = places.reshape(*x.shape[:2], *places.shape[2 : 2 + rank], *w.shape[2:])
+    # Now places has the axes: batch, feature, spatial places, spatial offsets.
+    features = op.feature_group_count.value.data
+    batches = op.batch_group_count.value.data
+    groups = max(features, batches)
+    axis = 1 if features > 1 else 0
+    over = [1, *range(2 + rank, 2 + 2 * rank)]
+    parts = [
+        np.tensordot(p, k, (over, [1, *range(2, 2 + rank)]))
+        for p, k in zip(
+            np.split(places, groups, axis), np.split(w, groups, 0), strict=True
+        )
+    ]
+    result = np.concatenate(parts, -1)  # axes: batch, spatial, feature
+    order = ["b", *spatial, "f"]
+    return result.transpose([order.index(n) for n in result_labels]).astype(image.dtype)
+
+
+def _by_labels(x: Array, labels: str, order: Sequence[str]) -> Array:
+    return x.transpose([labels.index(label) for label in order])
+
+
+def _windows(
+    x: Array, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> Array:
+    """What a window sees: axes are the places, then the offsets in the window."""
+    reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
+    if any(r > size for r, size in zip(reach, x.shape, strict=True)):
+        places = [
+            max(0, (size - r) // s + 1)
+            for r, size, s in zip(reach, x.shape, strides, strict=True)
+        ]
+        return np.zeros((*places, *window), x.dtype)
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach)
+    steps = (slice(None, None, step) for step in (*strides, *dilations))
+    return seen[tuple(steps)]
+
+
+@_evaluates(reducing.ReduceWindowOp)
+def _reduce_window(op: reducing.ReduceWindowOp, x: Array) -> Array:
+    kind = op.kind.data
+    nothing = identity(kind, x.dtype)
+    dilated = _dilated(x, op.base_dilations.get_values(), nothing)
+    padded = _padded(
+        dilated, op.padding_low.get_values(), op.padding_high.get_values(), nothing
+    )
+    places = _windows(
+        padded,
+        op.window_dimensions.get_values(),
+        op.window_strides.get_values(),
+        op.window_dilations.get_values(),
+    )
+    return _reduced(kind, places, range(x.ndim, 2 * x.ndim))
+
+
+@_evaluates(reducing.SelectAndScatterOp)
+def _select_and_scatter(
+    op: reducing.SelectAndScatterOp, x: Array, source: Array
+) -> Array:
+    low, high = op.padding_low.get_values(), op.padding_high.get_values()
+    window = op.window_dimensions.get_values()
+    strides, ones = op.window_strides.get_values(), (1,) * x.ndim
+
+    def places(array: Array, padding: Array) -> Array:
+        seen = _windows(_padded(array, low, high, padding), window, strides, ones)
+        return seen.reshape(source.size, -1)
+
+    values = places(x, np.zeros((), x.dtype))
+    positions = places(np.arange(x.size).reshape(x.shape), np.array(-1))
+    inside = positions >= 0
+    kind = op.kind.data
+    best = _REDUCE[kind](
+        values, axis=1, where=inside, initial=identity(kind, x.dtype), keepdims=True
+    )
+    first = np.argmax(inside & (values == best), axis=1)
+    selected = np.take_along_axis(positions, first[:, None], axis=1)[:, 0]
+    result = np.zeros(x.size, accumulator(x.dtype))
+    np.add.at(result, selected[selected >= 0], source.ravel()[selected >= 0])
+    return result.reshape(x.shape).astype(x.dtype)
+
+
+# Indexing
+
+
+@_evaluates(indexing.GatherOp)
+def _gather(op: indexing.GatherOp, x: Array, indices: Array) -> Array:
+    result = np.empty(_result_shape(op), x.dtype)
+    sizes = op.slice_sizes.get_values()
+    dropped = (
+        *op.collapsed_slice_dims.get_values(),
+        *op.operand_batching_dims.get_values(),
+    )
+    starts = _starts(
+        indices,
+        op.index_vector_dim.value.data,
+        op.start_index_map.get_values(),
+        op.operand_batching_dims.get_values(),
+        op.start_indices_batching_dims.get_values(),
+        x.ndim,
+    )
+    in_order = _batch_first(result, op.offset_dims.get_values())
+    for place, start in starts:
+        clamped = [
+            min(max(at, 0), size - length)
+            for at, size, length in zip(start, x.shape, sizes, strict=True)
+        ]
+        taken = x[tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))]
+        in_order[place] = taken.squeeze(dropped)
+    return result
+
+
+_COMBINE: Mapping[str, Callable[[Array, Array], Array]] = {
+    "replace": lambda old, new: new,
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
+
+
+@_evaluates(indexing.ScatterOp)
+def _scatter(
+    op: indexing.ScatterOp, x: Array, indices: Array, updates: Array
+) -> Array:
+    result = x.copy()
+    dropped = (
+        *op.inserted_window_dims.get_values(),
+        *op.input_batching_dims.get_values(),
+    )
+    starts = _starts(
+        indices,
+        op.index_vector_dim.value.data,
+        op.scatter_dims_to_operand_dims.get_values(),
+        op.input_batching_dims.get_values(),
+        op.scatter_indices_batching_dims.get_values(),
+        x.ndim,
+    )
+    in_order = _batch_first(updates, op.update_window_dims.get_values())
+    for place, start in starts:
+        update = np.expand_dims(in_order[place], dropped)
+        ends = [a + n for a, n in zip(start, update.shape, strict=True)]
+        if min(start, default=0) < 0 or any(map(int.__gt__, ends, x.shape)):
+            continue
+        window = tuple(map(slice, start, ends))
+        result[window] = _COMBINE[op.kind.data](result[window], update)
+    return result
+
+
+def _starts(
+    indices: Array,
+    vector_dim: int,
+    to_operand: Sequence[int],
+    operand_batching: Sequence[int],
+    indices_batching: Sequence[int],
+    rank: int,
+) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Each place of an index vector, and the operand's index that it stands for."""
+    if vector_dim == indices.ndim:
+        indices = indices[..., None]
+    vectors = np.moveaxis(indices, vector_dim, -1)
+    for place in product(*map(range, vectors.shape[:-1])):
+        start = [0] * rank
+        for dim, index in zip(to_operand, vectors[place].tolist(), strict=True):
+            start[dim] = index
+        for dim, batching in zip(operand_batching, indices_batching, strict=True):
+            start[dim] = place[batching - (batching > vector_dim)]
+        yield place, start
+
+
+def _batch_first(x: Array, window_dims: Sequence[int]) -> Array:
+    """A view with the dimensions that run over index vectors before the window's."""
+    batch = [d for d in range(x.ndim) if d not in window_dims]
+    return x.transpose([*batch, *window_dims])
+
+
+# The interpreter
+
+
+def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
+    def run(
+        self: InterpreterFunctions,
+        interpreter: Interpreter,
+        op: TensorOp,
+        args: PythonValues,
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store((evaluate(op, *args[:count]),), args[count:])
+
+    return run
+
+
+def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues:
+    """Results are also the new contents of the variables that they are computed into."""
+    for result, variable in zip(results, destinations, strict=False):
+        cast(Variable, variable).contents = result
+    return tuple(results)
+
+
+class _StructureFunctions(InterpreterFunctions):
+    @impl(ReadOp)
+    def run_read(
+        self, interpreter: Interpreter, op: ReadOp, args: PythonValues
+    ) -> PythonValues:
+        return (args[0].contents,)
+
+    @impl(AssignOp)
+    def run_assign(
+        self, interpreter: Interpreter, op: AssignOp, args: PythonValues
+    ) -> PythonValues:
+        variable, value = args
+        variable.contents = value
+        return ()
+
+    @impl(FusionOp)
+    def run_fusion(
+        self, interpreter: Interpreter, op: FusionOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        results = interpreter.run_ssacfg_region(op.body, args[:count], op.name)
+        return _store(results, args[count:])
+
+    @impl_terminator(YieldOp)
+    def run_yield(
+        self, interpreter: Interpreter, op: YieldOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        return ReturnedValues(args), ()
+
+
+TGraphFunctions: type[Any] = register_impls(
+    type(
+        "TGraphFunctions",
+        (_StructureFunctions,),
+        {op.name: impl(op)(_method(evaluate)) for op, evaluate in _EVALUATE.items()},
+    )
+)

@@ -1,0 +1,155 @@
+"""Planning: every strategy sound, bounded by bounds that are right, and deterministic."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplan.planning import (
+    STRATEGIES,
+    Buffer,
+    Problem,
+    UnsoundPlanError,
+    round_up,
+    solve,
+    strategy,
+    validate,
+)
+
+
+@st.composite
+def buffers(draw: st.DrawFn, max_size: int = 12) -> list[Buffer]:
+    alignments = draw(st.sampled_from([(1,), (64,), (1, 4, 64), (16, 24)]))
+    return [
+        Buffer(
+            f"b{i}",
+            draw(st.integers(0, 200)),
+            start := draw(st.integers(0, 10)),
+            start + draw(st.integers(1, 6)),
+            draw(st.sampled_from(alignments)),
+        )
+        for i in range(draw(st.integers(0, max_size)))
+    ]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(buffers())
+def test_plans_are_sound_and_within_bounds(name: str, problem: list[Buffer]) -> None:
+    plan = solve(Problem(problem), name)
+    assert validate(Problem(problem), plan.offsets, plan.peak) is None
+    assert Problem(problem).lower_bound <= plan.peak <= Problem(problem).total
+    assert solve(Problem(problem), name).offsets == plan.offsets
+
+
+@given(buffers())
+def test_naive_shares_nothing(problem: list[Buffer]) -> None:
+    plan = solve(Problem(problem), "naive")
+    ranges = sorted(
+        (o, o + b.size) for o, b in zip(plan.offsets, problem, strict=True)
+    )
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
+
+
+@given(buffers(max_size=8))
+def test_lower_bound_is_the_largest_sum_of_live_bytes(problem: list[Buffer]) -> None:
+    sums = [sum(b.size for b in problem if b.start <= t < b.end) for t in range(20)]
+    assert Problem(problem).lower_bound >= max(sums)
+    unaligned = [Buffer(b.id, b.size, b.start, b.end) for b in problem]
+    assert Problem(unaligned).lower_bound == max(sums)
+
+
+@given(buffers(max_size=5))
+def test_lower_bound_never_exceeds_the_optimum(problem: list[Buffer]) -> None:
+    # Some order of first-fit placement gives an optimal plan; try them all.
+    best = min(_first_fit_peak(order) for order in itertools.permutations(problem))
+    assert Problem(problem).lower_bound <= best
+
+
+def _first_fit_peak(order: tuple[Buffer, ...]) -> int:
+    placed: list[tuple[int, Buffer]] = []
+    for buffer in order:
+        offset = 0
+        for start, other in sorted(placed, key=lambda p: p[0]):
+            if other.overlaps(buffer) and start < offset + buffer.size:
+                offset = max(offset, round_up(start + other.size, buffer.alignment))
+        placed.append((offset, buffer))
+    return max((offset + b.size for offset, b in placed), default=0)
+
+
+def test_reuse_reaches_the_lower_bound() -> None:
+    chain = [Buffer(f"b{i}", 64, i, i + 2, 64) for i in range(10)]
+    for name in ("greedy-by-size", "best-fit"):
+        plan = solve(Problem(chain), name)
+        assert plan.peak == 128
+        assert plan.optimal
+
+
+def test_best_fit_takes_the_smallest_gap() -> None:
+    problem = [
+        Buffer("large gap", 100, 0, 2),
+        Buffer("wall", 10, 0, 9),
+        Buffer("small gap", 50, 0, 2),
+        Buffer("end", 10, 0, 9),
+        Buffer("wanted", 50, 3, 9),
+    ]
+    # In order of start the larger first: [0,100) large gap, [100,150) small gap, ...
+    plan = solve(Problem(problem), "best-fit")
+    by_id = dict(zip((b.id for b in problem), plan.offsets, strict=True))
+    assert by_id == {
+        "large gap": 0,
+        "small gap": 100,
+        "wall": 150,
+        "end": 160,
+        "wanted": 0,
+    }
+
+
+def test_large_problems_are_planned_quickly() -> None:
+    many = [Buffer(f"b{i}", 64 + i % 97, i, i + 20, 64) for i in range(2000)]
+    assert solve(Problem(many)).seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("offsets", "peak", "reason"),
+    [
+        ([0, 64], 128, None),
+        ([0], 128, "1 offsets, expected 2"),
+        ([0, 64], 127, "expected within [0, 127)"),
+        ([-64, 64], 128, "expected within [0, 128)"),
+        ([0, 32], 128, "expected a multiple of 64"),
+        ([0, 0], 64, "both live in step 1 and share byte 0"),
+    ],
+)
+def test_validate(offsets: list[int], peak: int, reason: str | None) -> None:
+    problem = Problem([Buffer("a", 64, 0, 2, 64), Buffer("b", 64, 1, 3, 64)])
+    found = validate(problem, offsets, peak)
+    assert found is None if reason is None else found is not None and reason in found
+
+
+def test_unsound_strategy_is_refused() -> None:
+    @strategy("test-all-at-zero")
+    def all_at_zero(buffers: object) -> list[int]:
+        return [0, 0]
+
+    try:
+        with pytest.raises(UnsoundPlanError, match="both live in step 1"):
+            solve(
+                Problem([Buffer("a", 1, 0, 2), Buffer("b", 1, 1, 3)]),
+                "test-all-at-zero",
+            )
+    finally:
+        del STRATEGIES["test-all-at-zero"]
+
+
+def test_bad_values_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"strategy is 'nope', expected one of .*naive"):
+        solve(Problem([]), "nope")
+    with pytest.raises(ValueError, match="size is -1, expected 0 or more"):
+        Buffer("a", -1, 0, 1)
+    with pytest.raises(ValueError, match=r"lifespan is \[2, 2\)"):
+        Buffer("a", 1, 2, 2)
+    with pytest.raises(ValueError, match="alignment is 0, expected 1 or more"):
+        Buffer("a", 1, 0, 1, 0)
+    with pytest.raises(ValueError, match="there is a strategy 'naive' already"):
+        strategy("naive")
