@@ -87,7 +87,7 @@ class Conversion:
         return cast(AnyTensor, self.op.results[0].type)
 
     def attribute(self, name: str) -> Attribute | None:
-        return self.op.properties.get(name) or self.op.attributes.get(name)
+        return self.op.properties.get(name, self.op.attributes.get(name))
 
     def integers(self, name: str, default: Sequence[int] = ()) -> Sequence[int]:
         """The elements of an integer array, which a dense tensor may hold as well."""
@@ -113,7 +113,8 @@ class Conversion:
         return ints(self.integers(name, default))
 
     def integer(self, name: str, default: int) -> Attribute:
-        return self.attribute(name) or IntegerAttr(default, i64)
+        attr = self.attribute(name)
+        return IntegerAttr(default, i64) if attr is None else attr
 
     def text(self, name: str) -> str:
         """What a dialect's own attribute says, as text."""
@@ -213,7 +214,8 @@ def _constant(c: Conversion) -> Values:
     if not isinstance(attr, DenseIntOrFPElementsAttr):
         raise Unsupported("with elements that are not in the file")
     value = cast(DenseIntOrFPElementsAttr[IntegerType | AnyFloat], attr)
-    return (c.emit(shaping.ConstantOp, (), value=_splat(value) or value),)
+    splat = _splat(value)
+    return (c.emit(shaping.ConstantOp, (), value=value if splat is None else splat),)
 
 
 def _splat(

@@ -51,26 +51,28 @@ class Scratch:
 
     def __init__(self, device: str):
         self.pool = Pool(device, 0)
-        self._used = 0
+        self.is_used = False
+        self.mark = 0
 
     @property
     def bytes(self) -> int:
         return self.pool.bytes
 
-    @property
-    def is_used(self) -> bool:
-        """Whether something was taken since `reset`."""
-        return self._used > 0
-
     def reset(self) -> None:
         """Starts the next kernel: the whole block is free again."""
-        self._used = 0
+        self.is_used = False
+        self.mark = 0
 
     def take(self, shape: Shape, dtype: DType) -> Array:
-        """A C-contiguous array for the current kernel, distinct from its others."""
-        start = self._used
+        """A C-contiguous array for the current kernel, distinct from its others.
+
+        A kernel that is done with its latest arrays sets `mark` back to what it was
+        before it took them.
+        """
+        start = self.mark
         size = prod(shape) * dtype.itemsize
-        self._used += -(-size // ALIGNMENT) * ALIGNMENT
-        if self._used > self.pool.bytes:
-            self.pool = Pool(self.pool.device, self._used)
+        self.is_used = True
+        self.mark += -(-size // ALIGNMENT) * ALIGNMENT
+        if self.mark > self.pool.bytes:
+            self.pool = Pool(self.pool.device, self.mark)
         return self.pool.view(start, dtype, shape)

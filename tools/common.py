@@ -81,12 +81,11 @@ def write_atomically(path: str, data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return
-    target = Path(os.path.realpath(path))  # through links, so that they stay links
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)
+    if os.path.exists(path) and not os.path.isfile(path):
+        Path(path).write_bytes(data)
         return
-    try:
-        _replace(target, data)
+    try:  # through links, so that they stay links
+        _replace(Path(os.path.realpath(path)), data)
     except OSError as error:  # it names a temporary file
         raise OSError(error.errno, error.strerror, path) from None
 

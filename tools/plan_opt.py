@@ -263,13 +263,15 @@ def print_passes(
             )
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns its exit code (see `common`)."""
+
     def body() -> int:
-        PlanOptMain().run()
+        PlanOptMain(args=args).run()
         return 0
 
-    sys.exit(guard("plan-opt", body))
+    return guard("plan-opt", body)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -245,9 +245,10 @@ def size(count: int) -> str:
     return f"{scaled / 1024:.1f} TiB ({count} bytes)"
 
 
-def main() -> None:
-    sys.exit(guard("plan-run", lambda: run(parse_arguments())))
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns its exit code (see `common`)."""
+    return guard("plan-run", lambda: run(parse_arguments(args)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -150,6 +150,23 @@ def _clamp(
     ]
 
 
+def _mask(condition: Array, bits: DType, temporary: Temporary) -> tuple[Array, list[Call]]:
+    """An integer array with all bits set where the condition holds, none elsewhere."""
+    mask = temporary(bits)
+    narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask
+    negate = (np.negative, (condition.view(np.int8), narrow))
+    return mask, [negate, *copy(mask, narrow)]
+
+
+def keep_where(
+    condition: Array, x: Array, out: Array, temporary: Temporary
+) -> list[Call]:
+    """`out` becomes `x` where the condition holds, and zero elsewhere."""
+    bits = np.dtype(f"i{x.itemsize}")
+    mask, calls = _mask(condition, bits, temporary)
+    return [*calls, (np.bitwise_and, (x.view(bits), mask, out.view(bits)))]
+
+
 def _select(
     op: ops.SelectOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
 ) -> list[Call]:
@@ -160,16 +177,11 @@ def _select(
     condition, on_true, on_false = inputs
     if same_memory(on_true.array, on_false.array):
         return copy(out, on_true.array)
-    bits = np.dtype(f"i{out.itemsize}")
-    mask = temporary(bits)
-    narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask
-    calls: list[Call] = [
-        (np.negative, (condition.array.view(np.int8), narrow)),
-        *copy(mask, narrow),
-    ]
-    x, y, z = (a.view(bits) for a in (on_true.array, on_false.array, out))
     if _all_bits_zero(on_false):
-        return [*calls, (np.bitwise_and, (x, mask, z))]
+        return keep_where(condition.array, on_true.array, out, temporary)
+    bits = np.dtype(f"i{out.itemsize}")
+    mask, calls = _mask(condition.array, bits, temporary)
+    x, y, z = (a.view(bits) for a in (on_true.array, on_false.array, out))
     if _all_bits_zero(on_true) or same_memory(out, on_false.array):
         calls.append((np.invert, (mask, mask)))
         x, y = y, x

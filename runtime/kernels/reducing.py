@@ -1,11 +1,13 @@
 """Kernels of reductions, and of windows that move over a tensor."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from itertools import product
+from math import gcd, prod
+from typing import TypeAlias
 
 import numpy as np
 
-from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.dialects.tgraph.reducing import (
     ReduceOp,
     ReduceWindowOp,
@@ -18,9 +20,11 @@ from tensorplan.runtime.kernels.base import (
     copy,
     fill,
     kernel,
+    tiles,
     try_reshape,
     ufunc_call,
 )
+from tensorplan.runtime.kernels.elementwise import keep_where
 from tensorplan.runtime.pool import Scratch
 
 UFUNCS: Mapping[str, np.ufunc] = {
@@ -34,6 +38,9 @@ UFUNCS: Mapping[str, np.ufunc] = {
 
 BLOCK = 128
 """Rows that are added one to the next; more are added up in blocks."""
+
+PART = 1 << 16
+"""Places (elements) of a window that are worked on at a time, where they can be cut."""
 
 
 def reduction_ufunc(op: TensorOp, kind: str, dtype: DType) -> np.ufunc:
@@ -106,19 +113,17 @@ def spans(
     holes between its `size` elements. Returns the slice of the places that meet an
     element, and the slice of the elements that they meet.
     """
-    first = 0
-    while first < min(places, dilation) and (first * stride + offset) % dilation:
-        first += 1
-    if first == min(places, dilation):
-        return slice(0, 0), slice(0, 0)
-    # Every `step`-th place from `first` on meets an element or the outside.
-    step = next(s for s in range(1, dilation + 1) if s * stride % dilation == 0)
+    step = dilation // gcd(stride, dilation)
+    for first in range(step):
+        if (first * stride + offset) % dilation == 0:
+            break
+    else:
+        return slice(0, 0), slice(0, 0)  # meets only holes
     jump = step * stride // dilation
     at = (first * stride + offset) // dilation
-    if at < 0:
-        skipped = -(at // jump)
-        first, at = first + skipped * step, at + skipped * jump
-    count = min((places - first - 1) // step, (size - 1 - at) // jump) + 1
+    skipped = max(0, -(at // jump))
+    first, at = first + skipped * step, at + skipped * jump
+    count = min(-(-(places - first) // step), -(-(size - at) // jump))
     if count <= 0:
         return slice(0, 0), slice(0, 0)
     return (
@@ -127,16 +132,46 @@ def spans(
     )
 
 
-def _batches(
-    window: Sequence[int], shape: Sequence[int], size: int
-) -> Iterator[slice]:
-    """Parts of the first dimension that a window does not reach across: for the cache."""
-    if not shape or window[0] != 1:
-        yield slice(None)
-        return
-    step = max(1, 65536 * shape[0] // max(size, 1))
-    for start in range(0, shape[0], step):
-        yield slice(start, min(start + step, shape[0]))
+Offset: TypeAlias = tuple[tuple[slice, ...], tuple[slice, ...]]
+
+
+def offsets(
+    shape: Shape,
+    places: Shape,
+    window: Sequence[int],
+    strides: Sequence[int],
+    low: Sequence[int],
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Iterator[Offset]:
+    """For each element of the window that meets any: its places, and what it meets."""
+    ones = (1,) * len(shape)
+    holes, spread = base_dilations or ones, window_dilations or ones
+    for offset in product(*map(range, window)):
+        pairs = [
+            spans(shape[d], places[d], strides[d], k * spread[d] - low[d], holes[d])
+            for d, k in enumerate(offset)
+        ]
+        if all(met.start < met.stop for _, met in pairs):
+            yield tuple(p for p, _ in pairs), tuple(met for _, met in pairs)
+
+
+def _parts(
+    op: ReduceWindowOp | SelectAndScatterOp, shape: Shape
+) -> Sequence[tuple[slice, ...]]:
+    """Parts of the first dimension, if the window does not reach across its elements.
+
+    All that is done with one part stays in the cache.
+    """
+    if len(shape) < 2:
+        return [()]
+    alone = (op.window_dimensions, op.window_strides)
+    padding = (op.padding_low, op.padding_high)
+    if any(p.get_values()[0] != 1 for p in alone) or any(
+        p.get_values()[0] for p in padding
+    ):
+        return [()]
+    return [(part,) for part, *_ in tiles((shape[0], prod(shape[1:])), PART)]
 
 
 @kernel(ReduceWindowOp)
@@ -151,22 +186,22 @@ def reduce_window(
     function = reduction_ufunc(op, kind, x.dtype)
     dtype = accumulated(kind, x.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    window = op.window_dimensions.get_values()
-    strides = op.window_strides.get_values()
-    low = op.padding_low.get_values()
-    base_dilations = op.base_dilations.get_values()
-    window_dilations = op.window_dilations.get_values()
-    calls = fill(target, identity(kind, dtype))
-    for offset in np.ndindex(*window):
-        pairs = [
-            spans(x.shape[d], out.shape[d], strides[d], k * window_dilations[d] - low[d],
-                  base_dilations[d])
-            for d, k in enumerate(offset)
-        ]
-        part = target[*(places for places, _ in pairs), ...]
-        met = x[*(elements for _, elements in pairs), ...]
-        if part.size:
-            calls.append(ufunc_call(function, part, met, part))
+    calls: list[Call] = []
+    dilated = op.base_dilations.get_values()[:1] != (1,)
+    for part in [()] if dilated else _parts(op, out.shape):
+        places, elements = target[*part, ...], x[*part, ...]
+        calls += fill(places, identity(kind, dtype))
+        for where, met in offsets(
+            elements.shape,
+            places.shape,
+            op.window_dimensions.get_values(),
+            op.window_strides.get_values(),
+            op.padding_low.get_values(),
+            op.base_dilations.get_values(),
+            op.window_dilations.get_values(),
+        ):
+            to = places[*where, ...]
+            calls.append(ufunc_call(function, to, elements[*met, ...], to))
     return [*calls, *copy(out, target)]
 
 
@@ -177,66 +212,72 @@ def select_and_scatter(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """Two rounds over the window's elements: which is selected; then add there."""
+    """Two rounds over the window's elements: number the selected one, then add there.
+
+    The numbers ascend, so the last element that is better than all before is the largest
+    number. Where none is better than the identity, the first that is met is selected.
+    """
     (x, source), (out,) = inputs, outs
     kind = op.kind.data
     dtype = accumulator(out.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
     better = np.greater if kind == "maximum" else np.less
+    best_of = reduction_ufunc(op, kind, x.dtype)
     window = op.window_dimensions.get_values()
-    strides, low = op.window_strides.get_values(), op.padding_low.get_values()
-    check_types(op, UFUNCS[kind], x, x, x)
-    calls = fill(target, np.zeros((), dtype))
-    parts = list(_batches(window, x.shape, source.size))
-    if low and (low[0] or strides[0] != 1):
-        parts = [slice(None)]
-    shape = (source[parts[0]].shape if source.ndim else ())
-    buffers = (
-        scratch.take(shape, x.dtype),
-        scratch.take(shape, np.dtype(np.int32)),
-        scratch.take(shape, np.dtype(bool)),
-        scratch.take(shape, dtype),
+    small = np.dtype(np.int8 if prod(window) < 128 else np.int32)
+    parts = _parts(op, source.shape)
+    shape = source[*parts[0], ...].shape
+    best, number, mask = (
+        scratch.take(shape, d) for d in (x.dtype, small, np.dtype(bool))
     )
+    numbered, moved = scratch.take(shape, small), scratch.take(shape, x.dtype)
+    buffers: dict[DType, Array] = {}
+
+    def temporary(dtype: DType) -> Array:
+        if dtype not in buffers:
+            buffers[dtype] = scratch.take(shape, dtype)
+        return buffers[dtype]
+
+    calls = fill(target, np.zeros((), dtype))
     for part in parts:
-        x_part, source_part, out_part = (
-            a[part] if a.ndim else a for a in (x, source, target)
+        elements, gradient, sums = x[*part, ...], source[*part, ...], target[*part, ...]
+        met_at = list(
+            enumerate(
+                offsets(
+                    elements.shape,
+                    gradient.shape,
+                    window,
+                    op.window_strides.get_values(),
+                    op.padding_low.get_values(),
+                )
+            )
         )
-        best, selected, mask, moved = (
-            b[: len(source_part)] if b.ndim else b for b in buffers
-        )
-        calls += fill(selected, np.array(-1, np.int32))
-        offsets: list[tuple[int, tuple[slice, ...], tuple[slice, ...]]] = []
-        for number, offset in enumerate(np.ndindex(*window)):
-            pairs = [
-                spans(x_part.shape[d], source_part.shape[d], strides[d], k - low[d])
-                for d, k in enumerate(offset)
-            ]
-            places = tuple(p for p, _ in pairs)
-            elements = tuple(e for _, e in pairs)
-            if x_part[*elements, ...].size:
-                offsets.append((number, places, elements))
-        for number, places, elements in offsets:
-            met, best_there = x_part[*elements, ...], best[*places, ...]
-            chosen, there = mask[*places, ...], selected[*places, ...]
+        inside = tuple(map(slice, gradient.shape))
+        calls += fill(best[*inside, ...], identity(kind, x.dtype))
+        calls += fill(number[*inside, ...], np.array(-1, small))
+        for n, (where, _) in reversed(met_at):
+            calls += fill(number[*where, ...], np.array(n, small))
+        for n, (where, met) in met_at:
+            candidate, so_far = elements[*met, ...], best[*where, ...]
+            is_better, new = mask[*where, ...], numbered[*where, ...]
+            at = number[*where, ...]
             calls += [
-                # The first element that a place meets is always taken.
-                (better, (met, best_there, chosen)),
-                *_or_unselected(there, chosen, moved[*places, ...]),
-                (np.copyto, (best_there, met, "no", chosen)),
-                (np.copyto, (there, np.array(number, np.int32), "no", chosen)),
+                (better, (candidate, so_far, is_better)),
+                (np.multiply, (is_better.view(np.int8), np.array(n, small), new)),
+                ufunc_call(np.maximum, at, new, at),
+                ufunc_call(best_of, so_far, candidate, so_far),
             ]
-        for number, places, elements in offsets:
-            there, moving = selected[*places, ...], moved[*places, ...]
-            into = out_part[*elements, ...]
-            chosen = mask[*places, ...]
+        for n, (where, met) in met_at:
+            is_selected, moving = mask[*where, ...], moved[*where, ...]
+            to = sums[*met, ...]
             calls += [
-                (np.equal, (there, np.array(number, np.int32), chosen)),
-                *fill(moving, np.zeros((), dtype)),
-                (np.copyto, (moving, source_part[*places, ...], "safe", chosen)),
-                (np.add, (into, moving, into)),
+                (np.equal, (number[*where, ...], np.array(n, small), is_selected)),
+                *keep_where(
+                    is_selected,
+                    gradient[*where, ...],
+                    moving,
+                    lambda d, where=where: temporary(d)[*where, ...],
+                ),
+                (np.add, (to, moving, to)),
             ]
     return [*calls, *copy(out, target)]
-
-
-def _or_unselected(selected: Array, chosen: Array, spare: Array) -> list[Call]:
-    raise NotImplementedError

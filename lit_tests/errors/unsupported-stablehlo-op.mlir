@@ -1,0 +1,10 @@
+// REQUIRES: jax
+// RUN: not plan-opt %s -p convert-stablehlo-to-tgraph 2>&1 | filecheck %s
+
+func.func @main(%a: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
+  %0 = stablehlo.cbrt %a : tensor<4xf32>
+  %1 = stablehlo.add %0, %a : tensor<4xf32>
+  %2 = stablehlo.popcnt %i : tensor<4xi32>
+  %3 = stablehlo.cbrt %1 : tensor<4xf32>
+  func.return %3, %2 : tensor<4xf32>, tensor<4xi32>
+}
