@@ -1,11 +1,11 @@
 """The passes, by name, in pipeline order; each factory imports on first use.
 
-    driver.py          runs passes; verifies and checks definitions before uses after each
-    plan_pipeline.py   the default sequence, as one list
-    convert_stablehlo_to_tgraph.py, tgraph_*.py   on tensors (levels 0 and 1)
-    tgraph_bufferize.py   tensors to memrefs (level 1 to 2)
-    plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
-    report.py          the figures of a planned module
+driver.py          runs passes; verifies and checks definitions before uses after each
+plan_pipeline.py   the default sequence, as one list
+convert_stablehlo_to_tgraph.py, tgraph_*.py   on tensors (levels 0 and 1)
+tgraph_bufferize.py   tensors to memrefs (level 1 to 2)
+plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
+report.py          the figures of a planned module
 """
 
 from collections.abc import Callable

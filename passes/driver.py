@@ -1,7 +1,7 @@
 """Runs passes one after the other, and checks the IR after each.
 
-xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033); a
-pass that moves operations can break it unnoticed. So two checks run after every pass:
+xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033):
+a pass that moves operations can break it unnoticed. So two checks run after every pass:
 `verify()`, and that every use is dominated by its definition.
 """
 
@@ -67,7 +67,7 @@ def run(
 
 
 def check(module: Operation) -> None:
-    """Raises `VerifyException`, with the place in the source, if the IR is not valid."""
+    """Raises `VerifyException`, with the place in the source, if IR is not valid."""
     try:
         module.verify()
     except PlacedVerifyError:

@@ -1,9 +1,9 @@
 """`plan-check`: proves from the IR alone that the arenas' plan is sound.
 
-Takes level 3, and shares no code with what makes it: neither how lifespans are found nor
-how buffers are placed. For every arena, that is an allocation of bytes with views:
+Takes level 3, and shares no code with what makes it: neither how lifespans are found
+nor how buffers are placed. For every arena, that is an allocation of bytes with views:
 
- * each view has a constant offset, a multiple of the arena's alignment, and lies within;
+ * each view has a constant offset, a multiple of the arena's alignment, and is within;
  * each view of a view lies within its buffer;
  * two buffers that share a byte are never live at the same time. A buffer is live from
    the first to the last operation that has it, or a view of it, among its operands;
@@ -16,6 +16,7 @@ Raises `LocatedError` for the first fault. A function without arenas is sound.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
@@ -173,7 +174,7 @@ def _accesses(buffer: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
 
     Any memref that an operation returns which has one of them is taken for a view.
     """
-    base = buffer.type
+    base = cast(AnyMemRef, buffer.type)
     aliases = [buffer]
     for alias in aliases:  # grows
         for use in alias.uses:
@@ -188,16 +189,14 @@ def _accesses(buffer: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
                 if isinstance(argument.type, MemRefType)
             ]
             for view in views:
-                _check_view(view, base, op)
+                _check_view(cast(AnyMemRef, view.type), base, op)
             aliases += [view for view in views if view not in aliases]
             if not views or op.regions:
                 yield op, alias
 
 
-def _check_view(view: SSAValue, base: object, op: Operation) -> None:
+def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
     """A view must lie within its buffer, as far as its type says where it lies."""
-    type = view.type
-    assert isinstance(type, MemRefType) and isinstance(base, MemRefType)
     strides, offset = type.get_strides(), type.get_offset()
     shape = type.get_shape()
     if strides is None or offset is None or DYNAMIC_INDEX in shape or 0 in shape:
@@ -215,8 +214,8 @@ def _check_view(view: SSAValue, base: object, op: Operation) -> None:
     elements = prod(base.get_shape()) * element_bytes(base.element_type) // width
     if lowest < 0 or highest >= elements:
         raise LocatedError(
-            f"{name_of(op)} reaches elements {lowest} to {highest}, expected within the "
-            f"buffer's {elements}",
+            f"{name_of(op)} reaches elements {lowest} to {highest}, expected within "
+            f"the buffer's {elements}",
             op,
         )
 
@@ -230,7 +229,7 @@ def _step(op: Operation, step: dict[Operation, int], view: memref.ViewOp) -> int
         raise LocatedError("buffer is used outside the block of its arena", view)
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         raise LocatedError(
-            f"{name_of(op)} passes on a buffer of an arena, expected no buffer to outlive it",
+            f"{name_of(op)} passes on a buffer of an arena, expected none to outlive it",
             op,
         )
     return step[outer]

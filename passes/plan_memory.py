@@ -7,13 +7,14 @@
     %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "cpu:0">
     %c128 = arith.constant 128 : index
     ...
-    %0 = memref.view %arena[%c128][] : memref<256xi8, "cpu:0"> to memref<4x8xf32, "cpu:0">
+    %0 = memref.view %arena[%c128][]
+         : memref<256xi8, "cpu:0"> to memref<4x8xf32, "cpu:0">
     ...
     memref.dealloc %arena : memref<256xi8, "cpu:0">
 
 The steps are the operations of the function's block. A buffer is live from the first to
-the last step that accesses it, through views too, and inside regions. A pool's alignment
-is the option's, or the largest that an allocation of it asks for.
+the last step that accesses it, through views too, and inside regions. A pool's
+alignment is the option's, or the largest that an allocation of it asks for.
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: dynamic sizes, layouts
@@ -110,7 +111,8 @@ class PlanMemory(ModulePass):
         )
         arena.memref.name_hint = "arena"
         first, last = block.first_op, block.last_op
-        assert first and last
+        assert first is not None
+        assert last is not None
         constants = {
             offset: arith.ConstantOp(IntegerAttr(offset, IndexType()))
             for offset in sorted(set(plan.offsets))
@@ -128,9 +130,7 @@ class PlanMemory(ModulePass):
             )
             view.location = alloc.location
             Rewriter.replace_op(alloc, view)
-        Rewriter.insert_op(
-            memref.DeallocOp.get(arena.memref), InsertPoint.before(last)
-        )
+        Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,5 +230,3 @@ def _ancestor(op: Operation, func: FuncOp) -> Operation:
     found = func.body.block.find_ancestor_op_in_block(op)
     assert found is not None
     return found
-
-

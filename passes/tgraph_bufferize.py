@@ -1,6 +1,7 @@
 """`tgraph-bufferize`: tensors become memrefs, each allocated, written and freed.
 
-    func.func @f(%v: !tgraph.variable<tensor<4x8xf32, "cpu:0">>, ...) -> tensor<8xf32, "cpu:0"> {
+    func.func @f(%v: !tgraph.variable<tensor<4x8xf32, "cpu:0">>, ...)
+                 -> tensor<8xf32, "cpu:0"> {
       %0 = tgraph.exponential %a : tensor<4x8xf32, "cpu:0">
       %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : ...
       %2 = tgraph.dot_general %1, %b ... -> tensor<8xf32, "cpu:0">
@@ -33,7 +34,6 @@ use.
 Does not: share memory between buffers; that is plan-memory's.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -41,14 +41,11 @@ from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
     NoneAttr,
     StringAttr,
-    TensorType,
     UnitAttr,
     i32,
 )
@@ -147,7 +144,7 @@ class _Constants:
             op.sym_name.data for op in module.ops if isinstance(op, memref.GlobalOp)
         }
 
-    def name_of(self, value: DenseIntOrFPElementsAttr, type: Attribute) -> str:
+    def name_of(self, value: Attribute, type: Attribute) -> str:
         if name := self.names.get((value, type)):
             return name
         number = len(self.names)
@@ -335,7 +332,9 @@ class _Bufferization:
         (argument,) = (a for a, b in self.variables.items() if b is variable)
         now = self.position[self.at]
         writes = (
-            at for at, _, write in accesses(argument, self.position) if write and at > now
+            at
+            for at, _, write in accesses(argument, self.position)
+            if write and at > now
         )
         if (next_write := min(writes, default=None)) is None:
             return False
@@ -383,12 +382,7 @@ class _Bufferization:
         ):
             self._compute(op)
             return
-        value = op.value
-        if isinstance(value, IntegerAttr | FloatAttr):
-            value = DenseIntOrFPElementsAttr.from_list(
-                TensorType(type.element_type, type.get_shape()), [value.value.data] * size
-            )
-        assert isinstance(value, DenseIntOrFPElementsAttr)
+        value = op.dense
         memref_of = _contiguous(type)
         name = self.constants.name_of(value, memref_of)
         get = self._emit(memref.GetGlobalOp(name, memref_of))
@@ -396,7 +390,7 @@ class _Bufferization:
         self._put(op.result, _Buffer(get.results[0], owned=False))
 
     def _compute(self, op: TensorOp) -> None:
-        """An operation that writes destinations: its variables', others', or new ones."""
+        """An operation that writes destinations: variables, results or new buffers."""
         inputs = [self._memref(value) for value in op.inputs]
         outs: list[SSAValue] = []
         for index, result in enumerate(op.res):

@@ -9,8 +9,8 @@
 
 That is done exactly when nobody can tell: from the producer's first write on, nothing
 may see the old contents, through whatever view. The producer itself may, where it reads
-them element by element (`TensorOp.overwritable`). An assign of a variable's own contents
-is dropped. Otherwise the assign stays, a copy, and a remark says why.
+them element by element (`TensorOp.overwritable`). An assign of a variable's own
+contents is dropped. Otherwise the assign stays, a copy, and a remark says why.
 
 Needs: level 1. Leaves: level 1; destinations (`outs`) are variables.
 Does not: reorder operations to make an assign avoidable.
@@ -123,7 +123,9 @@ def _obstacle(op: AssignOp, position: Mapping[Operation, int]) -> str | None:
     computed, assigned = position[producer], position[op]
     for at, access, _ in accesses(op.variable, position):
         if computed < at < assigned:
-            return f"{access.name} of the variable comes between computing and assigning"
+            return (
+                f"{access.name} of the variable comes between computing and assigning"
+            )
     for contents in _contents_before(op.variable, computed, position):
         for at, user, operand in uses_of_contents(contents, position):
             if at > computed:

@@ -5,7 +5,8 @@
     %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
     %3 = tgraph.maximum %1, %2 : tensor<4x8xf32>
 
-    %3 = tgraph.fusion(%x = %a, %y = %b) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
+    %3 = tgraph.fusion(%x = %a, %y = %b)
+         : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
       %0 = tgraph.broadcast_in_dim %y {...} : (tensor<8xf32>) -> tensor<4x8xf32>
       %1 = tgraph.add %x, %0 : tensor<4x8xf32>
       %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
@@ -135,8 +136,10 @@ def _outline(root: ElementwiseOp, members: Sequence[TensorOp]) -> None:
 
 def _erase_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if isinstance(op, TensorOp) and not op.outs and not any(
-            result.uses for result in op.res
+        if (
+            isinstance(op, TensorOp)
+            and not op.outs
+            and not any(result.uses for result in op.res)
         ):
             op.detach()
             op.erase()

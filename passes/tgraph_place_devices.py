@@ -1,11 +1,13 @@
 """`tgraph-place-devices`: every tensor gets a device, and copies cross between them.
 
-    func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32> {tgraph.device = "gpu:0"}) -> tensor<4xf32> {
+    func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32> {tgraph.device = "gpu:0"})
+                 -> tensor<4xf32> {
       %0 = tgraph.exponential %a {tgraph.device = "cpu:0"} : tensor<4xf32>
       %1 = tgraph.add %b, %0 : tensor<4xf32>
       func.return %1 : tensor<4xf32>
 
-    func.func @f(%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "gpu:0"> {
+    func.func @f(%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "gpu:0">)
+                 -> tensor<4xf32, "gpu:0"> {
       %0 = tgraph.exponential %a : tensor<4xf32, "cpu:0">
       %c = tgraph.device_copy %0 : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
       %1 = tgraph.add %b, %c : tensor<4xf32, "gpu:0">
@@ -139,7 +141,9 @@ class _Placement:
             operands, named = (op.variable,), None
         elif isinstance(op, TensorOp) and op.outs:
             operands = op.outs
-        device = named or next((d for v in operands if (d := self.devices.get(v))), None)
+        device = named or next(
+            (d for v in operands if (d := self.devices.get(v))), None
+        )
         if device:
             self._set(op, device)
 

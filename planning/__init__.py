@@ -1,14 +1,14 @@
 """Planning: buffers with lifespans in, offsets out. Knows nothing of IR.
 
-    problem.py    the vocabulary: Buffer, Problem, Plan; the lower bound
-    registry.py   strategies by name; solve()
-    validate.py   the check that every plan passes, sharing no code with a strategy
-    naive.py, first_fit.py   the strategies
+problem.py    the vocabulary: Buffer, Problem, Plan; the lower bound
+registry.py   strategies by name; solve()
+validate.py   the check that every plan passes, sharing no code with a strategy
+naive.py, first_fit.py   the strategies
 
-    >>> from tensorplan.planning import Buffer, Problem, solve
-    >>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)
-    >>> solve(Problem([a, b, c])).offsets
-    [0, 64, 0]
+>>> from tensorplan.planning import Buffer, Problem, solve
+>>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)
+>>> solve(Problem([a, b, c])).offsets
+[0, 64, 0]
 """
 
 from tensorplan.planning import first_fit, naive  # registers the strategies

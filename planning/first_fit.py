@@ -1,8 +1,8 @@
 """`greedy-by-size` and `best-fit`: one buffer after the other into a free gap.
 
 Both place each buffer into a gap between the buffers that are placed already and are
-live at the same time. They differ in the order of buffers and the choice of gap. Quadratic
-in the number of buffers.
+live at the same time. They differ in the order of buffers and the choice of gap.
+Quadratic in the number of buffers.
 """
 
 from bisect import insort

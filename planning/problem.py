@@ -24,7 +24,9 @@ class Buffer:
 
     def __post_init__(self) -> None:
         if self.size < 0:
-            raise ValueError(f"buffer {self.id}: size is {self.size}, expected 0 or more")
+            raise ValueError(
+                f"buffer {self.id}: size is {self.size}, expected 0 or more"
+            )
         if self.end <= self.start:
             raise ValueError(
                 f"buffer {self.id}: lifespan is [{self.start}, {self.end}), expected "
@@ -83,7 +85,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each buffer goes; `offsets[i]`, in bytes, belongs to `problem.buffers[i]`."""
+    """Where each buffer goes: `offsets[i]`, in bytes, is that of `problem.buffers[i]`."""
 
     offsets: Sequence[int]
     peak: int  # bytes

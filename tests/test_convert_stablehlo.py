@@ -1,5 +1,10 @@
 """convert-stablehlo-to-tgraph: the values are JAX's, and what it leaves is level 1."""
 
+# Programs are lambdas, and `jax` is whatever importorskip gives.
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +44,8 @@ def convert(data: bytes | str) -> ModuleOp:
     ConvertStablehloToTGraph().apply(ctx, module)
     check(module)
     assert all(
-        isinstance(op, TensorOp) or op.name.split(".")[0] in ("builtin", "func", "tgraph")
+        isinstance(op, TensorOp)
+        or op.name.split(".")[0] in ("builtin", "func", "tgraph")
         for op in module.walk()
     )
     return module
@@ -71,9 +77,20 @@ def conv(x: Any, kernel: Any, **options: Any) -> Any:
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "unary": (
         lambda x: (
-            jnp.tanh(x), jnp.exp(x), lax.logistic(x), jnp.sign(x), -x, jnp.abs(x),
-            jnp.floor(x), jnp.ceil(x), jnp.sin(x), jnp.cos(x), jnp.expm1(x),
-            jnp.isfinite(x / (x - x[0])), x**2, jnp.square(x),
+            jnp.tanh(x),
+            jnp.exp(x),
+            lax.logistic(x),
+            jnp.sign(x),
+            -x,
+            jnp.abs(x),
+            jnp.floor(x),
+            jnp.ceil(x),
+            jnp.sin(x),
+            jnp.cos(x),
+            jnp.expm1(x),
+            jnp.isfinite(x / (x - x[0])),
+            x**2,
+            jnp.square(x),
         ),
         [X],
     ),
@@ -83,8 +100,18 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "binary": (
         lambda x, y: (
-            x + y, x - y, x * y, x / y, jnp.maximum(x, y), jnp.minimum(x, y),
-            lax.rem(x, y), jnp.atleast_1d(x) > y, x == y, x != y, x <= y, x >= y,
+            x + y,
+            x - y,
+            x * y,
+            x / y,
+            jnp.maximum(x, y),
+            jnp.minimum(x, y),
+            lax.rem(x, y),
+            jnp.atleast_1d(x) > y,
+            x == y,
+            x != y,
+            x <= y,
+            x >= y,
         ),
         [X, Y],
     ),
@@ -94,53 +121,76 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "select": (
         lambda p, q, x, y: (
-            jnp.where(p, x, y), lax.select(q, x, y), jnp.clip(x, -0.5, 0.5),
+            jnp.where(p, x, y),
+            lax.select(q, x, y),
+            jnp.clip(x, -0.5, 0.5),
             lax.clamp(jnp.float32(-0.1), x, y),
         ),
         [BITS, np.bool_(True), X, Y],
     ),
     "convert": (
         lambda x, i, p: (
-            x.astype(jnp.int32), i.astype(jnp.float32), p.astype(jnp.float32),
-            x.astype(jnp.bool_), i.astype(jnp.uint8), x.astype(jnp.float16),
+            x.astype(jnp.int32),
+            i.astype(jnp.float32),
+            p.astype(jnp.float32),
+            x.astype(jnp.bool_),
+            i.astype(jnp.uint8),
+            x.astype(jnp.float16),
         ),
         [X * 5, integers(3), BITS],
     ),
     "constants": (
         lambda x: (
-            x + np.arange(6, dtype=np.float32), jnp.zeros((300, 300)), jnp.full(3, -jnp.inf),
-            jnp.array([True, False, True]), jnp.iinfo(jnp.int32).min + jnp.zeros(2, int),
-            np.float32([[7]]), jnp.array([1, 2], jnp.uint8),
+            x + np.arange(6, dtype=np.float32),
+            jnp.zeros((300, 300)),
+            jnp.full(3, -jnp.inf),
+            jnp.array([True, False, True]),
+            jnp.iinfo(jnp.int32).min + jnp.zeros(2, int),
+            jnp.float32([[7]]),
+            jnp.array([1, 2], jnp.uint8),
         ),
         [X],
     ),
     "iota": (lambda: (lax.broadcasted_iota(jnp.int32, (3, 4), 1), jnp.arange(5.0)), []),
     "shapes": (
         lambda x: (
-            x.reshape(3, 8), x.T, x[1:3, ::2], x[::-1], jnp.broadcast_to(x, (2, 4, 6)),
-            x[:, None], jnp.concatenate([x, x * 2], 1), jnp.stack([x[0], x[1]]),
+            x.reshape(3, 8),
+            x.T,
+            x[1:3, ::2],
+            x[::-1],
+            jnp.broadcast_to(x, (2, 4, 6)),
+            x[:, None],
+            jnp.concatenate([x, x * 2], 1),
+            jnp.stack([x[0], x[1]]),
         ),
         [X],
     ),
     "pad": (
         lambda x: (
-            lax.pad(x, 7.0, ((1, 2, 1), (-1, 3, 0))), lax.pad(x, 1.0, ((0, 0, 0),) * 2)
+            lax.pad(x, 7.0, ((1, 2, 1), (-1, 3, 0))),
+            lax.pad(x, 1.0, ((0, 0, 0),) * 2),
         ),
         [X],
     ),
     "dot": (
         lambda a, b, c: (
-            a @ b, jnp.einsum("bij,bjk->bik", c, c.swapaxes(1, 2)),
+            a @ b,
+            jnp.einsum("bij,bjk->bik", c, c.swapaxes(1, 2)),
             lax.dot_general(c, c, (((2,), (2,)), ((1,), (1,)))),
-            lax.dot(a.astype(jnp.float16), b.astype(jnp.float16),
-                    preferred_element_type=jnp.float32),
+            lax.dot(
+                a.astype(jnp.float16),
+                b.astype(jnp.float16),
+                preferred_element_type=jnp.float32,
+            ),
         ),
         [X, floats(6, 5), floats(3, 4, 5)],
     ),
     "convolution": (
         lambda x, k, g: (
-            conv(x, k), conv(x, k, window_strides=(2, 1), padding=((1, 2), (0, 1))),
-            conv(x, k, lhs_dilation=(2, 1)), conv(x, k, rhs_dilation=(1, 2)),
+            conv(x, k),
+            conv(x, k, window_strides=(2, 1), padding=((1, 2), (0, 1))),
+            conv(x, k, padding=((2, 1), (0, 3)), lhs_dilation=(2, 1)),
+            conv(x, k, rhs_dilation=(1, 2)),
             conv(x, g, feature_group_count=2),
             lax.conv_transpose(x, k, (2, 2), "SAME"),
         ),
@@ -156,40 +206,64 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "reduce": (
         lambda x, p, i: (
-            x.sum(), x.sum(1), x.max(0), x.min(), x.prod(1), p.any(1), p.all(), i.max(),
-            i.min(), i.sum(), x.mean(), p.max(1), jnp.zeros((0, 3)).sum(0),
+            x.sum(),
+            x.sum(1),
+            x.max(0),
+            x.min(),
+            x.prod(1),
+            p.any(1),
+            p.all(),
+            i.max(),
+            i.min(),
+            i.sum(),
+            x.mean(),
+            p.max(1),
+            jnp.zeros((0, 3)).sum(0),
         ),
         [X, BITS, integers(7, low=-5)],
     ),
     "reduce from a value": (
         lambda x, s: (
-            lax.reduce(x, np.float32(2), lax.add, (1,)), lax.reduce(x, s, lax.max, (0,))
+            lax.reduce(x, np.float32(2), lax.add, (1,)),
+            lax.reduce(x, s, lax.max, (0,)),
         ),
         [X, np.float32(0.3)],
     ),
     "pooling": (
         lambda x: (
-            pool(x, lax.max, -jnp.inf), pool(x, lax.add, 0.0), jnp.cumsum(x, 1)[:, :2],
+            pool(x, lax.max, -jnp.inf),
+            pool(x, lax.add, 0.0),
+            jnp.cumsum(x, 1)[:, :2],
         ),
         [IMAGE],
     ),
     "pooling gradients": (
-        jax.grad(lambda x: (pool(x, lax.max, -jnp.inf) ** 2).sum()), [IMAGE],
+        jax.grad(lambda x: (pool(x, lax.max, -jnp.inf) ** 2).sum()),
+        [IMAGE],
     ),
     "gather": (
-        lambda x, i: (x[i], jnp.take(x, i, 1, mode="clip"), x[i, i], x[2],
-                      jnp.take_along_axis(x, x.argsort() if False else i[:, None] % 6, 1)),
+        lambda x, i: (
+            x[i],
+            jnp.take(x, i, 1, mode="clip"),
+            x[i, i],
+            x[2],
+            jnp.take_along_axis(x, i[:, None], 1),
+        ),
         [X, integers(4, high=4)],
     ),
     "scatter": (
         lambda x, i, y: (
-            x.at[i].set(y[0]), x.at[i].add(y[i]), x.at[:, i].max(2.0), x.at[i, i].min(-1.0),
+            x.at[i].set(y[0]),
+            x.at[i].add(y[i]),
+            x.at[:, i].max(2.0),
+            x.at[i, i].min(-1.0),
             x.at[i].multiply(3.0),
         ),
         [X, np.int32([2, 0, 9]), Y],
     ),
     "calls": (
-        lambda x: jax.nn.relu(jax.nn.relu(x) - 0.1) + jax.nn.softmax(jax.nn.gelu(x)), [X],
+        lambda x: jax.nn.relu(jax.nn.relu(x) - 0.1) + jax.nn.softmax(jax.nn.gelu(x)),
+        [X],
     ),
     "remat": (jax.grad(lambda x: jax.checkpoint(jnp.sin)(x * x).sum()), [X]),
 }
@@ -204,3 +278,170 @@ def test_values_are_those_of_jax(name: str) -> None:
     for got, want in zip(results, map(np.asarray, expected), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_window_reversal_flips_the_kernel() -> None:
+    x, k = IMAGE, floats(3, 2, 4, 6)
+    text = jax.jit(conv).lower(x, k).as_text()
+    assert "reverse = [false, false]" in text
+    module = convert(
+        text.replace("reverse = [false, false]", "reverse = [true, false]")
+    )
+    (got,) = run_reference(module, [x, k])
+    np.testing.assert_allclose(got, conv(x, k[::-1]), rtol=1e-4, atol=1e-4)
+
+
+def main_of(module: ModuleOp) -> FuncOp:
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    return func
+
+
+def test_donated_arguments_become_variables() -> None:
+    def step(w: Any, x: Any, m: Any) -> Any:
+        return (x @ w).sum(), m * 0.9 + w, w - 0.1 * m
+
+    inputs = [floats(6, 3), floats(4, 6), floats(6, 3, seed=1)]
+    module = convert(lower(step, *inputs, donate_argnums=(0, 2)))
+    assert (
+        "func.func public @main(%arg0: !tgraph.variable<tensor<6x3xf32>> "
+        "{tgraph.result = 1 : i32}, %arg1: tensor<4x6xf32>, "
+        "%arg2: !tgraph.variable<tensor<6x3xf32>> {tgraph.result = 2 : i32}) "
+        "-> tensor<f32> {"
+    ) in str(module)
+    results = run_reference(module, inputs)
+    for got, want in zip(results, step(*inputs), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def function(arguments: str, results: str, body: str) -> str:
+    return f"func.func public @main({arguments}) -> ({results}) {{\n{body}\n}}"
+
+
+DONORS = function(
+    "%a: tensor<2xf32> {jax.buffer_donor = true}, "
+    "%b: tensor<2xf32> {tf.aliasing_output = 0 : i32}, "
+    "%c: tensor<2xf32> {jax.buffer_donor = true}, "
+    "%d: tensor<3xf32> {tf.aliasing_output = 0 : i32}",
+    "tensor<2xf32>, tensor<2xf32>",
+    """
+    %0 = stablehlo.add %a, %b : tensor<2xf32>
+    %1 = stablehlo.subtract %a, %c : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>""",
+)
+
+
+def test_donors_take_the_first_free_result_of_their_type(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO", "tensorplan.remarks"):
+        module = convert(DONORS)
+    assert (
+        "@main(%arg0: !tgraph.variable<tensor<2xf32>> {tgraph.result = 1 : i32}, "
+        "%arg1: !tgraph.variable<tensor<2xf32>> {tgraph.result = 0 : i32}, "
+        "%arg2: tensor<2xf32>, %arg3: tensor<3xf32>)"
+    ) in str(module)
+    assert caplog.messages == [
+        f"model.mlir:1:1: remark: argument {index} of @main is donated, but to no "
+        f"result: none of type {type} is left"
+        for index, type in ((3, "tensor<3xf32>"), (2, "tensor<2xf32>"))
+    ]
+
+
+def test_a_program_of_donations_only_is_converted() -> None:
+    module = convert(lower(lambda x: x, X, donate_argnums=0))
+    assert "tgraph.assign" in str(module)
+
+
+def test_calls_are_inlined_and_private_functions_removed() -> None:
+    fn, inputs = PROGRAMS["calls"]
+    data = lower(fn, *inputs)
+    before = read(data, "model.mlir", context())
+    assert sum(isinstance(op, FuncOp) for op in before.ops) == 2
+    assert main_of(convert(data)).sym_name.data == "main"
+
+
+def test_what_jax_and_mhlo_say_of_the_module_is_dropped() -> None:
+    module = convert(lower(lambda x: x + 1, X))
+    assert not module.attributes
+    assert "jax." not in str(module)
+
+
+def test_places_are_kept() -> None:
+    def fn(x: Any) -> Any:
+        return jnp.tanh(x)
+
+    line = fn.__code__.co_firstlineno + 1
+    (op,) = (op for op in convert(lower(fn, X)).walk() if op.name == "tgraph.tanh")
+    assert f'{__file__}":{line}:' in str(op.location)
+
+
+def test_a_large_splat_stays_one_number() -> None:
+    text = function(
+        "",
+        "tensor<9999x9999xf32>",
+        """
+        %0 = stablehlo.constant dense<0xFF800000> : tensor<9999x9999xf32>
+        return %0 : tensor<9999x9999xf32>""",
+    )
+    assert "tgraph.constant<0xff800000 : f32> : tensor<9999x9999xf32>" in str(
+        convert(text)
+    )
+
+
+def test_reduce_combines_an_initial_value_only_if_it_is_not_the_identity() -> None:
+    def reduced(init: float) -> list[str]:
+        data = lower(lambda x: lax.reduce(x, np.float32(init), lax.max, (0,)), X)
+        names = [op.name for op in convert(data).walk()]
+        return names[names.index(ReduceOp.name) :]
+
+    assert reduced(-np.inf) == ["tgraph.reduce", "func.return"]
+    assert "tgraph.maximum" in reduced(0.0)
+
+
+UNSUPPORTED = {
+    "stablehlo.sort is not supported": lambda x: jnp.sort(x),
+    "stablehlo.while is not supported": lambda x: lax.fori_loop(
+        0, 9, lambda i, y: y + 1, x
+    ),
+    "stablehlo.reduce with 2 results is not supported": lambda x: jnp.argmax(x),
+    "argument 0 with elements of type complex<f32> is not supported": lambda x: x + 1j,
+    "stablehlo.reduce_window with an initial value that is not the identity of add "
+    "is not supported": lambda x: lax.reduce_window(
+        x, np.float32(1), lax.add, (2, 2), (1, 1), "SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", UNSUPPORTED)
+def test_refuses(message: str) -> None:
+    x = X.astype(np.complex64) if "complex" in message else X
+    with pytest.raises(LocatedError) as error:
+        convert(lower(UNSUPPORTED[message], x))
+    assert error.value.message.splitlines()[0] == message
+
+
+def test_one_error_names_every_unsupported_operation() -> None:
+    def fn(x: Any) -> Any:
+        y = lax.fori_loop(0, 9, lambda i, y: lax.top_k(y, 6)[0], lax.sort(x))
+        return lax.cond(
+            y[0, 0] > 0,
+            lambda y: lax.dynamic_slice(y, (1, 2), (2, 2)),
+            lambda y: y[:2, :2],
+            y,
+        )
+
+    with pytest.raises(LocatedError) as error:
+        convert(jax.jit(fn).lower(X).as_text())
+    first, *others = str(error.value).splitlines()
+    assert re.fullmatch(r"model\.mlir:\d+:\d+: stablehlo\.sort is not supported", first)
+    notes = [
+        re.fullmatch(r"model\.mlir:(\d+):\d+: note: (\S+) is not supported", other)
+        for other in others
+    ]
+    assert all(notes)
+    assert [note[2] for note in notes if note] == [
+        "stablehlo.while",
+        "chlo.top_k",
+        "stablehlo.case",
+        "stablehlo.dynamic_slice",
+    ]

@@ -16,7 +16,9 @@ def strided(layout: Layout, buffer: np.ndarray) -> np.ndarray:
 
 
 @given(shapes, st.data())
-def test_views_are_what_numpy_makes(shape: tuple[int, ...], data: st.DataObject) -> None:
+def test_views_are_what_numpy_makes(
+    shape: tuple[int, ...], data: st.DataObject
+) -> None:
     buffer = np.arange(int(np.prod(shape)), dtype=np.int32)
     array, layout = buffer.reshape(shape), Layout.contiguous(shape)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -27,10 +29,10 @@ def test_views_are_what_numpy_makes(shape: tuple[int, ...], data: st.DataObject)
                 array, layout = array.transpose(order), layout.transposed(order)
             case "reverse":
                 dims = [d for d in range(rank) if data.draw(st.booleans())]
-                array, layout = np.flip(array, dims), layout.reversed(dims)
+                array, layout = np.flip(array, tuple(dims)), layout.reversed(dims)
             case "slice":
                 cuts = [
-                    (lo := data.draw(st.integers(0, n - 1)), n, data.draw(st.integers(1, 2)))
+                    (data.draw(st.integers(0, n - 1)), n, data.draw(st.integers(1, 2)))
                     for n in layout.shape
                 ]
                 array = array[tuple(slice(*cut) for cut in cuts)]
@@ -39,7 +41,9 @@ def test_views_are_what_numpy_makes(shape: tuple[int, ...], data: st.DataObject)
                 )
             case _:
                 sizes = data.draw(st.permutations(layout.shape))
-                sizes = (*sizes[:-2], int(np.prod(sizes[-2:]))) if rank > 1 else (1, *sizes)
+                sizes = (
+                    (*sizes[:-2], int(np.prod(sizes[-2:]))) if rank > 1 else (1, *sizes)
+                )
                 reshaped = layout.reshaped(sizes)
                 if reshaped is None:
                     # Only where NumPy has to copy as well.
@@ -62,7 +66,9 @@ def test_broadcast(shape: tuple[int, ...], data: st.DataObject) -> None:
     spread = np.ones(rank, dtype=int)
     spread[list(dims)] = shape
     moved = buffer.reshape(shape).transpose(np.argsort(dims)).reshape(spread)
-    np.testing.assert_array_equal(strided(layout, buffer), np.broadcast_to(moved, target))
+    np.testing.assert_array_equal(
+        strided(layout, buffer), np.broadcast_to(moved, target)
+    )
 
 
 def test_contiguous() -> None:

@@ -1,4 +1,4 @@
-"""Planning: every strategy sound, bounded by bounds that are right, and deterministic."""
+"""Planning: strategies are sound and deterministic, and the bounds are right."""
 
 import itertools
 
@@ -45,9 +45,7 @@ def test_plans_are_sound_and_within_bounds(name: str, problem: list[Buffer]) -> 
 @given(buffers())
 def test_naive_shares_nothing(problem: list[Buffer]) -> None:
     plan = solve(Problem(problem), "naive")
-    ranges = sorted(
-        (o, o + b.size) for o, b in zip(plan.offsets, problem, strict=True)
-    )
+    ranges = sorted((o, o + b.size) for o, b in zip(plan.offsets, problem, strict=True))
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
 
 
@@ -143,7 +141,9 @@ def test_unsound_strategy_is_refused() -> None:
 
 
 def test_bad_values_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"strategy is 'nope', expected one of .*naive"):
+    with pytest.raises(
+        ValueError, match=r"strategy is 'nope', expected one of .*naive"
+    ):
         solve(Problem([]), "nope")
     with pytest.raises(ValueError, match="size is -1, expected 0 or more"):
         Buffer("a", -1, 0, 1)

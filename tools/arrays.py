@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.signature import Input, Signature
-from tensorplan.tools.common import UsageError, write_atomically
+from tensorplan.tools.common import write_atomically
 
 
 class Difference(NamedTuple):
@@ -51,29 +52,30 @@ def fed_back(
 def load(path: str, prefix: str, count: int) -> list[Array]:
     """The arrays `prefix0` … of an npz file, which must hold these and no others."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UsageError(f"{path}: a single array, expected an npz file")
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise LocatedError(f"{path}: a single array, expected an npz file")
+        with loaded as file:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path}: cannot be read as npz: {error}") from None
+        raise LocatedError(f"{path}: cannot be read as npz: {error}") from None
     wanted = [f"{prefix}{index}" for index in range(count)]
     if missing := [name for name in wanted if name not in arrays]:
-        raise UsageError(f"{path}: has no {', '.join(missing)}")
+        raise LocatedError(f"{path}: has no {', '.join(missing)}")
     if extra := sorted(arrays.keys() - set(wanted)):
         expected = f"{wanted[0]} to {wanted[-1]}" if wanted else "no arrays"
-        raise UsageError(f"{path}: has {', '.join(extra)}, expected {expected}")
+        raise LocatedError(f"{path}: has {', '.join(extra)}, expected {expected}")
     return [arrays[name] for name in wanted]
 
 
 def load_inputs(path: str, inputs: Sequence[Input]) -> list[Array]:
-    """The inputs from an npz file. Raises `UsageError` for a wrong shape or type."""
+    """The inputs from an npz file. Raises `LocatedError` for a wrong shape or type."""
     arrays = load(path, "arg", len(inputs))
     for index, (arg, array) in enumerate(zip(inputs, arrays, strict=True)):
         if array.dtype.kind == "V" and array.itemsize == arg.dtype.itemsize:
             array = array.view(arg.dtype)  # npz does not know bfloat16
         if (array.shape, array.dtype) != (arg.shape, arg.dtype):
-            raise UsageError(
+            raise LocatedError(
                 f"{path}: arg{index} is {array.dtype}{list(array.shape)}, "
                 f"expected {arg.dtype}{list(arg.shape)}"
             )

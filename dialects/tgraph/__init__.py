@@ -1,12 +1,12 @@
 """`tgraph`: tensor programs with explicit state and devices.
 
-    base.py         what all operations share: the two forms, the rules, the syntax
-    elementwise.py  add, exponential, select, ...
-    shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
-    reducing.py     reduce, dot_general, convolution, pooling windows
-    indexing.py     gather, scatter
-    structure.py    variables' read and assign, fusion
-    canonicalization.py   the rewrites that `canonicalize` knows
+base.py         what all operations share: the two forms, the rules, the syntax
+elementwise.py  add, exponential, select, ...
+shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
+reducing.py     reduce, dot_general, convolution, pooling windows
+indexing.py     gather, scatter
+structure.py    variables' read and assign, fusion
+canonicalization.py   the rewrites that `canonicalize` knows
 """
 
 from xdsl.ir import Dialect

@@ -19,7 +19,7 @@ that it reads for their shape only.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import ClassVar, TypeAlias, cast
 
@@ -116,9 +116,7 @@ def tensor_type_of(type: Attribute) -> AnyTensor:
         return type.tensor
     if isinstance(type, MemRefType):
         memref = cast(AnyMemRef, type)
-        return TensorType(
-            memref.element_type, memref.get_shape(), memref.memory_space
-        )
+        return TensorType(memref.element_type, memref.get_shape(), memref.memory_space)
     if isinstance(type, TensorType):
         return cast(AnyTensor, type)
     raise VerifyException(f"expected a tensor, a variable or a memref, got {type}")
@@ -206,7 +204,7 @@ class TensorOp(IRDLOperation):
         *,
         outs: Sequence[SSAValue] = (),
         result_types: Sequence[Attribute] = (),
-        properties: dict[str, Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
     ):
         super().__init__(
@@ -339,19 +337,23 @@ class TensorOp(IRDLOperation):
         position = parser.pos
         parser.parse_punctuation(":")
         if parser.parse_optional_punctuation("("):
-            input_types: list[Attribute] = []
+            input_types = list[Attribute]()
             if not parser.parse_optional_punctuation(")"):
                 input_types.append(parser.parse_type())
                 while parser.parse_optional_punctuation(","):
                     input_types.append(parser.parse_type())
                 parser.parse_punctuation(")")
             parser.parse_punctuation("->")
-            output_types = parser.parse_optional_comma_separated_list(
-                parser.Delimiter.PAREN, parser.parse_type
-            ) or [parser.parse_type()]
+            output_types: Sequence[Attribute] = (
+                parser.parse_optional_comma_separated_list(
+                    parser.Delimiter.PAREN, parser.parse_type
+                )
+                or [parser.parse_type()]
+            )
         else:
             type = parser.parse_type()
-            input_types, output_types = [type] * len(inputs), [type]
+            input_types = [type] * len(inputs)
+            output_types = [type]
         on_memrefs = isinstance(output_types[0], MemRefType)
         if on_memrefs or not outs:
             out_types = output_types
@@ -365,13 +367,13 @@ class TensorOp(IRDLOperation):
             operands=[
                 *parser.resolve_operands(inputs, input_types, position),
                 *parser.resolve_operands(
-                    outs, out_types[: len(outs)] if not on_memrefs else out_types,
+                    outs,
+                    out_types[: len(outs)] if not on_memrefs else out_types,
                     position,
                 ),
             ],
             result_types=() if on_memrefs else output_types,
-            properties=properties
-            | {"operandSegmentSizes": segments(inputs, outs)},
+            properties=properties | {"operandSegmentSizes": segments(inputs, outs)},
             attributes=attributes,
         )
         return op

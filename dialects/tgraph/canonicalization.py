@@ -174,7 +174,9 @@ class BroadcastOfReshape(RewritePattern):
         outer = op.broadcast_dimensions.get_values()
         before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
         places = [dim for size, dim in zip(after, outer, strict=True) if size > 1]
-        if [size for size in before if size > 1] != [size for size in after if size > 1]:
+        if [size for size in before if size > 1] != [
+            size for size in after if size > 1
+        ]:
             return
         # A dimension of size 1 may go to any result dimension that is left over.
         left = [d for d in range(len(_shape(op.result))) if d not in places]
@@ -221,6 +223,4 @@ class ReduceOfUnitDimensions(RewritePattern):
     def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
         shape = _shape(op.inputs[0])
         if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
-            _replace(
-                rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,))
-            )
+            _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))

@@ -1,8 +1,8 @@
 """Operations that read or write at places that a tensor of indices names.
 
-Attributes and semantics are StableHLO's. Both operations take an operand and a tensor of
-indices; an index vector lies along `index_vector_dim` of the indices, or is one element
-if that is their rank.
+Attributes and semantics are StableHLO's. Both operations take an operand and a tensor
+of indices; an index vector lies along `index_vector_dim` of the indices, or is one
+element if that is their rank.
 """
 
 from collections.abc import Sequence

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     NoneAttr,
+    TensorType,
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -33,7 +35,9 @@ def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
     """Refuses dimensions that are out of range or named twice."""
     for dim in dims:
         if not 0 <= dim < rank:
-            raise VerifyException(f"{name} names dimension {dim}, expected 0 to {rank - 1}")
+            raise VerifyException(
+                f"{name} names dimension {dim}, expected 0 to {rank - 1}"
+            )
     if len(set(dims)) != len(dims):
         raise VerifyException(f"{name} names a dimension twice: {list(dims)}")
 
@@ -67,6 +71,18 @@ class ConstantOp(TensorOp):
         """The number that all elements have, if the constant is held as one."""
         value = self.value
         return value if isinstance(value, IntegerAttr | FloatAttr) else None
+
+    @property
+    def dense(self) -> DenseIntOrFPElementsAttr:
+        """All elements listed, in MLIR's attribute for that."""
+        value = self.value
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            return value
+        type = self.declared[0]
+        return DenseIntOrFPElementsAttr.from_list(
+            cast(TensorType[AnyFloat], bare(type)),
+            [value.value.data] * prod(type.get_shape()),
+        )
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         declared = self.declared[0]

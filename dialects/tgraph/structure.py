@@ -93,7 +93,8 @@ class YieldOp(IRDLOperation):
 class FusionOp(TensorOp):
     """A group of operations computed in one go, without storing what is between them.
 
-        %r = tgraph.fusion(%x = %a, %y = %b) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> {
+        %r = tgraph.fusion(%x = %a, %y = %b)
+             : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> {
           %0 = tgraph.broadcast_in_dim %y {...} : (tensor<f32>) -> tensor<4xf32>
           %1 = tgraph.add %x, %0 : tensor<4xf32>
           tgraph.yield %1 : tensor<4xf32>

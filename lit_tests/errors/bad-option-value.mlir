@@ -11,4 +11,4 @@ func.func @f() {
 // KIND-NOT:   Traceback
 // KIND:       plan-opt: error: pass plan-memory: option 'alignment' is 'wide', expected int
 // NESTED-NOT: Traceback
-// NESTED:     plan-opt: error: strategy is 'magic', expected one of {{.*}}greedy-by-size
+// NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size

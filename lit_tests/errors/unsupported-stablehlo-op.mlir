@@ -8,3 +8,10 @@ func.func @main(%a: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xf32>, tensor<
   %3 = stablehlo.cbrt %1 : tensor<4xf32>
   func.return %3, %2 : tensor<4xf32>, tensor<4xi32>
 }
+
+// CHECK-NOT:  Traceback
+// CHECK:      unsupported-stablehlo-op.mlir:5:8: error: stablehlo.cbrt is not supported
+// CHECK-NEXT: {{^}}  %0 = stablehlo.cbrt
+// CHECK-NEXT: {{^ {7}\^$}}
+// CHECK-NEXT: {{.*}}unsupported-stablehlo-op.mlir:7:8: note: stablehlo.popcnt is not supported
+// CHECK-NEXT: {{.*}}unsupported-stablehlo-op.mlir:8:8: note: stablehlo.cbrt is not supported

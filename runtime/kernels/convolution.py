@@ -33,7 +33,7 @@ from tensorplan.runtime.kernels.base import (
     tiles,
     try_reshape,
 )
-from tensorplan.runtime.kernels.dot import for_blas, is_blasable
+from tensorplan.runtime.kernels.dot import is_blasable
 from tensorplan.runtime.pool import Scratch
 
 COLUMNS = 1 << 19
@@ -153,17 +153,231 @@ def _convolve(
     dtype: DType,
     scratch: Scratch,
 ) -> list[Call]:
-    rank = len(dims)
+    """One convolution without holes and groups. `dtype` is what sums are kept in."""
+    if out.size == 0:
+        return []
     if kernel.size == 0:
         return fill(out, np.zeros((), out.dtype))
-    # Both sides of the sum in the order in which kernel and result lie in memory.
-    place_order = _by_stride(out, range(rank + 1))
-    window_order = _by_stride(kernel, range(rank + 1))
-    kernel = kernel.transpose([*window_order, rank + 1])
-    matrix, calls = _kernel_matrix(kernel, dtype, scratch)
-    places = tuple(out.shape[d] for d in place_order)
-    whole = _seen(image, out.shape, kernel.shape, window_order, dims, None)
+    product_ = _Product(image, kernel, out, dims, dtype, scratch)
+    calls = product_.prepare_kernel()
+    for places, window in product_.parts():
+        calls += product_.multiply(places, window)
     return calls
+
+
+class _Product:
+    """The matrix product that a convolution is, and the parts that it is cut into.
+
+    The rows of the left matrix are the places (batch and spatial), its columns and the
+    right matrix's rows the window (spatial and input feature), in the order in which
+    result and kernel lie in memory. Where the result's features lie between the places'
+    dimensions, the outer of these are batches of products.
+    """
+
+    def __init__(
+        self,
+        image: Array,
+        kernel: Array,
+        out: Array,
+        dims: Sequence[Spatial],
+        dtype: DType,
+        scratch: Scratch,
+    ):
+        rank = len(dims)
+        self.image, self.dims, self.dtype, self.scratch = image, dims, dtype, scratch
+        self.place_order = _by_stride(out, range(rank + 1))
+        self.window_order = _by_stride(kernel, range(rank + 1))
+        self.out = out.transpose([*self.place_order, rank + 1])
+        self.kernel = kernel.transpose([*self.window_order, rank + 1])
+        feature = abs(out.strides[-1])
+        outer = [d for d in self.place_order if abs(out.strides[d]) > feature]
+        has_inner = any(out.shape[d] > 1 for d in self.place_order[len(outer) :])
+        self.batches = len(outer) if has_inner and out.shape[-1] > 1 else 0
+
+    def prepare_kernel(self) -> list[Call]:
+        """Makes of the kernel a matrix that BLAS takes."""
+        features = self.kernel.shape[-1]
+        matrix = try_reshape(self.kernel, (self.kernel.size // features, features))
+        if matrix is not None and matrix.dtype == self.dtype and is_blasable(matrix):
+            return []
+        buffer = self.scratch.take(self.kernel.shape, self.dtype)
+        source, self.kernel = self.kernel, buffer
+        return copy(buffer, source)
+
+    def parts(self) -> Iterator[tuple[tuple[slice, ...], Sequence[tuple[slice, ...]]]]:
+        """Parts of the places; for each, the parts of the window to sum over."""
+        places, window = self.out.shape[:-1], self.kernel.shape[:-1]
+        all_places, all_window = tuple(map(slice, places)), tuple(map(slice, window))
+        if not self._is_padded(all_places, all_window):
+            seen, _ = self._seen(all_places, all_window)
+            if self._as_matrices(seen) is not None:
+                yield all_places, [all_window]
+                return
+        at_once = min(prod(places), max(PLACES, COLUMNS // prod(window)))
+        for part in tiles(places, at_once):
+            count = prod(s.stop - s.start for s in part)
+            yield part, list(tiles(window, COLUMNS // count))
+
+    def multiply(
+        self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
+    ) -> list[Call]:
+        """The result at some places, summed over parts of the window."""
+        start = self.scratch.mark
+        out = self.out[*places, ...]
+        target = self._target(out)
+        is_copied = target is None
+        if target is None:
+            batches, rest = out.shape[: self.batches], out.shape[self.batches : -1]
+            shape = (prod(batches), prod(rest), out.shape[-1])
+            target = self.scratch.take(shape, self.dtype)
+        calls: list[Call] = []
+        for window in windows:
+            mark = self.scratch.mark
+            seen, made = self._seen(places, window)
+            columns, copied = self._columns(seen)
+            part = self.kernel[*window, ...]
+            matrix = try_reshape(part, (columns.shape[-1], part.shape[-1]))
+            assert matrix is not None
+            calls += [*made, *copied]
+            if window is windows[0]:
+                calls.append((np.matmul, (columns, matrix, target)))
+            else:
+                summand = self.scratch.take(target.shape, self.dtype)
+                calls.append((np.matmul, (columns, matrix, summand)))
+                calls.append((np.add, (target, summand, target)))
+            self.scratch.mark = mark
+        if is_copied:
+            calls += copy(out, target.reshape(out.shape))
+        self.scratch.mark = start
+        return calls
+
+    def _target(self, out: Array) -> Array | None:
+        """The result as matrices that BLAS writes: batches, places, features."""
+        if out.dtype != self.dtype:
+            return None
+        outer, inner = out.shape[: self.batches], out.shape[self.batches : -1]
+        shape = (prod(outer), out.shape[-1], prod(inner))
+        in_memory = np.moveaxis(out, -1, self.batches)
+        if self.batches or abs(out.strides[-1]) > out.itemsize:
+            target = try_reshape(in_memory, shape)
+            target = None if target is None else target.swapaxes(1, 2)
+        else:
+            target = try_reshape(out, (shape[0], shape[2], shape[1]))
+        return target if target is not None and is_blasable(target) else None
+
+    def _bounds(
+        self, places: tuple[slice, ...], window: tuple[slice, ...]
+    ) -> tuple[list[slice], list[slice], list[slice]]:
+        """Slices by dimension (batch or feature first, then spatial) of the places and
+        the window, and what of the image they span; that may lie outside."""
+        by_place = [places[self.place_order.index(d)] for d in range(len(places))]
+        # The window's dimensions are spatial, then feature.
+        by_window = [window[self.window_order.index(d)] for d in range(len(window))]
+        spans = [
+            slice(
+                t.start * dim.stride + k.start * dim.dilation + dim.base,
+                (t.stop - 1) * dim.stride + (k.stop - 1) * dim.dilation + dim.base + 1,
+            )
+            for t, k, dim in zip(by_place[1:], by_window[:-1], self.dims, strict=True)
+        ]
+        return by_place, by_window, [by_place[0], *spans, by_window[-1]]
+
+    def _is_padded(self, places: tuple[slice, ...], window: tuple[slice, ...]) -> bool:
+        """Whether something outside the image is seen."""
+        _, _, spans = self._bounds(places, window)
+        return any(
+            span.start < 0 or span.stop > size
+            for span, size in zip(spans, self.image.shape, strict=True)
+        )
+
+    def _seen(
+        self, places: tuple[slice, ...], window: tuple[slice, ...]
+    ) -> tuple[Array, list[Call]]:
+        """What the window sees: a view whose dimensions are places, then window."""
+        by_place, by_window, spans = self._bounds(places, window)
+        calls: list[Call] = []
+        if self._is_padded(places, window):
+            box, calls = self._padded(spans)
+        else:
+            box = self.image[*spans, ...]
+        spatial = box.strides[1:-1]
+        seen = np.lib.stride_tricks.as_strided(
+            box,
+            [s.stop - s.start for s in (*by_place, *by_window)],
+            [
+                box.strides[0],
+                *(s * dim.stride for s, dim in zip(spatial, self.dims, strict=True)),
+                *(s * dim.dilation for s, dim in zip(spatial, self.dims, strict=True)),
+                box.strides[-1],
+            ],
+            writeable=False,
+        )
+        count = len(places)
+        order = [*self.place_order, *(count + d for d in self.window_order)]
+        return seen.transpose(order), calls
+
+    def _padded(self, spans: Sequence[slice]) -> tuple[Array, list[Call]]:
+        """A copy of part of the image with zeros for what lies outside."""
+        order = _by_stride(self.image, range(self.image.ndim))
+        shape = [spans[d].stop - spans[d].start for d in order]
+        buffer = self.scratch.take(tuple(shape), self.image.dtype)
+        box = buffer.transpose([order.index(d) for d in range(len(order))])
+        inside = [
+            slice(max(span.start, 0), max(span.start, 0, min(span.stop, size)))
+            for span, size in zip(spans, self.image.shape, strict=True)
+        ]
+        to = [
+            slice(s.start - span.start, s.stop - span.start)
+            for s, span in zip(inside, spans, strict=True)
+        ]
+        calls = fill(box, np.zeros((), box.dtype))
+        part = self.image[*inside, ...]
+        return box, [*calls, *(copy(box[*to, ...], part) if part.size else ())]
+
+    def _shape(self, seen: Array) -> tuple[int, int, int]:
+        """Batches, places and window elements of what is seen."""
+        count = len(self.place_order)
+        return (
+            prod(seen.shape[: self.batches]),
+            prod(seen.shape[self.batches : count]),
+            prod(seen.shape[count:]),
+        )
+
+    def _as_matrices(self, seen: Array) -> Array | None:
+        """What is seen as a view that BLAS takes, if there is one."""
+        if seen.dtype != self.dtype:
+            return None
+        view = try_reshape(seen, self._shape(seen))
+        return view if view is not None and is_blasable(view) else None
+
+    def _columns(self, seen: Array) -> tuple[Array, list[Call]]:
+        """What is seen as matrices: a view, or a copy in the workspace.
+
+        A copy has the places or the window last, whichever lies closer in the image.
+        """
+        view = self._as_matrices(seen)
+        if view is not None:
+            return view, []
+        batches, places, window = self._shape(seen)
+        count = len(self.place_order)
+        if _run(seen, range(count, seen.ndim)) <= _run(seen, range(count)):
+            buffer = self.scratch.take(seen.shape, self.dtype)
+            return buffer.reshape(batches, places, window), copy(buffer, seen)
+        order = [
+            *range(self.batches),
+            *range(count, seen.ndim),
+            *range(self.batches, count),
+        ]
+        swapped = seen.transpose(order)
+        buffer = self.scratch.take(swapped.shape, self.dtype)
+        columns = buffer.reshape(batches, window, places).swapaxes(1, 2)
+        return columns, copy(buffer, swapped)
+
+
+def _run(x: Array, dims: Sequence[int]) -> tuple[int, int]:
+    """Stride, and size negated, of the last of some dimensions: less copies faster."""
+    last = max((d for d in dims if x.shape[d] > 1), default=dims[-1])
+    return abs(x.strides[last]), -x.shape[last]
 
 
 def _by_stride(x: Array, dims: Sequence[int]) -> list[int]:

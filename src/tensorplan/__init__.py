@@ -1,10 +1,10 @@
 """tensorplan: from tensor programs to one arena per device, at offsets fixed early.
 
-    module = tensorplan.from_jax(step, params, batch, donate_argnums=0)
-    planned = tensorplan.plan(module)       # xDSL IR with explicit offsets
-    tensorplan.report(planned)["pools"]     # bytes, lower bound, bytes without reuse
-    step = tensorplan.compile(planned)      # NumPy arrays in and out
-    loss = step(*arrays)[-1]
+module = tensorplan.from_jax(step, params, batch, donate_argnums=0)
+planned = tensorplan.plan(module)       # xDSL IR with explicit offsets
+tensorplan.report(planned)["pools"]     # bytes, lower bound, bytes without reuse
+step = tensorplan.compile(planned)      # NumPy arrays in and out
+loss = step(*arrays)[-1]
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def report(module: ModuleOp) -> Report:
 def compile(module: ModuleOp, **options: Any) -> Executable:
     """A callable that runs the module's `@main`; it is planned first if need be.
 
-    Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and returns
-    the results as a list, in the order of the program's signature. A variable that is
-    passed as a NumPy array is updated in place.
+    Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
+    returns the results as a list, in the order of the program's signature. A variable
+    that is passed as a NumPy array is updated in place.
     """
     from tensorplan.runtime.executor import Executable
 

@@ -1,0 +1,97 @@
+"""CPU time of compiling, per StableHLO operation, and of `plan-opt --help`.
+
+    python benchmarks/compile_time.py tests/models/*.mlir
+
+For each file: reading, each pass of plan-pipeline, verification, and their sum, over
+`--repeat` runs: the least, and the spread, (most - least) / least: the noise of
+the machine. All times are of the process's CPU. The first run, in which Python loads
+jaxlib and the passes, is not counted.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects as xdsl_dialects
+from xdsl.dialects.builtin import UnregisteredOp
+
+from tensorplan.dialects import get_all_dialects
+from tensorplan.passes.driver import flatten
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.tools.common import read_source
+from tensorplan.tools.compiler import Compiler
+
+PER_OP_BAR = 1.5  # ms of CPU, reading and passes together
+HELP_BAR = 0.4  # s of CPU
+
+
+def compile_once(file: str) -> tuple[dict[str, float], int]:
+    """Seconds by stage, in order, and the number of StableHLO operations."""
+    ctx = Context()
+    for name, factory in (xdsl_dialects() | get_all_dialects()).items():
+        ctx.register_dialect(name, factory)
+    compiler = Compiler("compile_time", ctx)
+    module = compiler.read(read_source(file))
+    ops = sum(isinstance(op, UnregisteredOp) for op in module.walk())
+    compiler.run(module, list(flatten([PlanPipeline()])))
+    return compiler.seconds(), ops
+
+
+def print_table(file: str, repeat: int) -> None:
+    """Measures one file, and prints a line for each stage."""
+    _, ops = compile_once(file)
+    runs = [compile_once(file)[0] for _ in range(repeat)]
+    stages = {stage: [run[stage] for run in runs] for stage in runs[0]}
+    stages["total"] = [sum(run.values()) for run in runs]
+    print(f"\n{file}: {ops} StableHLO operations, {repeat} runs")
+    print(f"{'CPU ms':>10} {'ms per op':>10} {'spread':>8}")
+    for stage, times in stages.items():
+        least, most = min(times), max(times)
+        spread = (most - least) / least if least else 0.0
+        per_op = least * 1e3 / ops if ops else float("nan")
+        print(f"{least * 1e3:10.2f} {per_op:10.4f} {spread:8.1%}  {stage}")
+    if ops:
+        total = min(stages["total"]) * 1e3 / ops
+        print(f"{total:.3f} ms per operation, the bar is {PER_OP_BAR}")
+
+
+def help_seconds() -> float:
+    """CPU seconds of one `plan-opt --help`, children's user and system time."""
+    before = os.times()
+    subprocess.run(
+        [sys.executable, "-m", "tensorplan.tools.plan_opt", "--help"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    after = os.times()
+    return (
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--repeat", type=int, default=5, metavar="N")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    times = [help_seconds() for _ in range(options.repeat)]
+    spread = (max(times) - min(times)) / min(times)
+    print(
+        f"plan-opt --help: {min(times):.2f} s of CPU, spread {spread:.0%}, "
+        f"the bar is {HELP_BAR}"
+    )
+    for file in options.files:
+        print_table(str(Path(file)), options.repeat)
+    print(f"\n{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""plan-run: values, state over steps, comparison, reports and errors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tensorplan.tools import arrays
+from tensorplan.tools.plan_run import main, size
+
+# arg0 is a variable, x; the results are 0: x + y, the new x, and 1: x * y.
+PROGRAM = """\
+func.func @main(
+    %v: !tgraph.variable<tensor<2x3xf32>> {tgraph.result = 0 : i32},
+    %y: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %x = tgraph.read %v : tensor<2x3xf32>
+  %0 = tgraph.add %x, %y : tensor<2x3xf32>
+  %1 = tgraph.multiply %x, %y : tensor<2x3xf32>
+  tgraph.assign %v, %0 : tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}
+"""
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.full((2, 3), 0.5, np.float32)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a folder of its own, with a program and its inputs."""
+    monkeypatch.chdir(tmp_path)
+    Path("program.mlir").write_text(PROGRAM)
+    np.savez("in.npz", arg0=X, arg1=Y)
+
+
+def run(*args: str) -> int:
+    return main(["program.mlir", *args])
+
+
+def outputs() -> dict[str, NDArray[Any]]:
+    with np.load("out.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize("level", ["reference", "planned"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_values_and_state(level: str, steps: int):
+    args = ("--inputs", "in.npz", "--outputs", "out.npz", "--steps", str(steps))
+    assert run(*args, "--level", level) == 0
+    got = outputs()
+    assert list(got) == ["out0", "out1"]
+    np.testing.assert_array_equal(got["out0"], X + steps * Y)
+    np.testing.assert_array_equal(got["out1"], (X + (steps - 1) * Y) * Y)
+
+
+def test_the_input_file_is_not_changed():
+    before = Path("in.npz").read_bytes()
+    assert run("--inputs", "in.npz", "--steps", "2") == 0
+    assert Path("in.npz").read_bytes() == before
+
+
+def test_seeds_decide_the_inputs():
+    got: list[NDArray[Any]] = []
+    for seed in ("1", "1", "2"):
+        assert run("--seed", seed, "--outputs", "out.npz") == 0
+        got.append(outputs()["out0"])
+    np.testing.assert_array_equal(got[0], got[1])
+    assert not np.array_equal(got[0], got[2])
+
+
+def test_sanitized_run_gives_the_same_values():
+    assert run("--outputs", "out.npz") == 0
+    assert run("--sanitize", "--expect", "out.npz", "--rtol", "0", "--atol", "0") == 0
+
+
+def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
+    Path("program.mlir").write_text(
+        PROGRAM.replace(
+            "  tgraph.assign",
+            "  %t = tgraph.transpose %0 {permutation = array<i64: 1, 0>} :"
+            " (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
+            "  %p = tgraph.dot_general %0, %t {lhs_batching_dimensions = array<i64>,"
+            " rhs_batching_dimensions = array<i64>,"
+            " lhs_contracting_dimensions = array<i64: 1>,"
+            " rhs_contracting_dimensions = array<i64: 0>} :"
+            " (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>\n"
+            "  %2 = tgraph.dot_general %p, %1 {lhs_batching_dimensions = array<i64>,"
+            " rhs_batching_dimensions = array<i64>,"
+            " lhs_contracting_dimensions = array<i64: 1>,"
+            " rhs_contracting_dimensions = array<i64: 0>} :"
+            " (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+            "  tgraph.assign",
+        ).replace("return %1", "return %2")
+    )
+    assert run("--report", "report.json", "--alignment", "128", "--device", "x:0") == 0
+    report = json.loads(Path("report.json").read_text())
+    (pool,) = report["pools"]
+    assert pool["device"] == "x:0"
+    assert pool["alignment"] == 128
+    assert pool["bytes"] >= pool["lower_bound_bytes"] > 0
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first == (
+        f"x:0: {size(pool['bytes'])}, lower bound {size(pool['lower_bound_bytes'])}, "
+        f"without reuse {size(pool['unshared_bytes'])}, {pool['buffers']} buffers"
+    )
+    assert {"read", "plan-memory", "verify", "run"} <= report["seconds"].keys()
+    assert report["ops"]["tgraph.dot_general"] == 2
+
+
+def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str]):
+    assert run("--inputs", "in.npz", "--outputs", "out.npz") == 0
+    expected = outputs()
+    expected["out0"][0, 1] += 1e-3
+    expected["out1"][1, 2] += 0.25
+    np.savez("expected.npz", **expected)  # pyright: ignore[reportArgumentType]
+    capsys.readouterr()
+    assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "1e-5") == 1
+    err = capsys.readouterr().err
+    assert "2 of 2 outputs differ; the worst: out1 is off by 0.25 at [1, 2]" in err
+    # The allowed error is relative to the largest magnitude: 1e-3 is within 1e-3 * 5.5.
+    assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "1e-3") == 1
+    assert "1 of 2 outputs differ" in capsys.readouterr().err
+    assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "0.1") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"arg0": X}, "in.npz: has no arg1"),
+        ({"arg0": X, "arg1": Y, "arg2": Y}, "has arg2, expected arg0 to arg1"),
+        ({"arg0": X, "arg1": Y[0]}, "arg1 is float32[3], expected float32[2, 3]"),
+        (
+            {"arg0": X.astype(np.float64), "arg1": Y},
+            "arg0 is float64[2, 3], expected float32[2, 3]",
+        ),
+        ({"arg0": X, "arg1": np.array([None])}, "cannot be read as npz"),
+    ],
+)
+def test_wrong_inputs_are_1(
+    given: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+):
+    np.savez("in.npz", **given)
+    assert run("--inputs", "in.npz") == 1
+    assert message in capsys.readouterr().err
+
+
+def test_wrong_files(capsys: pytest.CaptureFixture[str]):
+    Path("text.npz").write_text("not an archive")
+    np.save("single.npy", X)
+    for file, message in (
+        ("no-such.npz", "no-such.npz: error: no such file or directory"),
+        ("text.npz", "text.npz: cannot be read as npz"),
+        ("single.npy", "single.npy: a single array, expected an npz file"),
+    ):
+        assert run("--inputs", file) == 1
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--strategy", "magic"), "strategy is 'magic', expected one of"),
+        (("--alignment", "3"), "alignment is 3, expected a power of two"),
+        (("--steps", "0"), "argument --steps: 0, expected 1 or more"),
+        (("--rtol", "nan"), "argument --rtol: nan, expected 0 or more"),
+        (("--level", "reference", "--sanitize"), "about the planned level"),
+        (("--seed", "1", "--inputs", "in.npz"), "not allowed with"),
+    ],
+)
+def test_wrong_usage_is_2(
+    args: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+):
+    try:
+        code = run(*args)
+    except SystemExit as exit:  # argparse
+        code = exit.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_such_entry(capsys: pytest.CaptureFixture[str]):
+    assert run("--entry", "train") == 1
+    assert (
+        "no function @train in the module, which has @main" in capsys.readouterr().err
+    )
+
+
+class TestDifference:
+    def off(self, got: object, expected: object) -> float:
+        return arrays.difference(
+            "out0", np.array(got, np.float32), np.array(expected, np.float32), 0.0, 0.0
+        ).error
+
+    def test_nan_equals_nan_and_infinities_themselves(self):
+        inf, nan = float("inf"), float("nan")
+        assert self.off([nan, inf, -inf], [nan, inf, -inf]) == 0
+        assert self.off([inf], [-inf]) == inf
+        assert self.off([nan], [0]) == inf
+        assert self.off([0], [nan]) == inf
+
+    def test_shapes_must_agree(self):
+        assert self.off([1, 1], [1]) == float("inf")
+        assert self.off(np.zeros((0, 3)), np.zeros((0, 3))) == 0
+
+    def test_allowed_is_relative_to_the_largest_magnitude(self):
+        expected = np.array([-8.0, 0.0, float("inf")], np.float32)
+        allowed = arrays.difference("out0", expected, expected, 0.25, 1.0).allowed
+        assert allowed == 1.0 + 0.25 * 8.0
+
+
+def test_sizes_for_people():
+    assert size(640) == "640 bytes"
+    assert size(2560) == "2.5 KiB (2560 bytes)"
+    assert size(3 << 30) == "3.0 GiB (3221225472 bytes)"
+    assert size(3 << 40) == "3.0 TiB (3298534883328 bytes)"
