@@ -229,7 +229,7 @@ def _step(op: Operation, step: dict[Operation, int], view: memref.ViewOp) -> int
         raise LocatedError("buffer is used outside the block of its arena", view)
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         raise LocatedError(
-            f"{name_of(op)} passes on a buffer of an arena, expected none to outlive it",
+            f"{name_of(op)} passes on an arena's buffer, expected none to outlive it",
             op,
         )
     return step[outer]

@@ -272,6 +272,8 @@ class _Bufferization:
         if type == base.type:
             return base
         layout = place.layout
+        if layout.is_contiguous:  # with the strides that the type implies
+            layout = Layout.contiguous(layout.shape)
         cast = memref.ReinterpretCastOp(
             base, (), (), (), (layout.offset,), layout.shape, layout.strides, type
         )

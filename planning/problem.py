@@ -85,7 +85,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each buffer goes: `offsets[i]`, in bytes, is that of `problem.buffers[i]`."""
+    """Where buffers go: `offsets[i]`, in bytes, is that of `problem.buffers[i]`."""
 
     offsets: Sequence[int]
     peak: int  # bytes

@@ -1,44 +1,48 @@
 """The main job on an example, as `python3 dev.py demo` runs it: plan, run, compare."""
 
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-EXAMPLE = "examples/mlp_train_sgd.mlir"
+EXAMPLE = Path("examples/mlp_train_sgd.mlir")
 
 
-def run(comment: str, tool: str, *arguments: str) -> None:
-    """Says what comes, and runs it."""
+def run(comment: str, folder: str, tool: str, *arguments: str) -> None:
+    """Says what comes, and runs it in the folder."""
     print(f"\n# {comment}\n$ {shlex.join((tool, *arguments))}", flush=True)
     module = f"tensorplan.tools.{tool.replace('-', '_')}"
     command = [sys.executable, "-m", module, *arguments]
-    if code := subprocess.call(command):
+    if code := subprocess.call(command, cwd=folder):
         sys.exit(code)
 
 
 def main() -> None:
     print(f"{EXAMPLE}: one training step of a small network, as JAX exports it.")
     with tempfile.TemporaryDirectory() as folder:
-        reference = str(Path(folder, "reference.npz"))
-        planned = str(Path(folder, "planned.mlir"))
+        file = shutil.copy(EXAMPLE, folder)
+        name = Path(file).name
         run(
             "Two steps, interpreted on whole tensors: what the values must be.",
+            folder,
             "plan-run",
-            *(EXAMPLE, "--level", "reference", "--steps", "2", "--outputs", reference),
+            *(name, "--level", "reference", "--steps", "2", "--outputs", "out.npz"),
         )
         run(
-            "The same in one arena, at offsets fixed at compile time.",
+            "The same two steps in one arena, at offsets fixed at compile time.",
+            folder,
             "plan-run",
-            *(EXAMPLE, "--steps", "2", "--expect", reference),
+            *(name, "--steps", "2", "--expect", "out.npz"),
         )
         run(
-            "The same as IR: an arena, a view for each buffer, operations on these.",
+            "The IR of that: an arena, a view for each buffer, operations on these.",
+            folder,
             "plan-opt",
-            *(EXAMPLE, "-p", "plan-pipeline", "-o", planned),
+            *(name, "-p", "plan-pipeline", "-o", "planned.mlir"),
         )
-        lines = Path(planned).read_text().splitlines()
+        lines = Path(folder, "planned.mlir").read_text().splitlines()
         print(*(line[:100] for line in lines[:24]), sep="\n")
         print(f"... {len(lines) - 24} more lines")
 

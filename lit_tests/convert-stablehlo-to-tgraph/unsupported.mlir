@@ -1,0 +1,35 @@
+// RUN: not plan-opt %s -p convert-stablehlo-to-tgraph 2>&1 | filecheck %s
+
+// One error names all that stands in the way, in regions and called functions too.
+// CHECK-NOT:  Traceback
+// CHECK:      unsupported.mlir:14:8: error: stablehlo.while is not supported
+// CHECK-NEXT: unsupported.mlir:20:10: note: stablehlo.cbrt is not supported
+// CHECK-NEXT: unsupported.mlir:23:8: note: stablehlo.custom_call @magic is not supported
+// CHECK-NEXT: unsupported.mlir:24:8: note: stablehlo.compare with compare_type TOTALORDER is not supported
+// CHECK-NEXT: unsupported.mlir:30:8: note: func.call of @again, which calls itself, is not supported
+// CHECK-NEXT: unsupported.mlir:31:8: note: stablehlo.reduce with a body that is not one operation on its arguments is not supported
+"func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "main"}> ({
+^bb0(%a: tensor<4xf32>):
+  %0 = "stablehlo.while"(%a) ({
+  ^bb1(%x: tensor<4xf32>):
+    %c = "stablehlo.constant"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+    "stablehlo.return"(%c) : (tensor<i1>) -> ()
+  }, {
+  ^bb1(%x: tensor<4xf32>):
+    %y = "stablehlo.cbrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%y) : (tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "stablehlo.custom_call"(%0) <{call_target_name = "magic"}> : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = "stablehlo.compare"(%0, %1) <{compare_type = #stablehlo<comparison_type TOTALORDER>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %3 = "func.call"(%1) <{callee = @again}> : (tensor<4xf32>) -> tensor<4xf32>
+  "func.return"(%3) : (tensor<4xf32>) -> ()
+}) : () -> ()
+"func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "again", sym_visibility = "private"}> ({
+^bb0(%x: tensor<4xf32>):
+  %0 = "func.call"(%x) <{callee = @again}> : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "stablehlo.reduce"(%x, %x) <{dimensions = array<i64: 0>}> ({
+  ^bb1(%a: tensor<f32>, %b: tensor<f32>):
+    "stablehlo.return"(%a) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  "func.return"(%0) : (tensor<4xf32>) -> ()
+}) : () -> ()

@@ -1,0 +1,148 @@
+"""Whole models, as JAX exported them: values, second steps, bytes, and the IR."""
+
+import shutil
+import subprocess
+from functools import cache
+from io import StringIO
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jax_cpu import run_stablehlo
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.shaping import ViewOp
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+ROOT = Path(__file__).parent.parent
+MODELS = {
+    path.stem: path
+    for path in (
+        *sorted((ROOT / "tests/models").glob("*.mlir")),
+        ROOT / "examples/mlp_train_sgd.mlir",
+    )
+}
+
+pytest.importorskip("jax")
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@cache
+def program(name: str) -> ModuleOp:
+    return tensorplan.from_stablehlo(MODELS[name])
+
+
+@cache
+def planned(name: str) -> ModuleOp:
+    return tensorplan.plan(program(name))
+
+
+@cache
+def arguments(name: str) -> list[np.ndarray]:
+    """Positive floats, for second moments and variances; labels below 10."""
+    rng = np.random.default_rng(0)
+    return [
+        np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
+        if np.issubdtype(i.dtype, np.floating)
+        else rng.integers(0, 10, i.shape).astype(i.dtype)
+        for i in signature(program(name)).inputs
+    ]
+
+
+@cache
+def expected(name: str, step: int) -> list[np.ndarray]:
+    """The results of step 0 or 1; a variable's new contents are its next argument."""
+    if step == 0:
+        return run_stablehlo(MODELS[name].read_text(), arguments(name))
+    after = list(arguments(name))
+    for result, value in zip(
+        signature(program(name)).results, expected(name, step - 1), strict=True
+    ):
+        if result.input is not None:
+            after[result.input] = value
+    return run_stablehlo(MODELS[name].read_text(), after)
+
+
+def fresh(name: str) -> list[np.ndarray]:
+    return [argument.copy() for argument in arguments(name)]
+
+
+def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    """Within 2e-4 of each result's largest magnitude."""
+    assert [(a.shape, a.dtype) for a in got] == [(a.shape, a.dtype) for a in want]
+    for index, (a, b) in enumerate(zip(got, want, strict=True)):
+        error = np.max(np.abs(a - b), initial=0.0)
+        assert error <= 2e-4 * np.max(np.abs(b), initial=0.0), f"result {index}"
+
+
+def test_reference_has_the_values_of_jax(name: str) -> None:
+    assert_close(run_reference(program(name), fresh(name)), expected(name, 0))
+
+
+def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None:
+    run = Executable(planned(name))
+    arrays = fresh(name)
+    assert_close(run(*arrays), expected(name, 0))
+    assert_close(run(*arrays), expected(name, 1))  # variables were updated in place
+
+
+def test_dead_buffers_are_never_read(name: str) -> None:
+    run = Executable(planned(name), sanitize=True)
+    assert_close(run(*fresh(name)), expected(name, 0))
+
+
+def test_bytes_are_at_the_lower_bound(name: str) -> None:
+    for pool in tensorplan.report(planned(name))["pools"]:
+        assert pool["bytes"] <= 1.01 * pool["lower_bound_bytes"]
+        assert pool["bytes"] < pool["unshared_bytes"]
+
+
+def test_no_view_or_broadcast_is_stored_and_nothing_is_copied(name: str) -> None:
+    for op in planned(name).walk():
+        assert not isinstance(op, memref.CopyOp)
+        if isinstance(op, ViewOp) and not op.res:
+            size = prod(tensor_type_of(op.outs[0].type).get_shape())
+            raise AssertionError(f"{op.name} of {size} elements is stored")
+        if isinstance(op, TensorOp) and op.name == "tgraph.constant" and not op.res:
+            size = prod(tensor_type_of(op.outs[0].type).get_shape())
+            assert size <= 1024 * 1024, f"a constant of {size} elements is stored"
+
+
+def test_every_assign_is_eliminated(name: str) -> None:
+    names = {op.name for op in planned(name).walk()}
+    assert names.isdisjoint({"tgraph.assign", "tgraph.read", "memref.copy"})
+
+
+def test_plans_are_the_same_every_time(name: str) -> None:
+    assert text(tensorplan.plan(program(name))) == text(planned(name))
+
+
+def test_upstream_mlir_accepts_the_plan(name: str) -> None:
+    mlir_opt = shutil.which("mlir-opt-22")
+    if mlir_opt is None:
+        pytest.skip("no mlir-opt-22")
+    run = subprocess.run(
+        [mlir_opt, "--allow-unregistered-dialect"],
+        input=text(planned(name), print_generic_format=True),
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr[:2000]
+    assert "memref.view" in run.stdout
+
+
+def text(module: ModuleOp, **options: bool) -> str:
+    stream = StringIO()
+    Printer(stream, **options).print_op(module)
+    return stream.getvalue()
