@@ -11,7 +11,8 @@ It differs from xDSL's own parser in that
   - types and attributes that occur again as the same text are not parsed again, which
     makes parsing about three times faster;
   - location aliases that are defined after their uses, at the end of the file, where
-    MLIR prints them, are left out.
+    MLIR prints them, are left out;
+  - it knows the custom syntax of more memref operations (see `memref_syntax.py`).
 
 Does not: read the custom syntax of dialects that xDSL does not have.
 """
@@ -127,6 +128,7 @@ class MLIRTextParser(Parser):
         self._file = StringAttr(name)
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._starts: list[Position] = []
+        self._is_custom = False
         self.compact_splats = False
         self._dense_types: dict[Attribute, RankedStructure[AnyDenseElement]] = {}
         self._memo: dict[tuple[str, str], Attribute] = {}
@@ -142,6 +144,7 @@ class MLIRTextParser(Parser):
     def _parse_op_result_list(self) -> list[tuple[Span, int]]:
         results = super()._parse_op_result_list()
         self._starts.append(self.pos)
+        self._is_custom = self._current_token.kind is MLIRTokenKind.BARE_IDENT
         return results
 
     def _place(self, position: Position) -> FileLineColLoc:
@@ -159,12 +162,18 @@ class MLIRTextParser(Parser):
             return UnknownLoc()
         return super()._parse_location()
 
-    # Unregistered operations
+    # Operations that xDSL does not know, or not all of
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         self.compact_splats = name == "stablehlo.constant"
         op_type = super()._get_op_by_name(name)
-        return unregistered_op(name) if issubclass(op_type, UnregisteredOp) else op_type
+        if issubclass(op_type, UnregisteredOp):
+            return unregistered_op(name)
+        if self._is_custom and op_type.name.startswith("memref."):
+            from tensorplan.frontends.memref_syntax import SYNTAX
+
+            return SYNTAX.get(op_type.name, op_type)
+        return op_type
 
     # Constants
 

@@ -107,8 +107,9 @@ def _located(error: ir.MLIRError, name: str, text: str | None) -> Exception:
     if not diagnostics:
         return LocatedError(f"{name}: {error}")
     message = diagnostics[0].message.strip()
-    place = _innermost(diagnostics[0].location)
-    if place is None:
+    location = diagnostics[0].location
+    place = _innermost(ir.Location.from_attr(location.attr, location.context))
+    if place is None or place[1] == 0:
         return LocatedError(f"{name}: {message}")
     file, line, column = place
     if file != _UNNAMED or text is None:

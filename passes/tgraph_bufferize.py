@@ -34,7 +34,7 @@ use.
 Does not: share memory between buffers; that is plan-memory's.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.context import Context
@@ -123,15 +123,15 @@ class _Buffer:
     base: SSAValue  # a memref with identity layout
     owned: bool  # allocated, and to be freed, here
     last: int = -1  # the position after which no value in it is read
+    views: dict[Layout, SSAValue] = field(default_factory=dict[Layout, SSAValue])
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where a tensor value lies."""
 
     buffer: _Buffer
     layout: Layout
-    memref: SSAValue | None = None  # the view, once it was made
 
 
 class _Constants:
@@ -169,6 +169,7 @@ class _Bufferization:
         self.at: Operation = func  # the operation that is being rewritten
         self.places: dict[SSAValue, _Place] = {}
         self.variables: dict[SSAValue, _Buffer] = {}
+        self.globals: dict[str, _Buffer] = {}  # by the name of the constant
         self.results: list[_Buffer] = []
         self.destinations: dict[SSAValue, _Buffer] = {}
         self.owned: dict[_Buffer, None] = {}
@@ -260,29 +261,25 @@ class _Bufferization:
     def _memref(self, value: SSAValue) -> SSAValue:
         """The memref of a value; a view is made when it is first needed."""
         place = self.places[value]
-        if place.memref is None:
-            place.memref = self._view(place, tensor_type_of(value.type))
-            if place.memref is not place.buffer.base:
-                place.memref.name_hint = value.name_hint
-        return place.memref
-
-    def _view(self, place: _Place, tensor: AnyTensor) -> SSAValue:
-        type = memref_type(tensor.element_type, place.layout, tensor.encoding)
-        base = place.buffer.base
-        if type == base.type:
-            return base
-        layout = place.layout
+        base, layout = place.buffer.base, place.layout
         if layout.is_contiguous:  # with the strides that the type implies
             layout = Layout.contiguous(layout.shape)
-        cast = memref.ReinterpretCastOp(
-            base, (), (), (), (layout.offset,), layout.shape, layout.strides, type
-        )
-        return self._emit(cast).results[0]
+        tensor = tensor_type_of(value.type)
+        type = memref_type(tensor.element_type, layout, tensor.encoding)
+        if type == base.type:
+            return base
+        if layout not in place.buffer.views:
+            view = memref.ReinterpretCastOp(
+                base, (), (), (), (layout.offset,), layout.shape, layout.strides, type
+            )
+            self._emit(view)
+            view.result.name_hint = value.name_hint
+            place.buffer.views[layout] = view.result
+        return place.buffer.views[layout]
 
-    def _emit(self, op: Operation) -> Operation:
+    def _emit(self, op: Operation) -> None:
         op.location = self.at.location
         self.new.add_op(op)
-        return op
 
     def _allocate(self, type: AnyTensor, name_hint: str | None) -> _Buffer:
         alloc = memref.AllocOp((), (), _contiguous(type))
@@ -387,9 +384,12 @@ class _Bufferization:
         value = op.dense
         memref_of = _contiguous(type)
         name = self.constants.name_of(value, memref_of)
-        get = self._emit(memref.GetGlobalOp(name, memref_of))
-        get.results[0].name_hint = op.result.name_hint
-        self._put(op.result, _Buffer(get.results[0], owned=False))
+        if name not in self.globals:
+            get = memref.GetGlobalOp(name, memref_of)
+            self._emit(get)
+            get.memref.name_hint = op.result.name_hint
+            self.globals[name] = _Buffer(get.memref, owned=False)
+        self._put(op.result, self.globals[name])
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
@@ -397,15 +397,8 @@ class _Bufferization:
         outs: list[SSAValue] = []
         for index, result in enumerate(op.res):
             buffer = self._destination(op, index)
-            if op.outs:
-                self.places[result] = place = _Place(
-                    buffer, Layout.contiguous(tensor_type_of(result.type).get_shape())
-                )
-            else:
-                self._put(result, buffer)
-                place = self.places[result]
-            outs.append(self._view(place, tensor_type_of(result.type)))
-            place.memref = outs[-1]
+            self._put(result, buffer)
+            outs.append(self._memref(result))
         if isinstance(op, DeviceCopyOp):
             self._copy(inputs[0], outs[0])
         else:

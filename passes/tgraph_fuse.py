@@ -50,6 +50,7 @@ class TGraphFuse(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, block in tensor_functions(op):
+            _erase_unused(block)  # a dead reader would keep its operand out of a group
             ops = list(block.ops)
             position = {op: index for index, op in enumerate(ops)}
             grouped: set[Operation] = set()

@@ -1,95 +1,22 @@
 """Runs memref programs: compiled once into a flat list of calls, then only called.
 
-Programs are of level 3 (one arena per device, a view at a constant offset for each
-buffer) or of level 2 (`memref.alloc`; each gets its own part of the device's pool).
-
-    step     an operation; its calls are made ahead, on views of the memory it works on
-    tape     all steps' calls, in program order
-    binding  the caller's arrays are the arguments' memory. If a call brings an argument
-             in other memory than the last, the steps that touch it are made again
-
-With `sanitize`, memory that holds nothing of use is filled with what is surely wrong:
-0xFF in every byte (NaN in every float type, -1 in integers) in buffers before their
-first and after their last access, 0xA5 in what no buffer covers, which must still be
-there after the run. A sound plan's results are the same; an unsound plan's are not.
+The caller's arrays are the arguments' memory. When a call brings an argument in other
+memory than the last, the steps that touch it are made again; else nothing is.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from math import prod
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import (
-    AnyMemRef,
-    Shape,
-    TensorOp,
-    device_of,
-    is_static,
-)
-from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
-from tensorplan.runtime.kernels import Call, compile_call
-from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.program import Memory, PlanViolation, Program
 from tensorplan.runtime.signature import Input, Result, Slot, signature
 
-DEAD = 0xFF
-UNUSED = 0xA5
-
-VIEW_OPS = (
-    memref.ReinterpretCastOp,
-    memref.SubviewOp,
-    memref.CastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
-    memref.MemorySpaceCastOp,
-)
-"""Their result is the same buffer under the layout that its type states."""
-
-
-class PlanViolation(RuntimeError):
-    """A run with `sanitize` found memory written that belongs to no buffer."""
-
-
-@dataclass
-class Memory:
-    """Bytes that buffers and views lie in."""
-
-    bytes: Array
-    argument: int | None = None
-    """The number of the function argument that it is bound to."""
-
-
-@dataclass(frozen=True)
-class View:
-    """An array in a memory. Offset and strides are in bytes."""
-
-    memory: Memory
-    dtype: DType
-    shape: Shape
-    offset: int
-    strides: Shape
-
-    def array(self) -> Array:
-        return np.ndarray(
-            self.shape, self.dtype, self.memory.bytes, self.offset, self.strides
-        )
-
-
-@dataclass
-class Step:
-    """What makes the calls of an operation, and the arguments that they depend on."""
-
-    make: Callable[[], list[Call]]
-    arguments: frozenset[int] = frozenset()
-    calls: list[Call] = field(default_factory=list[Call])
-    workspace: Pool | None = None
-    """The workspace that the calls use."""
+__all__ = ["Executable", "PlanViolation"]
 
 
 class Executable:
@@ -98,41 +25,222 @@ class Executable:
     `executable(*arrays)` takes an array for each input and returns the results in the
     order of the signature (see `tensorplan.runtime.signature`):
 
-    - An input that is a C-contiguous NumPy array of the right type is used where it is;
-      it is kept alive until a later call brings another. Others (lists, whatever has
-      `__array__`, `__array_interface__` or `__dlpack__`) are seen as arrays without a
-      copy if possible.
+    - An input that is a C-contiguous NumPy array of the right type is used where it is,
+      and kept alive until another takes its place. Other array types (whatever has
+      `__array_interface__`, `__array__` or `__dlpack__`) are seen as NumPy arrays, lists
+      and numbers are copied.
     - A variable given as such an array, if writable, is updated in place and returned.
       Otherwise a copy is updated and returned.
-    - Other results are returned as new arrays, or in the arrays that `out` names.
+    - Other results are returned as new arrays, or written to the arrays in `out`.
 
-    Raises `LocatedError` when made from IR that it cannot run, `TypeError` or
+    Raises `LocatedError` when made from IR that it cannot run; `TypeError` or
     `ValueError` when called with arrays that do not fit.
+
+    With `sanitize`, memory without use holds what is surely wrong: 0xFF in every byte
+    (NaN in every float type, -1 in integers) in buffers and results before their first
+    access and in buffers after their last; 0xA5 in what no buffer of a pool covers,
+    which is looked at after the run (`PlanViolation`). A sound plan's results are the
+    same, an unsound plan's are not.
     """
 
-    def __init__(self, module: ModuleOp, entry: str = "main", *, sanitize: bool = False):
-        self._signature = signature(module, entry)
-        self._sanitize = sanitize
-        program = _Program(module, self._signature.function, self._signature.results)
-        self._program = program
-        self.pools: Sequence[Pool] = program.pools
+    def __init__(
+        self, module: ModuleOp, entry: str = "main", *, sanitize: bool = False
+    ):
+        signature_ = signature(module, entry)
+        self.inputs: Sequence[Input] = signature_.inputs
+        self.results: Sequence[Result] = signature_.results
+        self._program = Program(module, signature_, sanitize)
+        self._tape = self._flat()
+        # What the last call gave for each input, if used in place.
+        self._given: list[object] = [None] * len(self.inputs)
+        # The array that each argument is bound to, first the program's own.
+        self._own = {
+            slot.value: self._program.view(slot.value).array()
+            for slot in (*self.inputs, *self.results)
+            if slot.value in self._program.arguments
+        }
+        self._bound = dict(self._own)
+
+    @property
+    def pools(self) -> Sequence[Pool]:
         """The devices' memory: `pool.device`, `pool.bytes`."""
-        self._steps = program.steps(sanitize)
-        self._make(self._steps)
-        self._make(s for s in self._steps if program.is_outdated(s))
-        self._tape = _tape(self._steps)
-        self._bound: list[object] = [None] * len(self.inputs)
-        self._returned: list[Array | None] = [None] * len(self.inputs)
-
-    @property
-    def inputs(self) -> Sequence[Input]:
-        return self._signature.inputs
-
-    @property
-    def results(self) -> Sequence[Result]:
-        return self._signature.results
+        return self._program.pools
 
     @property
     def scratch_bytes(self) -> int:
-        """The size of the kernels' workspaces, on all devices."""
-        return sum(s.bytes for s in self._program.scratches.values())
+        """Bytes of the workspaces that kernels use while they run, on all devices."""
+        return self._program.scratch_bytes
+
+    def __call__(
+        self, *arrays: object, out: Sequence[Array | None] | None = None
+    ) -> list[Array]:
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
+        wanted: dict[SSAValue, Array] = {}
+        for index, given in enumerate(arrays):
+            if given is None or given is not self._given[index]:
+                wanted[self.inputs[index].value] = self._accept(index, given)
+        outs = self._outs(out)
+        wanted |= {
+            value: array
+            for value, array in outs.items()
+            if array is not self._bound[value]
+        }
+        if wanted:
+            self._bind(wanted)
+        with np.errstate(all="ignore"):
+            for function, arguments in self._tape:
+                function(*arguments)
+        return [
+            self._result(number, None if out is None else out[number])
+            for number in range(len(self.results))
+        ]
+
+    def _accept(self, index: int, given: object) -> Array:
+        """The array to bind to an input: the given one or a copy of it."""
+        slot = self.inputs[index]
+        self._given[index] = None
+        array = _as_array(given, slot, f"argument {index}")
+        if isinstance(given, np.generic) or not _is_plain(array):
+            in_place = False
+        elif slot.is_variable:
+            in_place = isinstance(given, np.ndarray) and array.flags.writeable
+        else:
+            in_place = not isinstance(given, list | tuple | int | float)
+        if in_place:
+            self._given[index] = given
+            return array
+        if slot.is_variable:
+            return np.array(array, order="C")
+        own = self._own[slot.value]
+        own[...] = array
+        return own
+
+    def _outs(self, out: Sequence[Array | None] | None) -> dict[SSAValue, Array]:
+        """The array to bind to each argument that receives a result."""
+        if out is not None and len(out) != len(self.results):
+            raise ValueError(
+                f"out has {len(out)} arrays, expected {len(self.results)}: one for "
+                "each result, or None"
+            )
+        outs: dict[SSAValue, Array] = {}
+        for number, result in enumerate(self.results):
+            given = None if out is None else out[number]
+            if given is not None:
+                _check_out(given, result, number)
+            if result.input is None and result.value in self._own:
+                outs[result.value] = self._own[result.value] if given is None else given
+        return outs
+
+    def _bind(self, wanted: dict[SSAValue, Array]) -> None:
+        """Makes arrays the memory of arguments, and what depends on it anew."""
+        self._separate(wanted)
+        changed: set[SSAValue] = set()
+        for value, array in wanted.items():
+            memory: Memory = self._program.arguments[value]
+            if _address(array) != _address(self._bound[value]):
+                memory.bytes = array.reshape(-1).view(np.uint8)
+                changed.add(value)
+            self._bound[value] = array
+        if not changed:
+            return
+        for step in self._program.steps:
+            if not changed.isdisjoint(step.arguments):
+                step.remake()
+        self._tape = self._flat()
+
+    def _separate(self, wanted: dict[SSAValue, Array]) -> None:
+        """Keeps what is written apart from all other arguments.
+
+        An input that shares memory with a variable is copied.
+        """
+        bound = self._bound | wanted
+        spans = {value: _span(array) for value, array in bound.items()}
+        inputs = {slot.value: number for number, slot in enumerate(self.inputs)}
+        written = {s.value for s in self.inputs if s.is_variable}
+        written |= {v for v in bound if v not in inputs}
+        for value in list(wanted):
+            start, stop = spans[value]
+            for other, (other_start, other_stop) in spans.items():
+                if other is value or stop <= other_start or other_stop <= start:
+                    continue
+                if value not in written and other not in written:
+                    continue
+                reader = next((v for v in (value, other) if v not in written), None)
+                if reader is None or not {value, other} <= inputs.keys():
+                    raise ValueError(
+                        "arrays for a variable or for a result share memory with one "
+                        "another or with an input"
+                    )
+                own = self._own[reader]
+                if bound[reader] is not own:
+                    own[...] = bound[reader]
+                    wanted[reader] = own
+                    self._given[inputs[reader]] = None
+
+    def _result(self, number: int, out: Array | None) -> Array:
+        result = self.results[number]
+        if result.input is not None:
+            return self._bound[result.value]
+        if result.value in self._own:
+            return self._own[result.value].copy() if out is None else out
+        array = self._program.view(result.value).array()
+        if out is None:
+            return array.copy()
+        out[...] = array
+        return out
+
+    def _flat(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        return [call for step in self._program.steps for call in step.calls]
+
+
+def _as_array(given: object, slot: Slot, name: str) -> Array:
+    """What was given as an array of the slot's type and shape, without a copy if
+    possible."""
+    try:
+        if isinstance(given, np.ndarray):
+            array: Array = given
+        elif hasattr(given, "__array_interface__") or hasattr(given, "__array__"):
+            array = np.asarray(given)
+        elif hasattr(given, "__dlpack__"):
+            array = np.from_dlpack(given)  # pyright: ignore
+        else:
+            array = np.asarray(given)
+            if array.size == 0 or np.can_cast(array.dtype, slot.dtype, "same_kind"):
+                array = array.astype(slot.dtype)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(f"{name} is no array: {error}") from None
+    if array.dtype != slot.dtype:
+        raise TypeError(
+            f"{name} has elements of type {array.dtype}, expected {slot.dtype}"
+        )
+    if array.shape != slot.shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")
+    return array
+
+
+def _is_plain(array: Array) -> bool:
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def _check_out(given: Array, result: Result, number: int) -> None:
+    name = f"out {number}"
+    if result.input is not None:
+        raise ValueError(
+            f"{name} is given, expected None: result {number} is the new contents of "
+            f"argument {result.input}"
+        )
+    if _as_array(given, result, name) is not given:
+        raise TypeError(f"{name} is a {type(given).__name__}, expected a NumPy array")
+    if not _is_plain(given) or not given.flags.writeable:
+        raise ValueError(f"{name} is not a writable C-contiguous array")
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """The addresses that a contiguous array covers; none if it is empty."""
+    start = _address(array)
+    return start, start + array.nbytes

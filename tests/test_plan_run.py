@@ -114,7 +114,7 @@ def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str
     expected = outputs()
     expected["out0"][0, 1] += 1e-3
     expected["out1"][1, 2] += 0.25
-    np.savez("expected.npz", **expected)  # pyright: ignore[reportArgumentType]
+    np.savez("expected.npz", allow_pickle=False, **expected)
     capsys.readouterr()
     assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "1e-5") == 1
     err = capsys.readouterr().err

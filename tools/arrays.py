@@ -7,7 +7,7 @@ order.
 import io
 import zipfile
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -52,10 +52,10 @@ def fed_back(
 def load(path: str, prefix: str, count: int) -> list[Array]:
     """The arrays `prefix0` … of an npz file, which must hold these and no others."""
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded: object = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise LocatedError(f"{path}: a single array, expected an npz file")
-        with loaded as file:
+        with cast("np.lib.npyio.NpzFile[Any]", loaded) as file:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise LocatedError(f"{path}: cannot be read as npz: {error}") from None

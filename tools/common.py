@@ -111,7 +111,8 @@ def _replace(target: Path, data: bytes) -> None:
 
 def write_report(path: str, figures: Report, seconds: Mapping[str, float]) -> None:
     """Writes the figures as JSON; `seconds` by stage."""
-    text = json.dumps({**figures, "seconds": seconds}, indent=2)
+    rounded = {stage: round(time, 6) for stage, time in seconds.items()}
+    text = json.dumps({**figures, "seconds": rounded}, indent=2)
     write_atomically(path, f"{text}\n".encode())
 
 
@@ -232,7 +233,7 @@ def guard(tool: str, body: Callable[[], int]) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
-    except (UsageError, ArgSpecParseError, Exception) as error:
+    except (Exception, ArgSpecParseError) as error:  # the latter is no Exception
         if os.environ.get("PLAN_OPT_TRACEBACK"):
             raise
         match error:

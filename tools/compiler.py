@@ -37,21 +37,11 @@ class Compiler:
         self.verifying = 0.0
 
     def read(self, source: Source) -> ModuleOp:
-        """The program; starts the times anew.
-
-        Raises one of `USER_ERRORS`, or `InternalError`.
-        """
+        """The program; starts the times anew. Raises one of `USER_ERRORS`."""
         self.source, self.steps, self.verifying = source, [], 0.0
         start = time.process_time()
         try:
             return _read(source, self.ctx)
-        except USER_ERRORS:
-            raise
-        except Exception as error:
-            raise InternalError(
-                f"{bug_message(self.tool, error)}\n"
-                f"note: to reproduce: {this_command(self.tool)}"
-            ) from error
         finally:
             self.reading = time.process_time() - start
 

@@ -25,6 +25,7 @@ from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes import get_all_passes
 from tensorplan.passes.driver import flatten
+from tensorplan.passes.report import report
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import (
     OPTION_ERRORS,
@@ -136,6 +137,8 @@ class PlanOptMain(xDSLOptMain):
         if self.args.report and self.args.split_input_file:
             raise UsageError("--report is about one program, not --split-input-file")
         target = parse_spec(self.args.target)
+        if not target.parameters:
+            return
         factory = cast(Callable[[], type[Target]], self.available_targets[target.name])
         try:
             factory().from_spec(target)
@@ -164,24 +167,20 @@ class PlanOptMain(xDSLOptMain):
         if self.args.list_passes:
             print_passes(get_all_passes(), self.available_passes)
             return
-        to_file = self.args.output_file is not None
         pieces: list[str] = []
+        emit = pieces.append if self.args.output_file else _print_now
         chunks, extension = self.prepare_input()
         try:
             for index, (chunk, offset) in enumerate(chunks):
-                text = self._process(chunk, extension, offset)
                 if index:
-                    text = f"// -----\n{text}"
-                if to_file:
-                    pieces.append(text)
-                else:
-                    print(text, end="", flush=True)
+                    emit("// -----\n")
+                emit(self._process(chunk, extension, offset))
         except ShrinkException:
             if not self.args.shrink:
                 raise
             print("Success, can shrink")
             sys.exit(0)
-        if to_file:
+        if self.args.output_file:
             write_atomically(self.args.output_file, "".join(pieces).encode())
         if self.args.shrink:
             print("Failure, can't shrink")
@@ -210,7 +209,7 @@ class PlanOptMain(xDSLOptMain):
         if self.args.timing:
             print_timing(self.compiler, self.passes, printing, sys.stderr)
         if self.args.report:
-            self._write_report(module)
+            write_report(self.args.report, report(module), self.compiler.seconds())
         return text
 
     def apply_passes(self, prog: ModuleOp) -> None:
@@ -230,15 +229,16 @@ class PlanOptMain(xDSLOptMain):
                 print(
                     f"// -----// IR Dump After {pass_.name} //----- //", file=sys.stderr
                 )
-                print(self.output_resulting_program(module), file=sys.stderr)
+                generic = self.args.print_op_generic
+                Printer(sys.stderr, print_generic_format=generic).print_op(module)
+                print(file=sys.stderr)
 
         verify = not self.args.disable_verify
         self.compiler.run(prog, self.passes, verify=verify, after=after)
 
-    def _write_report(self, module: ModuleOp) -> None:
-        from tensorplan.passes.report import report
 
-        write_report(self.args.report, report(module), self.compiler.seconds())
+def _print_now(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 def print_passes(
@@ -251,10 +251,10 @@ def print_passes(
         except ImportError as error:  # it needs something that is not installed
             print(f"{name:40}(not available: {error})")
             continue
-        doc = (cls.__doc__ or "").strip()
-        # dataclasses make up a docstring where there is none
-        summary = "" if doc.startswith(f"{cls.__name__}(") else doc.split("\n\n")[0]
-        print(f"{name:40}{' '.join(summary.split())}".rstrip())
+        summary = (cls.__doc__ or "").strip().partition("\n")[0]
+        if summary.startswith(f"{cls.__name__}("):  # made up by dataclasses
+            summary = ""
+        print(f"{name:40}{summary}".rstrip())
         for option in get_pass_option_infos(cls):
             default = option.default_value
             print(

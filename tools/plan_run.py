@@ -167,7 +167,6 @@ def run(options: argparse.Namespace) -> int:
         results = step(values)
         values = arrays.fed_back(io, values, results)
     running = time.perf_counter() - start
-    steps = "1 step" if options.steps == 1 else f"{options.steps} steps"
     if options.level == "planned":
         figures = report(module)
         for pool in figures["pools"]:
@@ -175,7 +174,8 @@ def run(options: argparse.Namespace) -> int:
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
             write_report(options.report, figures, seconds)
-    print(f"{steps} in {running * 1e3:.1f} ms, {len(results)} outputs")
+    steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
+    print(f"{steps} in {running * 1e3:.1f} ms, {outputs}")
     if options.outputs:
         arrays.save(options.outputs, "out", results)
     if not options.expect:
@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     wrong = [d for d in differences if d.error > d.allowed]
     if not wrong:
-        print(f"all {len(results)} outputs are as expected")
+        print("all outputs are as expected")
         return 0
     worst = max(wrong, key=lambda d: d.error / d.allowed if d.allowed else float("inf"))
     count = f"{len(wrong)} of {len(results)} outputs differ; the worst: "
@@ -229,8 +229,12 @@ def pool_line(pool: PoolReport) -> str:
         f"{pool['device']}: {size(pool['bytes'])}, "
         f"lower bound {size(pool['lower_bound_bytes'])}, "
         f"without reuse {size(pool['unshared_bytes'])}, "
-        f"{pool['buffers']} buffers"
+        f"{plural(pool['buffers'], 'buffer')}"
     )
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size(count: int) -> str:

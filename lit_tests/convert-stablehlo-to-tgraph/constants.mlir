@@ -9,7 +9,7 @@
 // CHECK-NEXT: %5 = tgraph.constant<dense<[true, false]> : tensor<2xi1>> : tensor<2xi1>
 // CHECK-NEXT: %6 = tgraph.constant<dense<[0x7fc00000, 1.000000e+00]> : tensor<2xf32>> : tensor<2xf32>
 // CHECK-NEXT: %7 = tgraph.constant<dense<[1.500000e+00, 0xff80]> : tensor<2xbf16>> : tensor<2xbf16>
-// CHECK-NEXT: %8 = tgraph.iota {dimension = 1 : i64} : () -> tensor<2x3xi32>
+// CHECK-NEXT: %8 = tgraph.iota {dimension = 1 : i64} : tensor<2x3xi32>
 "func.func"() <{function_type = () -> (), sym_name = "main"}> ({
   %0 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
   %1 = "stablehlo.constant"() <{value = dense<1.5> : tensor<4096x4096xf32>}> : () -> tensor<4096x4096xf32>

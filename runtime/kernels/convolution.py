@@ -22,6 +22,7 @@ from math import gcd, prod
 
 import numpy as np
 
+from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime.dtypes import Array, DType, accumulator
 from tensorplan.runtime.kernels.base import (
@@ -207,7 +208,7 @@ class _Product:
     def parts(self) -> Iterator[tuple[tuple[slice, ...], Sequence[tuple[slice, ...]]]]:
         """Parts of the places; for each, the parts of the window to sum over."""
         places, window = self.out.shape[:-1], self.kernel.shape[:-1]
-        all_places, all_window = tuple(map(slice, places)), tuple(map(slice, window))
+        all_places, all_window = _whole(places), _whole(window)
         if not self._is_padded(all_places, all_window):
             seen, _ = self._seen(all_places, all_window)
             if self._as_matrices(seen) is not None:
@@ -372,6 +373,10 @@ class _Product:
         buffer = self.scratch.take(swapped.shape, self.dtype)
         columns = buffer.reshape(batches, window, places).swapaxes(1, 2)
         return columns, copy(buffer, swapped)
+
+
+def _whole(shape: Shape) -> tuple[slice, ...]:
+    return tuple(slice(0, size) for size in shape)
 
 
 def _run(x: Array, dims: Sequence[int]) -> tuple[int, int]:

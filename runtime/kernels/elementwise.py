@@ -64,7 +64,6 @@ UFUNCS: Mapping[type[TensorOp], np.ufunc] = {
     ops.ExponentialMinusOneOp: np.expm1,
     ops.ExponentialOp: np.exp,
     ops.FloorOp: np.floor,
-    ops.IsFiniteOp: np.isfinite,
     ops.LogOp: np.log,
     ops.LogPlusOneOp: np.log1p,
     ops.MaximumOp: np.maximum,
@@ -114,6 +113,15 @@ def _convert(
     if out.dtype == bool:
         return [(np.not_equal, (x, _number(0, x), out))]
     return copy(out, x)
+
+
+def _is_finite(
+    op: ops.IsFiniteOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
+) -> list[Call]:
+    """NumPy 2.4 writes wrong values to outputs with gaps (from 16 elements on)."""
+    check_types(op, np.isfinite, inputs[0].array, out)
+    target = out if out.flags.c_contiguous else temporary(out.dtype)
+    return [(np.isfinite, (inputs[0].array, target)), *copy(out, target)]
 
 
 def _rsqrt(
@@ -253,6 +261,7 @@ COMPOSITES: Mapping[type[TensorOp], Emit] = {
     ops.ClampOp: _clamp,
     ops.ConvertOp: _convert,
     ops.DivideOp: _divide,
+    ops.IsFiniteOp: _is_finite,
     ops.LogisticOp: _logistic,
     ops.PowerOp: _power,
     ops.RemainderOp: _remainder,
@@ -366,7 +375,7 @@ def _compile(body: Body, out: Array, scratch: Scratch) -> list[Call]:
     ops_ = [op for op, _, _ in body.instructions]
     alone = len(ops_) == 1 and (type(ops_[0]) in UFUNCS or out.size <= TILE)
     limit = out.size if alone else TILE
-    registers = Registers(scratch, limit)
+    registers = Registers(scratch, min(limit, out.size))
     calls: list[Call] = []
     for tile in tiles(out.shape, limit):
         values = {

@@ -4,6 +4,7 @@ Every choice is drawn as an index into what there is, so that hypothesis can shr
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 from hypothesis import strategies as st
@@ -207,9 +208,19 @@ STEPS: list[Callable[[_Builder], None]] = [
 ]
 
 
+@dataclass(frozen=True)
+class Program:
+    """A module that shows as IR where hypothesis reports it."""
+
+    module: ModuleOp
+
+    def __repr__(self) -> str:
+        return f"\n{self.module}\n"
+
+
 @st.composite
-def programs(draw: st.DrawFn, max_ops: int = 20) -> ModuleOp:
-    """A module with a function `@main` of up to `max_ops` operations."""
+def programs(draw: st.DrawFn, max_ops: int = 20) -> Program:
+    """A function `@main` of up to `max_ops` operations."""
     builder = _Builder(draw)
     for _ in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(SHAPES))
@@ -229,4 +240,4 @@ def programs(draw: st.DrawFn, max_ops: int = 20) -> ModuleOp:
     types = FunctionType.from_lists(
         [argument.type for argument in builder.block.args], [r.type for r in results]
     )
-    return ModuleOp([FuncOp("main", types, Region(builder.block))])
+    return Program(ModuleOp([FuncOp("main", types, Region(builder.block))]))

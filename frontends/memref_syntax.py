@@ -1,0 +1,111 @@
+"""The custom syntax of the memref operations that xDSL 0.74 reads in generic form only.
+
+    memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+    %c = memref.cast %a : memref<4xf32> to memref<?xf32>
+    %d = memref.memory_space_cast %a : memref<4xf32> to memref<4xf32, "cpu:0">
+    memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
+
+as MLIR prints them. The classes here only parse; what they return are xDSL's operations.
+"""
+
+from typing import TypeVar, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.parser import Parser
+
+from tensorplan.dialects.tgraph.base import AnyMemRef
+
+
+CastT = TypeVar("CastT", bound=Operation)
+
+
+class CopySyntax(memref.CopyOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.CopyOp:
+        source = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        destination = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source_type = parser.parse_type()
+        parser.parse_keyword("to")
+        destination_type = parser.parse_type()
+        op = memref.CopyOp(
+            parser.resolve_operand(source, source_type),
+            parser.resolve_operand(destination, destination_type),
+        )
+        op.attributes.update(attributes)
+        return op
+
+
+class CastSyntax(memref.CastOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.CastOp:
+        return _parse_cast(parser, memref.CastOp)
+
+
+class MemorySpaceCastSyntax(memref.MemorySpaceCastOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.MemorySpaceCastOp:
+        return _parse_cast(parser, memref.MemorySpaceCastOp)
+
+
+def _parse_cast(parser: Parser, op_type: type[CastT]) -> CastT:
+    source = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    source_type = parser.parse_type()
+    parser.parse_keyword("to")
+    operand: SSAValue = parser.resolve_operand(source, source_type)
+    return op_type.create(
+        operands=[operand], result_types=[parser.parse_type()], attributes=attributes
+    )
+
+
+class GlobalSyntax(memref.GlobalOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.GlobalOp:
+        visibility = parser.parse_optional_str_literal() or "public"
+        constant = UnitAttr() if parser.parse_optional_keyword("constant") else None
+        name = parser.parse_symbol_name()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        if not isinstance(type, MemRefType):
+            parser.raise_error(f"{name.data} has type {type}, expected a memref")
+        contents = cast(AnyMemRef, type)
+        parser.parse_punctuation("=", ": a global that is defined elsewhere")
+        if parser.parse_optional_keyword("uninitialized"):
+            value = UnitAttr()
+        else:
+            parser.parse_keyword("dense")
+            element = cast(AnyDenseElement, contents.element_type)
+            value = parser.parse_dense_int_or_fp_elements_attr(
+                TensorType(element, contents.get_shape())
+            )
+        attributes = parser.parse_optional_attr_dict()
+        alignment = attributes.pop("alignment", None)
+        op = memref.GlobalOp.get(
+            name,
+            contents,
+            value,
+            StringAttr(visibility),
+            constant,
+            alignment if isinstance(alignment, IntegerAttr) else None,
+        )
+        op.attributes.update(attributes)
+        return op
+
+
+SYNTAX: dict[str, type[Operation]] = {
+    syntax.name: syntax
+    for syntax in (CopySyntax, CastSyntax, MemorySpaceCastSyntax, GlobalSyntax)
+}

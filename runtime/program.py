@@ -1,0 +1,402 @@
+"""Memref IR made ready to run: where each value lies, and the steps that compute.
+
+Of level 3 (one arena per device, a view at a constant offset for each buffer) or of
+level 2 (each `memref.alloc` gets its own part of its device's pool).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp, is_static
+from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
+from tensorplan.runtime.kernels import Call, compile_call
+from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
+from tensorplan.runtime.signature import Signature
+
+DEAD = 0xFF
+"""Fills a buffer before its first and after its last access: NaN in every float type."""
+
+UNUSED = 0xA5
+"""Fills what no buffer of an arena covers."""
+
+
+class PlanViolation(RuntimeError):
+    """Memory was written that belongs to no buffer."""
+
+
+@dataclass(eq=False)
+class Memory:
+    """A block that buffers lie in: a pool, a constant, or an argument's array."""
+
+    bytes: Array
+    is_constant: bool = False
+
+
+@dataclass(eq=False)
+class Buffer:
+    """The part of a memory that one allocation (or view of an arena) is. In bytes."""
+
+    memory: Memory
+    start: int
+    size: int
+
+    @property
+    def bytes(self) -> Array:
+        return self.memory.bytes[self.start : self.start + self.size]
+
+
+@dataclass(frozen=True)
+class View:
+    """An array in a buffer. Offset and strides are in bytes."""
+
+    buffer: Buffer
+    dtype: DType
+    shape: Shape
+    offset: int
+    strides: Shape
+
+    def array(self) -> Array:
+        buffer = self.buffer
+        return np.ndarray(
+            self.shape,
+            self.dtype,
+            buffer.memory.bytes,
+            buffer.start + self.offset,
+            self.strides,
+        )
+
+
+@dataclass(eq=False)
+class Step:
+    """Makes the calls of an operation, for the memory that arguments are bound to."""
+
+    make: Callable[[], list[Call]]
+    arguments: frozenset[SSAValue] = frozenset()
+    """The arguments whose memory the calls touch."""
+    scratch: Scratch | None = None
+    calls: list[Call] = field(default_factory=list[Call])
+    workspace: Pool | None = None
+    """What `scratch` gave the calls views of, if they use any."""
+
+    def remake(self) -> None:
+        self.calls = self.make()
+        used = self.scratch is not None and self.scratch.is_used
+        self.workspace = self.scratch.pool if self.scratch and used else None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the workspace has moved since the calls were made."""
+        return self.workspace is not None and (
+            self.scratch is None or self.workspace is not self.scratch.pool
+        )
+
+
+class Program:
+    """The memory and the steps of a function.
+
+    Raises `LocatedError` for IR that the runtime cannot run: operations without a
+    kernel, sizes that are not static, views that reach out of their buffer, arguments
+    that are written and not marked so.
+    """
+
+    def __init__(self, module: ModuleOp, signature: Signature, sanitize: bool):
+        function = signature.function
+        self.steps: list[Step] = []
+        self.arguments: dict[SSAValue, Memory] = {}
+        """By function argument. Whoever binds one sets its `bytes` and remakes steps."""
+        self._scratches: dict[str, Scratch] = {}
+        self._views: dict[SSAValue, View] = {}
+        self._indices: dict[SSAValue, int] = {}
+        self._arenas: set[Buffer] = set()
+        self._accesses: dict[Buffer, int] = {}  # the last step of each buffer
+        self._globals = {
+            op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
+        }
+        self._globals_memory: dict[str, Memory] = {}
+        self._read_only = {s.value for s in signature.inputs if not s.is_variable}
+
+        block = function.body.block
+        for argument in block.args:
+            view = self._contiguous(argument, function)
+            self._views[argument] = view
+            self.arguments[argument] = view.buffer.memory
+        self.pools: Sequence[Pool] = self._allocate(block.ops)
+        """One for each device, in order of first use."""
+        for op in block.ops:
+            self._add(op)
+        if sanitize:
+            results = [s.value for s in signature.results if s.input is None]
+            self._poison(results)
+        for step in self.steps:
+            step.remake()
+        for step in self.steps:
+            if step.is_outdated:
+                step.remake()
+
+    @property
+    def scratch_bytes(self) -> int:
+        return sum(scratch.bytes for scratch in self._scratches.values())
+
+    def view(self, value: SSAValue) -> View:
+        return self._views[value]
+
+    # Memory
+
+    def _contiguous(self, argument: SSAValue, op: Operation) -> View:
+        """A view of new memory, without gaps."""
+        type = cast(AnyMemRef, argument.type)
+        if not isinstance(type, memref.MemRefType):
+            raise LocatedError(
+                f"argument has type {type}, expected a memref: the runtime runs "
+                "bufferized programs",
+                op,
+            )
+        if not isinstance(type.layout, NoneAttr):
+            raise LocatedError(
+                f"argument has type {type}, expected a memref without layout", op
+            )
+        size = _size(type, op)
+        buffer = Buffer(Memory(Pool(_device(type), size).memory), 0, size)
+        return _layout(buffer, type, op)
+
+    def _allocate(self, ops: Iterator[Operation] | Sequence[Operation]) -> list[Pool]:
+        """Gives each `memref.alloc` its part of its device's pool."""
+        sizes: dict[str, int] = {}
+        alignments: dict[str, int] = {}
+        buffers: list[tuple[str, SSAValue, Buffer, Operation]] = []
+        for op in ops:
+            if not isinstance(op, memref.AllocOp | memref.AllocaOp):
+                continue
+            type = cast(AnyMemRef, op.memref.type)
+            device, size = _device(type), _size(type, op)
+            alignment = max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
+            start = -(-sizes.get(device, 0) // alignment) * alignment
+            sizes[device] = start + size
+            alignments[device] = max(alignment, alignments.get(device, 1))
+            buffer = Buffer(Memory(np.empty(0, np.uint8)), start, size)
+            buffers.append((device, op.memref, buffer, op))
+        pools = {d: Pool(d, size, alignments[d]) for d, size in sizes.items()}
+        memories = {device: Memory(pool.memory) for device, pool in pools.items()}
+        for device, value, buffer, op in buffers:
+            buffer.memory = memories[device]
+            self._views[value] = _layout(buffer, cast(AnyMemRef, value.type), op)
+        return list(pools.values())
+
+    def _global(self, op: memref.GetGlobalOp) -> View:
+        name = op.name_.string_value()
+        if name not in self._globals_memory:
+            definition = self._globals.get(name)
+            value = None if definition is None else definition.initial_value
+            if not isinstance(value, DenseIntOrFPElementsAttr):
+                raise LocatedError(f"no memref.global @{name} with a dense value", op)
+            dtype = numpy_dtype(value.get_element_type(), op)
+            elements = np.ascontiguousarray(constant(value, dtype))
+            self._globals_memory[name] = Memory(
+                elements.reshape(-1).view(np.uint8), is_constant=True
+            )
+        memory = self._globals_memory[name]
+        buffer = Buffer(memory, 0, memory.bytes.size)
+        return _layout(buffer, cast(AnyMemRef, op.memref.type), op)
+
+    def _arena_view(self, op: memref.ViewOp) -> View:
+        source = self._views[op.source].buffer
+        offset = self._indices.get(op.byte_shift)
+        type = cast(AnyMemRef, op.result.type)
+        if offset is None:
+            raise LocatedError("offset of memref.view is not a constant", op)
+        size = _size(type, op)
+        if not 0 <= offset <= source.size - size:
+            raise LocatedError(
+                f"memref.view takes bytes {offset} to {offset + size} of a buffer of "
+                f"{source.size} bytes",
+                op,
+            )
+        self._arenas.add(source)
+        buffer = Buffer(source.memory, source.start + offset, size)
+        return _layout(buffer, type, op)
+
+    # Steps
+
+    def _add(self, op: Operation) -> None:
+        if isinstance(op, memref.AllocOp | memref.AllocaOp):
+            return
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+            self._indices[op.result] = op.value.value.data
+        elif isinstance(op, memref.ViewOp):
+            self._views[op.result] = self._arena_view(op)
+        elif isinstance(op, memref.GetGlobalOp):
+            self._views[op.memref] = self._global(op)
+        elif isinstance(
+            op,
+            memref.ReinterpretCastOp
+            | memref.SubviewOp
+            | memref.CastOp
+            | memref.CollapseShapeOp
+            | memref.ExpandShapeOp,
+        ):
+            # The result's type states the layout, relative to the same buffer.
+            buffer = self._views[op.operands[0]].buffer
+            type = cast(AnyMemRef, op.results[0].type)
+            self._views[op.results[0]] = _layout(buffer, type, op)
+        elif isinstance(op, TensorOp):
+            self._add_step(op, op.inputs, op.outs)
+        elif isinstance(op, memref.CopyOp):
+            self._add_step(op, (op.source,), (op.destination,))
+        elif isinstance(op, memref.DeallocOp):
+            buffer = self._views[op.memref].buffer
+            self._accesses[buffer] = len(self.steps) - 1
+        elif not isinstance(op, ReturnOp):
+            raise LocatedError(f"{op.name} has no kernel", op)
+
+    def _add_step(
+        self, op: Operation, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        if not outs:
+            raise LocatedError(f"{op.name} is on tensors, expected memrefs", op)
+        sources = [self._views[value] for value in inputs]
+        targets = [self._views[value] for value in outs]
+        by_memory = {memory: value for value, memory in self.arguments.items()}
+        for target in targets:
+            memory = target.buffer.memory
+            if memory.is_constant:
+                raise LocatedError(f"{op.name} writes a constant", op)
+            if by_memory.get(memory) in self._read_only:
+                raise LocatedError(
+                    f"{op.name} writes an argument, expected it to have the attribute "
+                    "tgraph.variable or tgraph.result",
+                    op,
+                )
+        device = _device(cast(AnyMemRef, outs[0].type))
+        scratch = self._scratches.setdefault(device, Scratch(device))
+        for view in (*sources, *targets):
+            self._accesses[view.buffer] = len(self.steps)
+
+        def make() -> list[Call]:
+            return compile_call(
+                op, [v.array() for v in sources], [v.array() for v in targets], scratch
+            )
+
+        touched = [view.buffer.memory for view in (*sources, *targets)]
+        arguments = frozenset(by_memory[m] for m in touched if m in by_memory)
+        self.steps.append(Step(make, arguments, scratch))
+
+    # Poison
+
+    def _poison(self, results: Sequence[SSAValue]) -> None:
+        """Adds steps that make wrong use of memory show."""
+        kept = {self._views[value].buffer for value in results}
+        argument_memories = set(self.arguments.values())
+        dying: dict[int, list[Buffer]] = {}
+        for buffer, last in self._accesses.items():
+            memory = buffer.memory
+            if not (
+                buffer in kept
+                or buffer in self._arenas
+                or memory.is_constant
+                or memory in argument_memories
+            ):
+                dying.setdefault(last, []).append(buffer)
+        steps = [self._poison_pools()]
+        for value in results:
+            if value in self.arguments:
+                steps.append(_fill(self._views[value].buffer, value))
+        for index, step in enumerate(self.steps):
+            steps.append(step)
+            steps.extend(_fill(buffer) for buffer in dying.get(index, ()))
+        self.steps = [*steps, Step(lambda: [(_check_unused, (gaps,))])]
+        gaps = self._gaps()
+
+    def _poison_pools(self) -> Step:
+        calls: list[Call] = [(pool.memory.fill, (DEAD,)) for pool in self.pools]
+        calls += [(gap.fill, (UNUSED,)) for _, _, gap in self._gaps()]
+        return Step(lambda: calls)
+
+    def _gaps(self) -> Sequence[tuple[str, int, Array]]:
+        """What no buffer covers: device, offset, bytes."""
+        gaps: list[tuple[str, int, Array]] = []
+        for pool in self.pools:
+            buffers = {
+                view.buffer
+                for view in self._views.values()
+                if view.buffer.memory.bytes is pool.memory
+            } - self._arenas
+            end = 0
+            spans = sorted((b.start, b.start + b.size) for b in buffers)
+            for start, stop in [*spans, (pool.bytes, pool.bytes)]:
+                if start > end:
+                    gaps.append((pool.device, end, pool.memory[end:start]))
+                end = max(end, stop)
+        return gaps
+
+
+def _fill(buffer: Buffer, argument: SSAValue | None = None) -> Step:
+    arguments = frozenset[SSAValue](() if argument is None else (argument,))
+    return Step(lambda: [(buffer.bytes.fill, (DEAD,))], arguments)
+
+
+def _check_unused(gaps: Sequence[tuple[str, int, Array]]) -> None:
+    for device, offset, gap in gaps:
+        if (changed := gap != UNUSED).any():
+            raise PlanViolation(
+                f"byte {offset + int(changed.argmax())} of the pool on {device} was "
+                "written, which belongs to no buffer"
+            )
+
+
+def _device(type: AnyMemRef) -> str:
+    space = type.memory_space
+    if isinstance(space, StringAttr):
+        return space.data
+    return "cpu:0" if isinstance(space, NoneAttr) else str(space)
+
+
+def _size(type: AnyMemRef, op: Operation) -> int:
+    """Bytes of a buffer of this type."""
+    if not is_static(type) or not isinstance(type.layout, NoneAttr):
+        raise LocatedError(
+            f"buffer has type {type}, expected static sizes and no layout", op
+        )
+    return prod(type.get_shape()) * numpy_dtype(type.element_type, op).itemsize
+
+
+def _layout(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
+    """The view of a buffer that a type describes.
+
+    Raises `LocatedError` if it is not static, or does not lie in the buffer.
+    """
+    shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
+    if not is_static(type) or strides is None or None in strides or offset is None:
+        raise LocatedError(
+            f"{op.name} gives {type}, expected static sizes, strides and offset", op
+        )
+    dtype = numpy_dtype(type.element_type, op)
+    steps = tuple(dtype.itemsize * cast(int, stride) for stride in strides)
+    start = offset * dtype.itemsize
+    view = View(buffer, dtype, shape, start, steps)
+    if 0 in shape:
+        return view
+    reach = [(size - 1) * step for size, step in zip(shape, steps, strict=True)]
+    first = start + sum(r for r in reach if r < 0)
+    last = start + sum(r for r in reach if r > 0) + dtype.itemsize
+    if first < 0 or last > buffer.size:
+        raise LocatedError(
+            f"{op.name} reaches bytes {first} to {last} of a buffer of {buffer.size} "
+            "bytes",
+            op,
+        )
+    return view

@@ -1,0 +1,879 @@
+"""Every kernel against the reference, over random shapes, attributes and memory layouts."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+import pytest
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
+from tensorplan.dialects.tgraph.base import TensorOp, ints
+from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
+from tensorplan.runtime.dtypes import Array, is_float
+from tensorplan.runtime.kernels import KERNELS, compile_call
+from tensorplan.runtime.kernels.base import merged_strides, tiles, try_reshape
+from tensorplan.runtime.kernels.elementwise import TILE
+from tensorplan.runtime.kernels.reducing import spans
+from tensorplan.runtime.pool import Scratch
+from tensorplan.runtime.reference import run_reference
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseArrayBase,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    Signedness,
+    StringAttr,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.dialects import test
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region
+
+Rng = np.random.Generator
+
+u8 = IntegerType(8, Signedness.UNSIGNED)
+TYPES: dict[str, Attribute] = {
+    "float64": f64,
+    "float32": f32,
+    "float16": f16,
+    "bfloat16": BFloat16Type(),
+    "bool": i1,
+    "int8": i8,
+    "uint8": u8,
+    "int32": i32,
+    "int64": i64,
+}
+
+
+def numbers(rng: Rng, shape: Sequence[int], dtype: str) -> Array:
+    """Random elements, in a random layout: any order of dimensions, gaps, reversed."""
+    order = rng.permutation(len(shape))
+    steps = [int(rng.choice([1, 1, 1, 2, -1])) for _ in shape]
+    size = [shape[d] * abs(steps[d]) for d in order]
+    if dtype == "bool":
+        base = rng.random(size) < 0.5
+    elif "int" in dtype:
+        low = 0 if dtype.startswith("u") else -9
+        base = rng.integers(low, 10, size).astype(dtype)
+    elif dtype == "bfloat16":
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        base = rng.standard_normal(size).astype(ml_dtypes.bfloat16)
+    else:
+        base = rng.standard_normal(size).astype(dtype)
+    base = np.asarray(base)
+    inverse = np.argsort(order)
+    return base.transpose(inverse)[tuple(slice(None, None, s) for s in steps)]
+
+
+def tensor(shape: Sequence[int], dtype: str) -> TensorType[Attribute]:
+    return TensorType(TYPES[dtype], shape)
+
+
+def operation(
+    cls: type[TensorOp],
+    types: Sequence[TensorType[Attribute]],
+    properties: dict[str, Attribute],
+    result: TensorType[Attribute] | None = None,
+    on_memrefs: bool = False,
+    region: Region | None = None,
+) -> TensorOp:
+    """An operation on values of the given types, in either form."""
+
+    def form(type: TensorType[Attribute]) -> Attribute:
+        return MemRefType(type.element_type, type.shape) if on_memrefs else type
+
+    inputs = test.TestOp(result_types=list(map(form, types))).results
+    made = cls.create(
+        operands=inputs,
+        result_types=[result] if result else [],
+        properties={
+            **properties,
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(types), 0]),
+        },
+        regions=[region] if region else [],
+    )
+    if result is None:
+        (result,) = made.result_types_of(types)
+    out = form(result)
+    outs = test.TestOp(result_types=[out]).results if on_memrefs else ()
+    segments = DenseArrayBase.from_list(i32, [len(types), len(outs)])
+    op = cls.create(
+        operands=[*inputs, *outs],
+        result_types=() if on_memrefs else [out],
+        properties={**properties, "operandSegmentSizes": segments},
+        regions=[made.detach_region(0)] if region else [],
+    )
+    op.verify()
+    return op
+
+
+def reference(op: TensorOp, inputs: Sequence[Array]) -> Array:
+    block = Block(arg_types=[value.type for value in op.inputs])
+    op.operands = block.args
+    block.add_ops([op, ReturnOp(op.result)])
+    function = FuncOp(
+        "main",
+        FunctionType.from_lists(
+            [a.type for a in block.args], [op.result.type]
+        ),
+        Region(block),
+    )
+    (result,) = run_reference(ModuleOp([function]), inputs)
+    return result
+
+
+def run(op: TensorOp, inputs: Sequence[Array], out: Array) -> None:
+    """Runs the calls twice: they must not depend on what was in `out` and scratch."""
+    scratch = Scratch("cpu:0")
+    compile_call(op, inputs, [out], scratch)
+    calls = compile_call(op, inputs, [out], scratch)
+    saved = [x.copy() for x in inputs]
+    for _ in range(2):
+        for x, old in zip(inputs, saved, strict=True):
+            if np.may_share_memory(x, out):
+                x[...] = old
+        scratch.pool.memory.fill(0xFF)
+        with np.errstate(all="ignore"):
+            for function, arguments in calls:
+                function(*arguments)
+
+
+def assert_close(got: Array, want: Array) -> None:
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    if not is_float(got.dtype):
+        np.testing.assert_array_equal(got, want)
+        return
+    tolerance = {2: 2e-2, 4: 1e-5, 8: 1e-12}[got.itemsize]
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    scale = np.max(np.abs(want), initial=1, where=np.isfinite(want))
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
+
+
+def check(
+    rng: Rng,
+    cls: type[TensorOp],
+    inputs: Sequence[Array],
+    properties: dict[str, Attribute] | None = None,
+    result: TensorType[Attribute] | None = None,
+    region: Callable[[], Region] | None = None,
+) -> None:
+    """The kernel, in every way of using it, gives what the reference gives."""
+    types = [tensor(x.shape, x.dtype.name) for x in inputs]
+    regions = [region() if region else None for _ in range(2)]
+    op = operation(cls, types, properties or {}, result, region=regions[0])
+    want = reference(op, inputs)
+    in_place = operation(
+        cls, types, properties or {}, result, on_memrefs=True, region=regions[1]
+    )
+    out = numbers(rng, want.shape, want.dtype.name)
+    run(in_place, inputs, out)
+    assert_close(out, want)
+    plain = np.empty(want.shape, want.dtype)
+    run(in_place, [np.ascontiguousarray(x).reshape(x.shape) for x in inputs], plain)
+    assert_close(plain, want)
+    for index in in_place.overwritable():
+        taken = inputs[index].copy()
+        if taken.dtype.itemsize == want.dtype.itemsize:
+            same = taken.view(want.dtype)
+            run(in_place, [*inputs[:index], taken, *inputs[index + 1 :]], same)
+            assert_close(same, want)
+
+
+def shape_of(rng: Rng, most: int = 4, largest: int = 5) -> tuple[int, ...]:
+    return tuple(map(int, rng.integers(1, largest + 1, int(rng.integers(0, most + 1)))))
+
+
+def integers(rng: Rng, low: int, high: int, count: int) -> list[int]:
+    """`count` numbers from `low` to `high`, both included."""
+    return list(map(int, rng.integers(low, high + 1, count)))
+
+
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+INTS = ("int8", "uint8", "int32", "int64")
+
+UNARY: dict[type[TensorOp], Sequence[str]] = {
+    elementwise.AbsOp: (*FLOATS, "int32"),
+    elementwise.CeilOp: FLOATS,
+    elementwise.CosineOp: FLOATS,
+    elementwise.ExponentialMinusOneOp: FLOATS,
+    elementwise.ExponentialOp: FLOATS,
+    elementwise.FloorOp: FLOATS,
+    elementwise.IsFiniteOp: FLOATS,
+    elementwise.LogOp: FLOATS,
+    elementwise.LogPlusOneOp: FLOATS,
+    elementwise.LogisticOp: FLOATS,
+    elementwise.NegateOp: (*FLOATS, "int32"),
+    elementwise.NotOp: ("bool", *INTS),
+    elementwise.RsqrtOp: FLOATS,
+    elementwise.SignOp: (*FLOATS, "int32"),
+    elementwise.SineOp: FLOATS,
+    elementwise.SqrtOp: FLOATS,
+    elementwise.TanhOp: FLOATS,
+}
+BINARY: dict[type[TensorOp], Sequence[str]] = {
+    elementwise.AddOp: ("bool", *FLOATS, *INTS),
+    elementwise.AndOp: ("bool", *INTS),
+    elementwise.DivideOp: (*FLOATS, *INTS),
+    elementwise.MaximumOp: ("bool", *FLOATS, *INTS),
+    elementwise.MinimumOp: ("bool", *FLOATS, *INTS),
+    elementwise.MultiplyOp: ("bool", *FLOATS, *INTS),
+    elementwise.OrOp: ("bool", *INTS),
+    elementwise.PowerOp: (*FLOATS, "int32"),
+    elementwise.RemainderOp: (*FLOATS, *INTS),
+    elementwise.SubtractOp: (*FLOATS, *INTS),
+    elementwise.XorOp: ("bool", *INTS),
+}
+
+
+def cases(table: dict[type[TensorOp], Sequence[str]]) -> list[object]:
+    return [
+        pytest.param(cls, dtype, id=f"{cls.name.removeprefix('tgraph.')}-{dtype}")
+        for cls, dtypes in table.items()
+        for dtype in dtypes
+    ]
+
+
+@pytest.mark.parametrize(("cls", "dtype"), cases(UNARY))
+def test_unary(cls: type[TensorOp], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        result = tensor(shape := shape_of(rng), "bool")
+        x = numbers(rng, shape, dtype)
+        check(rng, cls, [x], {}, result if cls is elementwise.IsFiniteOp else None)
+
+
+@pytest.mark.parametrize(("cls", "dtype"), cases(BINARY))
+def test_binary(cls: type[TensorOp], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        shape = shape_of(rng)
+        check(rng, cls, [numbers(rng, shape, dtype) for _ in range(2)])
+
+
+def test_integer_division_wraps_and_rounds_to_zero() -> None:
+    rng = np.random.default_rng(2)
+    x = np.array([7, -7, 7, -7, -(2**31), 5, 0, 2**31 - 1], np.int32)
+    y = np.array([2, 2, -2, -2, -1, 0, 0, -1], np.int32)
+    out = np.empty_like(x)
+    for cls, want in (
+        (elementwise.DivideOp, [3, -3, -3, 3, -(2**31), -1, -1, -(2**31) + 1]),
+        (elementwise.RemainderOp, [1, -1, 1, -1, 0, 5, 0, 0]),
+    ):
+        check(rng, cls, [x, y])
+        op = operation(cls, [tensor(x.shape, "int32")] * 2, {}, on_memrefs=True)
+        run(op, [x, y], out)
+        assert out.tolist() == want
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint8", "bool"])
+def test_compare(direction: str, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        shape = shape_of(rng)
+        inputs = [numbers(rng, shape, dtype) for _ in range(2)]
+        properties: dict[str, Attribute] = {"direction": StringAttr(direction)}
+        check(rng, elementwise.CompareOp, inputs, properties)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_select_and_clamp(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        shape = shape_of(rng)
+        x, y, z = (numbers(rng, shape, dtype) for _ in range(3))
+        check(rng, elementwise.SelectOp, [numbers(rng, shape, "bool"), x, y])
+        check(rng, elementwise.ClampOp, [x, y, z])
+
+
+@pytest.mark.parametrize("source", TYPES)
+def test_convert(source: str) -> None:
+    rng = np.random.default_rng(5)
+    for target in TYPES:
+        if target == "bfloat16":
+            pytest.importorskip("ml_dtypes")
+        x = numbers(rng, shape_of(rng), source)
+        if target == "uint8" and source != "bool":
+            x = np.abs(x)
+        check(rng, elementwise.ConvertOp, [x], {}, tensor(x.shape, target))
+
+
+def test_types_without_a_meaning_are_refused() -> None:
+    x = np.zeros(3, bool)
+    op = operation(
+        elementwise.SubtractOp, [tensor((3,), "bool")] * 2, {}, on_memrefs=True
+    )
+    with pytest.raises(LocatedError, match="not defined on elements of type bool"):
+        compile_call(op, [x, x], [x.copy()], Scratch("cpu:0"))
+
+
+# Fusions
+
+
+def random_fusion(
+    rng: Rng, shape: Sequence[int], count: int
+) -> tuple[list[TensorType[Attribute]], Callable[[], Region]]:
+    """Inputs and a body of `count` operations, of all kinds of leaves."""
+    seed = int(rng.integers(1 << 30))
+    rank = len(shape)
+    dims = sorted(
+        map(int, rng.choice(rank, int(rng.integers(0, rank + 1)), replace=False))
+    )
+    small = [shape[d] if rng.random() < 0.7 else 1 for d in dims]
+    types = [
+        tensor(shape, "float32"),
+        tensor(shape, "float32"),
+        tensor(small, "float32"),
+        tensor(shape, "bool"),
+    ]
+
+    def region() -> Region:
+        rng = np.random.default_rng(seed)
+        full = tensor(shape, "float32")
+        block = Block(arg_types=types)
+        floats, masks = list(block.args[:2]), [block.args[3]]
+
+        def add(op: TensorOp) -> TensorOp:
+            block.add_op(op)
+            return op
+
+        dimensions: dict[str, Attribute] = {"broadcast_dimensions": ints(dims)}
+        floats.append(
+            add(
+                shaping.BroadcastInDimOp(
+                    [block.args[2]], result_types=[full], properties=dimensions
+                )
+            ).result
+        )
+        zero = 0.0 if rng.random() < 0.5 else 1.5
+        from xdsl.dialects.builtin import FloatAttr
+
+        floats.append(add(shaping.ConstantOp(FloatAttr(zero, f32), full)).result)
+        if rank:
+            axis: dict[str, Attribute] = {
+                "dimension": IntegerAttr(int(rng.integers(rank)), i64)
+            }
+            floats.append(
+                add(shaping.IotaOp([], result_types=[full], properties=axis)).result
+            )
+        for _ in range(count):
+            a, b = (floats[int(rng.integers(len(floats)))] for _ in range(2))
+            match int(rng.integers(6)):
+                case 0:
+                    op = elementwise.SelectOp(
+                        [masks[int(rng.integers(len(masks)))], a, b],
+                        result_types=[full],
+                    )
+                case 1:
+                    op = elementwise.CompareOp(
+                        [a, b],
+                        result_types=[tensor(shape, "bool")],
+                        properties={"direction": StringAttr("GT")},
+                    )
+                    masks.append(add(op).result)
+                    continue
+                case 2:
+                    op = elementwise.LogisticOp([a], result_types=[full])
+                case 3:
+                    op = elementwise.ClampOp([b, a, floats[0]], result_types=[full])
+                case 4:
+                    op = elementwise.TanhOp([a], result_types=[full])
+                case _:
+                    op = elementwise.AddOp([a, b], result_types=[full])
+            floats.append(add(op).result)
+        block.add_op(YieldOp(floats[-1]))
+        return Region(block)
+
+    return types, region
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fusion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = shape_of(rng)
+    types, region = random_fusion(rng, shape, int(rng.integers(0, 9)))
+    inputs = [
+        numbers(rng, t.get_shape(), "bool" if t.element_type == i1 else "float32")
+        for t in types
+    ]
+    check(rng, FusionOp, inputs, {}, tensor(shape, "float32"), region)
+
+
+@pytest.mark.parametrize("shape", [(3, TILE), (TILE // 8, 20), (5, 7, TILE // 10)])
+def test_fusion_in_many_tiles(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    types, region = random_fusion(rng, shape, 8)
+    inputs = [
+        np.asarray(rng.standard_normal(t.get_shape()), np.float32)
+        if t.element_type != i1
+        else rng.random(t.get_shape()) < 0.5
+        for t in types
+    ]
+    check(rng, FusionOp, inputs, {}, tensor(shape, "float32"), region)
+
+
+# Shaping
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_shaping(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "int64", "bool", "bfloat16"]))
+    shape = shape_of(rng)
+    rank = len(shape)
+    x = numbers(rng, shape, dtype)
+
+    permutation = list(map(int, rng.permutation(rank)))
+    check(rng, shaping.TransposeOp, [x], {"permutation": ints(permutation)})
+    dims = [d for d in range(rank) if rng.random() < 0.5]
+    check(rng, shaping.ReverseOp, [x], {"dimensions": ints(dims)})
+    reordered = [shape[d] for d in rng.permutation(rank)]
+    for other in (reordered, [prod(shape)], [1, *shape]):
+        check(rng, shaping.ReshapeOp, [x], {}, tensor(other, dtype))
+    starts = [int(rng.integers(0, n + 1)) for n in shape]
+    limits = [int(rng.integers(a, n + 1)) for a, n in zip(starts, shape, strict=True)]
+    bounds: dict[str, Attribute] = {
+        "start_indices": ints(starts),
+        "limit_indices": ints(limits),
+        "strides": ints(integers(rng, 1, 3, rank)),
+    }
+    check(rng, shaping.SliceOp, [x], bounds)
+    target = shape_of(rng, 2)
+    places = sorted(
+        map(int, rng.choice(rank + len(target), rank, replace=False))
+    )
+    rng.shuffle(places)
+    rest = iter(target)
+    wide = [0] * (rank + len(target))
+    for d in range(len(wide)):
+        wide[d] = shape[places.index(d)] if d in places else next(rest)
+    for d, place in enumerate(places):
+        if shape[d] == 1:
+            wide[place] = int(rng.integers(1, 4))
+    check(
+        rng,
+        shaping.BroadcastInDimOp,
+        [x],
+        {"broadcast_dimensions": ints(places)},
+        tensor(wide, dtype),
+    )
+    low = [int(rng.integers(-1, 3)) for _ in shape]
+    pads: dict[str, Attribute] = {
+        "low": ints(low),
+        "high": ints([int(rng.integers(-min(lo + n, 1), 3)) for lo, n in zip(low, shape, strict=True)]),
+        "interior": ints(integers(rng, 0, 2, rank)),
+    }
+    check(rng, shaping.PadOp, [x, numbers(rng, (), dtype)], pads)
+    if rank:
+        dim = int(rng.integers(rank))
+        parts = [
+            numbers(rng, [*shape[:dim], int(rng.integers(0, 4)), *shape[dim + 1 :]], dtype)
+            for _ in range(2)
+        ]
+        along: dict[str, Attribute] = {"dimension": IntegerAttr(dim, i64)}
+        check(rng, shaping.ConcatenateOp, [x, *parts], along)
+        check(rng, shaping.IotaOp, [], along, tensor(shape, "int32"))
+        check(rng, shaping.IotaOp, [], along, tensor(shape, "float32"))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_constants(dtype: str) -> None:
+    from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr
+
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(0)
+    type = TYPES[dtype]
+    for number in (1, 0):
+        value = (
+            FloatAttr(number, type)
+            if "float" in dtype
+            else IntegerAttr(number, type)
+        )
+        result = tensor((2, 3), dtype)
+        check(rng, shaping.ConstantOp, [], {"value": value}, result)
+        x = numbers(rng, (2, 3), dtype)
+        check(rng, shaping.FullLikeOp, [x], {"value": value})
+    listed = DenseIntOrFPElementsAttr.from_list(tensor((2, 2), dtype), [1, 0, 0, 1])
+    check(rng, shaping.ConstantOp, [], {"value": listed}, tensor((2, 2), dtype))
+
+
+# Reducing
+
+
+@pytest.mark.parametrize("kind", reducing.KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "bool"])
+def test_reduce(kind: str, dtype: str) -> None:
+    if kind in ("and", "or") and "float" in dtype:
+        pytest.skip("bits of floats")
+    rng = np.random.default_rng(0)
+    for round_ in range(8):
+        shape = shape_of(rng)
+        if shape and round_ == 0:
+            shape = (0, *shape[1:])
+        dims = [d for d in range(len(shape)) if rng.random() < 0.5]
+        x = numbers(rng, shape, dtype)
+        properties: dict[str, Attribute] = {
+            "kind": StringAttr(kind),
+            "dimensions": ints(dims),
+        }
+        check(rng, reducing.ReduceOp, [x], properties)
+
+
+def test_long_sums_are_accurate() -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((100_001, 3)) + 1).astype(np.float32)
+    op = operation(
+        reducing.ReduceOp,
+        [tensor(x.shape, "float32")],
+        {"kind": StringAttr("add"), "dimensions": ints([0])},
+        on_memrefs=True,
+    )
+    out = np.empty(3, np.float32)
+    run(op, [x], out)
+    np.testing.assert_allclose(out, x.sum(0, np.float64), rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int32"])
+@pytest.mark.parametrize("seed", range(12))
+def test_dot_general(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    batch, summed, left, right = (
+        integers(rng, 1, 4, int(rng.integers(0, 3))) for _ in range(4)
+    )
+    names = [*(f"b{i}" for i in range(len(batch))), *(f"k{i}" for i in range(len(summed)))]
+    sizes = dict(zip(names, [*batch, *summed], strict=True))
+    operands: list[Array] = []
+    dims: list[list[int]] = []
+    for free in (left, right):
+        own = {f"f{i}": n for i, n in enumerate(free)}
+        order = [*names, *own]
+        order = [order[i] for i in rng.permutation(len(order))]
+        operands.append(numbers(rng, [(sizes | own)[n] for n in order], dtype))
+        dims.append([order.index(n) for n in names])
+    cut = len(batch)
+    properties: dict[str, Attribute] = {
+        "lhs_batching_dimensions": ints(dims[0][:cut]),
+        "rhs_batching_dimensions": ints(dims[1][:cut]),
+        "lhs_contracting_dimensions": ints(dims[0][cut:]),
+        "rhs_contracting_dimensions": ints(dims[1][cut:]),
+    }
+    check(rng, reducing.DotGeneralOp, operands, properties)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_convolution(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "float32", "float64", "bfloat16"]))
+    rank = int(rng.integers(0, 4))
+    spatial = [str(d) for d in range(rank)]
+    groups = int(rng.choice([1, 1, 2, 3]))
+    by_batch = bool(rng.random() < 0.5)
+    image = {"b": int(rng.integers(1, 4)), "f": int(rng.integers(1, 4))}
+    kernel = {"i": image["f"], "o": int(rng.integers(1, 4)) * groups}
+    image["b" if by_batch else "f"] *= groups
+    window, dilation = integers(rng, 1, 3, rank), integers(rng, 1, 2, rank)
+    holes, strides = integers(rng, 1, 3, rank), integers(rng, 1, 3, rank)
+    low = integers(rng, -1, 3, rank)
+    high: list[int] = []
+    for d in range(rank):
+        image[spatial[d]] = int(rng.integers(1, 7))
+        kernel[spatial[d]] = window[d]
+        extent = (image[spatial[d]] - 1) * holes[d] + 1
+        reach = (window[d] - 1) * dilation[d] + 1
+        high.append(max(int(rng.integers(-1, 3)), reach - extent - low[d]))
+
+    def labels(names: Sequence[str]) -> str:
+        return "".join(str(n) for n in rng.permutation(list(names)))
+
+    image_labels, kernel_labels = labels(["b", "f", *spatial]), labels(["i", "o", *spatial])
+    properties: dict[str, Attribute] = {
+        "dim_labels": StringAttr(
+            f"{image_labels}_{kernel_labels}->{labels(['b', 'f', *spatial])}"
+        ),
+        "window_strides": ints(strides),
+        "padding_low": ints(low),
+        "padding_high": ints(high),
+        "lhs_dilation": ints(holes),
+        "rhs_dilation": ints(dilation),
+        "feature_group_count": IntegerAttr(1 if by_batch else groups, i64),
+        "batch_group_count": IntegerAttr(groups if by_batch else 1, i64),
+    }
+    x = numbers(rng, [image[n] for n in image_labels], dtype)
+    w = numbers(rng, [kernel[n] for n in kernel_labels], dtype)
+    check(rng, reducing.ConvolutionOp, [x, w], properties)
+
+
+@pytest.mark.parametrize(
+    ("labels", "x", "w", "stride", "holes", "spread"),
+    [
+        ("b01f_01io->b01f", (3, 40, 40, 32), (3, 3, 32, 16), 1, 1, 1),
+        ("bf01_oi01->bf01", (3, 32, 40, 40), (16, 32, 3, 3), 2, 1, 1),
+        ("bf01_oi01->bf01", (3, 32, 9, 9), (16, 32, 1, 1), 1, 1, 1),
+        ("b01f_01oi->b01f", (3, 20, 20, 32), (3, 3, 16, 32), 1, 2, 1),
+        # The gradient of a kernel: a window of 40 x 40 x 3, summed in several parts.
+        ("f01b_i01o->01bf", (3, 42, 42, 150), (3, 40, 40, 16), 1, 1, 1),
+    ],
+)
+def test_convolution_in_many_tiles(
+    labels: str,
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    stride: int,
+    holes: int,
+    spread: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    pad = 1 if "_oi" not in labels or x[-1] > 9 else 0
+    if labels.startswith("f"):
+        pad = 0
+    properties: dict[str, Attribute] = {
+        "dim_labels": StringAttr(labels),
+        "window_strides": ints([stride] * 2),
+        "padding_low": ints([pad] * 2),
+        "padding_high": ints([pad] * 2),
+        "lhs_dilation": ints([holes] * 2),
+        "rhs_dilation": ints([spread] * 2),
+        "feature_group_count": IntegerAttr(1, i64),
+        "batch_group_count": IntegerAttr(1, i64),
+    }
+    inputs = [rng.standard_normal(s).astype(np.float32) for s in (x, w)]
+    check(rng, reducing.ConvolutionOp, inputs, properties)
+
+
+def window_properties(
+    rng: Rng, shape: Sequence[int], dilated: bool
+) -> dict[str, list[int]]:
+    rank = len(shape)
+    window, strides = integers(rng, 1, 3, rank), integers(rng, 1, 3, rank)
+    holes = integers(rng, 1, 2, rank) if dilated else [1] * rank
+    spread = integers(rng, 1, 2, rank) if dilated else [1] * rank
+    low = integers(rng, 0, 1, rank)
+    high: list[int] = []
+    for d in range(rank):
+        extent = (shape[d] - 1) * holes[d] + 1 + low[d]
+        reach = (window[d] - 1) * spread[d] + 1
+        high.append(max(int(rng.integers(0, 2)), reach - extent))
+    found = {
+        "window_dimensions": window,
+        "window_strides": strides,
+        "padding_low": low,
+        "padding_high": high,
+    }
+    return found | ({"base_dilations": holes, "window_dilations": spread} if dilated else {})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
+@pytest.mark.parametrize("seed", range(15))
+def test_reduce_window(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = ("add", "multiply", "maximum", "minimum")
+    x = numbers(rng, shape_of(rng), dtype)
+    found = window_properties(rng, x.shape, dilated=True)
+    properties: dict[str, Attribute] = {n: ints(v) for n, v in found.items()}
+    properties["kind"] = StringAttr(str(rng.choice(kinds)))
+    check(rng, reducing.ReduceWindowOp, [x], properties)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("seed", range(15))
+def test_select_and_scatter(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    x = numbers(rng, shape_of(rng), dtype)
+    found = window_properties(rng, x.shape, dilated=False)
+    properties: dict[str, Attribute] = {n: ints(v) for n, v in found.items()}
+    properties["kind"] = StringAttr(str(rng.choice(["maximum", "minimum"])))
+    padded = [
+        n + lo + hi
+        for n, lo, hi in zip(
+            x.shape, found["padding_low"], found["padding_high"], strict=True
+        )
+    ]
+    places = [
+        (n - w) // s + 1
+        for n, w, s in zip(
+            padded, found["window_dimensions"], found["window_strides"], strict=True
+        )
+    ]
+    source = numbers(rng, places, dtype)
+    check(rng, reducing.SelectAndScatterOp, [x, source], properties)
+
+
+def test_windows_in_many_parts() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 40, 40, 16)).astype(np.float32)
+    properties: dict[str, Attribute] = {
+        "kind": StringAttr("maximum"),
+        "window_dimensions": ints([1, 3, 3, 1]),
+        "window_strides": ints([1, 1, 1, 1]),
+        "padding_low": ints([0, 1, 1, 0]),
+        "padding_high": ints([0, 1, 1, 0]),
+    }
+    source = rng.standard_normal(x.shape).astype(np.float32)
+    check(rng, reducing.SelectAndScatterOp, [x, source], properties)
+    dilations: dict[str, Attribute] = {
+        "base_dilations": ints([1] * 4),
+        "window_dilations": ints([1] * 4),
+    }
+    check(rng, reducing.ReduceWindowOp, [x], properties | dilations)
+
+
+def test_spans() -> None:
+    for size in range(4):
+        for places in range(5):
+            for stride in range(1, 4):
+                for offset in range(-5, 6):
+                    for dilation in range(1, 4):
+                        found = spans(size, places, stride, offset, dilation)
+                        pairs = list(
+                            zip(
+                                range(places)[found[0]],
+                                range(size)[found[1]],
+                                strict=True,
+                            )
+                        )
+                        assert pairs == [
+                            (p, i)
+                            for p in range(places)
+                            for i in range(size)
+                            if p * stride + offset == i * dilation
+                        ]
+
+
+# Indexing
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_gather_and_scatter(seed: int) -> None:
+    """Random dimension numbers, made from the window's and the indices' point of view."""
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "int32", "bool", "bfloat16"]))
+    operand = shape_of(rng, 4)
+    rank = len(operand)
+    batch = list(shape_of(rng, 2, 4))
+    # Some operand dimensions run along with an index dimension of the same size.
+    batching: dict[int, int] = {}
+    for d in range(rank):
+        if rng.random() < 0.2:
+            batching[d] = len(batch)
+            batch.append(operand[d])
+    free = [d for d in range(rank) if d not in batching]
+    indexed = [d for d in free if rng.random() < 0.6]
+    rng.shuffle(indexed)
+    sizes = [
+        int(rng.choice([1, n, int(rng.integers(1, n + 1))])) if d in free else 1
+        for d, n in enumerate(operand)
+    ]
+    collapsed = [d for d in free if sizes[d] == 1 and rng.random() < 0.7]
+    window = [sizes[d] for d in free if d not in collapsed]
+
+    vector_dim = int(rng.integers(0, len(batch) + 1))
+    implicit = len(indexed) == 1 and vector_dim == len(batch) and rng.random() < 0.5
+    shape = list(batch)
+    if not implicit:
+        shape.insert(vector_dim, len(indexed))
+    indices = rng.integers(-2, 7, shape).astype(rng.choice(["int32", "int64"]))
+    batching_dims = [
+        b + (b >= vector_dim and not implicit) for b in batching.values()
+    ]
+    total = len(window) + len(batch)
+    offset_dims = sorted(map(int, rng.choice(total, len(window), replace=False)))
+    vector: dict[str, Attribute] = {"index_vector_dim": IntegerAttr(vector_dim, i64)}
+    x = numbers(rng, operand, dtype)
+    check(
+        rng,
+        indexing.GatherOp,
+        [x, indices],
+        {
+            **vector,
+            "offset_dims": ints(offset_dims),
+            "collapsed_slice_dims": ints(collapsed),
+            "operand_batching_dims": ints(list(batching)),
+            "start_indices_batching_dims": ints(batching_dims),
+            "start_index_map": ints(indexed),
+            "slice_sizes": ints(sizes),
+        },
+    )
+
+    from_window, from_batch = iter(window), iter(batch)
+    updates = numbers(
+        rng,
+        [next(from_window if d in offset_dims else from_batch) for d in range(total)],
+        dtype,
+    )
+    kinds = ["replace", "add", "multiply", "maximum", "minimum"]
+    check(
+        rng,
+        indexing.ScatterOp,
+        [x, indices, updates],
+        {
+            **vector,
+            "kind": StringAttr(str(rng.choice(kinds))),
+            "update_window_dims": ints(offset_dims),
+            "inserted_window_dims": ints(collapsed),
+            "input_batching_dims": ints(list(batching)),
+            "scatter_indices_batching_dims": ints(batching_dims),
+            "scatter_dims_to_operand_dims": ints(indexed),
+        },
+    )
+
+
+# The helpers
+
+
+def test_try_reshape_is_a_view_exactly_if_numpy_makes_one() -> None:
+    rng = np.random.default_rng(0)
+    views = 0
+    for _ in range(2000):
+        x = numbers(rng, shape_of(rng, 4, 4), "int32")
+        factors = list(x.shape)
+        shape: list[int] = []
+        while factors:  # merge and split dimensions at random
+            take = int(rng.integers(1, len(factors) + 1))
+            size = prod(factors[:take])
+            factors = factors[take:]
+            divisor = int(rng.choice([d for d in range(1, size + 1) if size % d == 0]))
+            shape += [divisor, size // divisor]
+        want = x.reshape(shape)
+        got = try_reshape(x, tuple(shape))
+        assert (got is not None) == np.shares_memory(want, x)
+        if got is not None:
+            views += 1
+            assert np.array_equal(got, want)
+            assert np.shares_memory(got, x)
+    assert 200 < views < 1990
+    assert merged_strides(np.zeros((2, 3)), (3, 2)) == (16, 8)
+
+
+def test_tiles_cover_everything_once() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        shape = shape_of(rng)
+        limit = int(rng.integers(1, 80))
+        seen = np.zeros(shape, int)
+        for tile in tiles(shape, limit):
+            assert seen[*tile, ...].size <= limit
+            seen[*tile, ...] += 1
+        assert (seen == 1).all()
+
+
+def test_every_operation_has_a_kernel() -> None:
+    for op in (
+        *elementwise.ELEMENTWISE_OPS,
+        *shaping.SHAPING_OPS,
+        *reducing.REDUCING_OPS,
+        *indexing.INDEXING_OPS,
+        FusionOp,
+    ):
+        assert op in KERNELS

@@ -1,0 +1,140 @@
+"""Properties of the passes, on random programs.
+
+Every pass leaves IR that verifies (the driver sees to that), computes what the program
+computed before, bit for bit, does nothing when run again, and prints and parses.
+"""
+
+from io import StringIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
+
+import tensorplan
+from tensorplan.passes import driver
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.planning import STRATEGIES
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+PLACE = TGraphPlaceDevices(default="cpu:0")
+TENSOR_PASSES: list[ModulePass] = [
+    CanonicalizePass(),
+    CommonSubexpressionElimination(),
+    PLACE,
+    TGraphFuse(),
+    TGraphEliminateAssigns(),
+]
+
+
+def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
+    """The module after the passes; the original stays as it is."""
+    copy = module.clone()
+    driver.run(tensorplan.context(), copy, passes)
+    return copy
+
+
+def text(module: ModuleOp, **options: bool) -> str:
+    stream = StringIO()
+    Printer(stream, **options).print_op(module)
+    return stream.getvalue()
+
+
+def inputs(module: ModuleOp) -> list[np.ndarray]:
+    return [
+        np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
+        for i in signature(module).inputs
+    ]
+
+
+def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("pass_", TENSOR_PASSES, ids=lambda p: p.name)
+@given(program=programs())
+def test_tensor_passes_keep_the_values(pass_: ModulePass, program: Program) -> None:
+    want = run_reference(program.module, inputs(program.module))
+    assert_same(run_reference(run(program.module, pass_), inputs(program.module)), want)
+
+
+@pytest.mark.parametrize(
+    "pass_",
+    [p for p in TENSOR_PASSES if p.name != "cse"],  # xDSL's, and it is not
+    ids=lambda p: p.name,
+)
+@given(program=programs())
+def test_tensor_passes_are_idempotent(pass_: ModulePass, program: Program) -> None:
+    once = run(program.module, pass_)
+    assert text(run(once, pass_)) == text(once)
+
+
+@given(
+    program=programs(),
+    optional=st.sets(st.integers(0, len(TENSOR_PASSES) - 1)),
+    strategy=st.sampled_from(sorted(STRATEGIES)),
+)
+def test_any_choice_of_optional_passes_gives_the_same_values(
+    program: Program, optional: set[int], strategy: str
+) -> None:
+    chosen = [TENSOR_PASSES[i] for i in sorted(optional)]
+    planned = run(
+        program.module, *chosen, PLACE, TGraphBufferize(), PlanMemory(strategy=strategy)
+    )
+    want = run_reference(program.module, inputs(program.module))
+    assert_same(Executable(planned, sanitize=True)(*inputs(program.module)), want)
+
+
+@given(programs())
+def test_level_2_runs_too(program: Program) -> None:
+    """Each allocation with memory of its own."""
+    module = run(program.module, PLACE, TGraphFuse(), TGraphBufferize())
+    want = run_reference(program.module, inputs(program.module))
+    assert_same(Executable(module)(*inputs(program.module)), want)
+
+
+@given(programs())
+def test_planning_again_changes_nothing(program: Program) -> None:
+    planned = run(program.module, PlanPipeline())
+    assert text(run(planned, PlanPipeline())) == text(planned)
+    assert tensorplan.report(planned) == tensorplan.report(run(planned, PlanMemory()))
+
+
+@given(programs(), st.booleans())
+def test_all_levels_print_and_parse(program: Program, generic: bool) -> None:
+    levels = [
+        program.module,
+        run(program.module, PLACE, TGraphFuse(), TGraphEliminateAssigns()),
+        run(program.module, PLACE, TGraphFuse(), TGraphBufferize()),
+        run(program.module, PlanPipeline()),
+    ]
+    for module in levels:
+        printed = text(module, print_generic_format=generic)
+        parsed = Parser(tensorplan.context(), printed).parse_module()
+        driver.check(parsed)
+        assert text(parsed, print_generic_format=generic) == printed
+
+
+@given(programs())
+def test_the_lower_bound_is_kept(program: Program) -> None:
+    for strategy in STRATEGIES:
+        report = tensorplan.report(tensorplan.plan(program.module, strategy=strategy))
+        for pool in report["pools"]:
+            assert pool["lower_bound_bytes"] <= pool["bytes"] <= pool["unshared_bytes"]

@@ -1,0 +1,168 @@
+"""Faults planted into the planner are caught: by plan-check, or by a poisoned run.
+
+Each fault makes plan-memory believe something wrong about buffers. On random programs,
+`plan-check` must refuse the plan or a sanitized run must give other values than the
+reference interpreter, at least once. Without a fault neither may ever happen.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from programs import Program, programs
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes import plan_check, plan_memory
+from tensorplan.planning import Buffer
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+Patch = pytest.MonkeyPatch
+FOUND_BY_CHECK, FOUND_BY_RUN, UNNOTICED = "check", "run", "unnoticed"
+
+
+def judge(module: ModuleOp, check: bool = True) -> str:
+    """Who notices, in one program, that its plan is wrong."""
+    with Patch.context() as patch:
+        if not check:  # let the plan through, to see what the run notices
+            patch.setattr(plan_memory, "check_plan", lambda module: None)
+        try:
+            planned = tensorplan.plan(module)
+        except LocatedError:
+            return FOUND_BY_CHECK
+    arguments = [
+        np.arange(1, 1 + int(np.prod(i.shape)), dtype=i.dtype).reshape(i.shape)
+        for i in signature(module).inputs
+    ]
+    want = run_reference(module, [a.copy() for a in arguments])
+    got = Executable(planned, sanitize=True)(*[a.copy() for a in arguments])
+    same = all(
+        np.array_equal(a, b, equal_nan=True) for a, b in zip(got, want, strict=True)
+    )
+    return UNNOTICED if same else FOUND_BY_RUN
+
+
+def with_buffers(patch: Patch, change: Callable[[Buffer], Buffer]) -> None:
+    """Lets plan-memory plan other buffers than it should."""
+
+    def changed(*args: Any) -> Buffer:
+        return change(Buffer(*args))
+
+    patch.setattr(plan_memory, "Buffer", changed)
+
+
+def lifespan_one_step_short(patch: Patch) -> None:
+    with_buffers(
+        patch,
+        lambda b: dataclasses.replace(b, end=max(b.start + 1, b.end - 1)),
+    )
+
+
+def alignment_ignored(patch: Patch) -> None:
+    with_buffers(patch, lambda b: dataclasses.replace(b, alignment=1))
+
+
+def size_one_byte_short(patch: Patch) -> None:
+    with_buffers(
+        patch, lambda b: dataclasses.replace(b, size=max(b.size - 1, 0), alignment=1)
+    )
+
+
+def views_not_followed(patch: Patch) -> None:
+    follow = plan_memory._follow
+
+    def follow_base_only(alloc: Any, func: Any, step: Any) -> Any:
+        found = follow(alloc, func, step)
+        direct = [
+            step[use.operation]
+            for use in alloc.memref.uses
+            if not isinstance(
+                use.operation, memref.DeallocOp | memref.ReinterpretCastOp
+            )
+        ] or [step[alloc]]
+        return dataclasses.replace(found, start=min(direct), end=max(direct) + 1)
+
+    patch.setattr(plan_memory, "_follow", follow_base_only)
+
+
+def results_freed_early(patch: Patch) -> None:
+    """What is copied into a result is believed dead before that."""
+    follow = plan_memory._follow
+
+    def follow_without_copies(alloc: Any, func: Any, step: Any) -> Any:
+        found = follow(alloc, func, step)
+        copies = [
+            step[op]
+            for op in step
+            if isinstance(op, memref.CopyOp) and step[op] < found.end
+        ]
+        early = min(copies, default=found.end)
+        end = max(found.start + 1, min(found.end, early))
+        return dataclasses.replace(found, end=end)
+
+    patch.setattr(plan_memory, "_follow", follow_without_copies)
+
+
+FAULTS = [
+    lifespan_one_step_short,
+    alignment_ignored,
+    size_one_byte_short,
+    views_not_followed,
+    results_freed_early,
+]
+
+
+def verdicts(examples: int, check: bool = True) -> list[str]:
+    """What is noticed in that many random programs, always the same ones."""
+    found: list[str] = []
+
+    @seed(0)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(max_ops=30))
+    def collect(program: Program) -> None:
+        found.append(judge(program.module, check))
+
+    collect()
+    return found
+
+
+def test_no_false_alarm() -> None:
+    assert set(verdicts(150)) == {UNNOTICED}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
+    with Patch.context() as patch:
+        fault(patch)
+        assert FOUND_BY_CHECK in verdicts(150)
+
+
+def test_a_poisoned_run_sees_a_short_lifespan_by_itself() -> None:
+    with Patch.context() as patch:
+        lifespan_one_step_short(patch)
+        assert FOUND_BY_RUN in verdicts(100, check=False)
+
+
+def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
+    """Else the faults above could blind it as well."""
+    borrowed = {
+        name
+        for name, value in vars(plan_check).items()
+        if getattr(value, "__module__", "").startswith(
+            ("tensorplan.passes.plan_memory", "tensorplan.planning")
+        )
+    }
+    assert not borrowed
