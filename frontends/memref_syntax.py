@@ -5,7 +5,7 @@
     %d = memref.memory_space_cast %a : memref<4xf32> to memref<4xf32, "cpu:0">
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
-as MLIR prints them. The classes here only parse; what they return are xDSL's operations.
+as MLIR prints them. The classes here only parse: what they return are xDSL's own.
 """
 
 from typing import TypeVar, cast
@@ -14,6 +14,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     StringAttr,
     TensorType,
@@ -23,7 +24,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 
 from tensorplan.dialects.tgraph.base import AnyMemRef
-
 
 CastT = TypeVar("CastT", bound=Operation)
 
@@ -99,7 +99,7 @@ class GlobalSyntax(memref.GlobalOp):
             value,
             StringAttr(visibility),
             constant,
-            alignment if isinstance(alignment, IntegerAttr) else None,
+            cast(IntegerAttr[IntegerType] | None, alignment),
         )
         op.attributes.update(attributes)
         return op

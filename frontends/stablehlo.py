@@ -64,7 +64,8 @@ def read_text(text: str, name: str, ctx: Context, *, first_line: int = 1) -> Mod
 def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
     """Level 0 of MLIR bytecode, also of a portable artifact (versioned StableHLO).
 
-    Raises `LocatedError` for bytes that are not valid.
+    Raises `LocatedError` for bytes that are not valid. (Where the damage gets into the
+    text of a message, jaxlib 0.10 ends the process instead.)
     """
     portable = data[5:].startswith(b"StableHLO_v")  # magic, version, then the producer
 

@@ -156,8 +156,8 @@ def _trunc_remainder(a: int, b: int) -> int:
 
 def _integer_power(a: int, b: int) -> int:
     if b >= 0:
-        return pow(a, b, 1 << 64) if a >= 0 else (-1) ** b * pow(-a, b, 1 << 64)
-    return {1: 1, -1: (-1) ** b}.get(a, 0)
+        return pow(a, b, 1 << 64)
+    return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
 
 
 def _on_integers(
@@ -298,8 +298,9 @@ def _concatenate(op: shaping.ConcatenateOp, *inputs: Array) -> Array:
 @_evaluates(shaping.PadOp)
 def _pad(op: shaping.PadOp, x: Array, value: Array) -> Array:
     low, high = op.low.get_values(), op.high.get_values()
-    return _padded(_dilated(x, [i + 1 for i in op.interior.get_values()], value),
-                   low, high, value)
+    return _padded(
+        _dilated(x, [i + 1 for i in op.interior.get_values()], value), low, high, value
+    )
 
 
 @_evaluates(shaping.DeviceCopyOp)
@@ -507,9 +508,7 @@ _COMBINE: Mapping[str, Callable[[Array, Array], Array]] = {
 
 
 @_evaluates(indexing.ScatterOp)
-def _scatter(
-    op: indexing.ScatterOp, x: Array, indices: Array, updates: Array
-) -> Array:
+def _scatter(op: indexing.ScatterOp, x: Array, indices: Array, updates: Array) -> Array:
     result = x.copy()
     dropped = (
         *op.inserted_window_dims.get_values(),
@@ -572,7 +571,7 @@ def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
         args: PythonValues,
     ) -> PythonValues:
         count = len(op.inputs)
-        return _store((evaluate(op, *args[:count]),), args[count:])
+        return _store([np.asarray(evaluate(op, *args[:count]))], args[count:])
 
     return run
 

@@ -134,6 +134,4 @@ def _slot(value: SSAValue, function: FuncOp) -> tuple[SSAValue, Shape, DType]:
 def _result(
     argument: SSAValue, function: FuncOp, inputs: Sequence[Input], is_variable: bool
 ) -> Result:
-    return Result(
-        *_slot(argument, function), len(inputs) - 1 if is_variable else None
-    )
+    return Result(*_slot(argument, function), len(inputs) - 1 if is_variable else None)

@@ -347,6 +347,16 @@ def test_donors_take_the_first_free_result_of_their_type(
     ]
 
 
+def test_lower_keeps_unused_arguments_and_the_options_of_jitted_functions() -> None:
+    def second(x: Any, y: Any) -> Any:
+        return y
+
+    module = convert(lower(second, X, Y))
+    assert len(main_of(module).function_type.inputs) == 2
+    module = convert(lower(jax.jit(second, donate_argnums=1), X, Y))
+    assert "tgraph.assign" in str(module)
+
+
 def test_a_program_of_donations_only_is_converted() -> None:
     module = convert(lower(lambda x: x, X, donate_argnums=0))
     assert "tgraph.assign" in str(module)

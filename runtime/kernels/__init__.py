@@ -1,11 +1,11 @@
 """NumPy kernels that write into given memory, one function for each family of operations.
 
-    base.py          calls, the registry, views
-    elementwise.py   the ufuncs, alone and in fusions, tile by tile
-    moving.py        constants, copies and whatever only moves elements
-    dot.py, convolution.py   on matrix products
-    reducing.py      reduce, windows
-    indexing.py      gather, scatter
+base.py          calls, the registry, views
+elementwise.py   the ufuncs, alone and in fusions, tile by tile
+moving.py        constants, copies and whatever only moves elements
+dot.py, convolution.py   on matrix products
+reducing.py      reduce, windows
+indexing.py      gather, scatter
 """
 
 # Each import registers its kernels.

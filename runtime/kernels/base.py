@@ -22,7 +22,9 @@ from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.pool import Scratch
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
-Kernel: TypeAlias = Callable[[Any, Sequence[Array], Sequence[Array], Scratch], list[Call]]
+Kernel: TypeAlias = Callable[
+    [Any, Sequence[Array], Sequence[Array], Scratch], list[Call]
+]
 """`(op, inputs, outs, scratch) -> calls`."""
 
 KERNELS: dict[type[Operation], Kernel] = {}
@@ -132,9 +134,7 @@ def merged_strides(x: Array, shape: Shape) -> Shape | None:
     return tuple(reversed(result))
 
 
-def reshaped(
-    x: Array, shape: Shape, scratch: Scratch
-) -> tuple[Array, list[Call]]:
+def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call]]:
     """`x` under another shape: a view, or a copy that the calls make."""
     view = try_reshape(x, shape)
     if view is not None:

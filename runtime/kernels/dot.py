@@ -61,9 +61,7 @@ def matmul(
     return [(np.matmul, (x, y, target)), *copy(out, target.reshape(out.shape))]
 
 
-def for_blas(
-    x: Array, dtype: DType, scratch: Scratch
-) -> tuple[Array, Sequence[Call]]:
+def for_blas(x: Array, dtype: DType, scratch: Scratch) -> tuple[Array, Sequence[Call]]:
     """`x`, or a copy of it if BLAS cannot take it or its elements are not of `dtype`."""
     if x.dtype == dtype and is_blasable(x):
         return x, ()

@@ -158,7 +158,9 @@ def _clamp(
     ]
 
 
-def _mask(condition: Array, bits: DType, temporary: Temporary) -> tuple[Array, list[Call]]:
+def _mask(
+    condition: Array, bits: DType, temporary: Temporary
+) -> tuple[Array, list[Call]]:
     """An integer array with all bits set where the condition holds, none elsewhere."""
     mask = temporary(bits)
     narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask

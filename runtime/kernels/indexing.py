@@ -121,7 +121,10 @@ def gather(
         if result.flags.c_contiguous and operand.size:
             strides = {d: prod(operand.shape[d + 1 : row]) for d in range(row)}
             numbers, calls = row_numbers(
-                at, limits, strides | dict.fromkeys(range(row, operand.ndim), 0), scratch
+                at,
+                limits,
+                strides | dict.fromkeys(range(row, operand.ndim), 0),
+                scratch,
             )
             flat = numbers.reshape(-1)
             # With mode "clip" nothing is buffered; all numbers are in range.
@@ -131,9 +134,7 @@ def gather(
         *op.operand_batching_dims.get_values(),
     )
     # A view with all the operand's dimensions: the dropped ones have size 1.
-    windows = np.expand_dims(
-        out, tuple(len(at.shape) + d for d in sorted(dropped))
-    )
+    windows = np.expand_dims(out, tuple(len(at.shape) + d for d in sorted(dropped)))
     return [(_copy_slices, (operand, at, limits, sizes, windows))]
 
 

@@ -99,7 +99,7 @@ def take_slice(
 ) -> list[Call]:
     bounds = op.start_indices, op.limit_indices, op.strides
     slices = tuple(map(slice, *(b.get_values() for b in bounds)))
-    return copy(outs[0], inputs[0][slices])
+    return copy(outs[0], inputs[0][*slices, ...])
 
 
 @kernel(shaping.ReverseOp)
@@ -152,5 +152,5 @@ def pad(
         to.append(slice(start, start + max(0, last - first) * step, step))
     return [
         *copy(out, np.broadcast_to(value, out.shape)),
-        *copy(out[tuple(to)], x[tuple(source)]),
+        *copy(out[*to, ...], x[*source, ...]),
     ]

@@ -36,8 +36,8 @@ UFUNCS: Mapping[str, np.ufunc] = {
     "or": np.bitwise_or,
 }
 
-BLOCK = 128
-"""Rows that are added one to the next; more are added up in blocks."""
+BLOCK = 32
+"""Rows that are added one to the next."""
 
 PART = 1 << 16
 """Places (elements) of a window that are worked on at a time, where they can be cut."""
@@ -82,26 +82,28 @@ def _sum_of_rows(
     """Calls for sums over many leading dimensions, or none if it is not that.
 
     NumPy sums pairwise along a contiguous dimension only; leading dimensions it adds one
-    row to the next, and the rounding errors with them. So rows are added up in blocks.
+    row to the next, and the rounding errors with them. So rows are added up in blocks,
+    and the blocks' sums likewise.
     """
-    rows = prod(x.shape[: len(axes)])
-    if tuple(sorted(axes)) != tuple(range(len(axes))) or len(axes) == x.ndim:
-        return []
-    blocks = rows // BLOCK
-    matrix = try_reshape(x, (rows, *x.shape[len(axes) :]))
-    if matrix is None or blocks < 2:
-        return []
-    whole = blocks * BLOCK
     kept = x.shape[len(axes) :]
-    blocked = try_reshape(matrix[:whole], (blocks, BLOCK, *kept))
-    if blocked is None:
+    rows = prod(x.shape[: len(axes)])
+    if sorted(axes) != list(range(len(axes))) or not kept or rows < 2 * BLOCK:
         return []
-    partial = scratch.take((blocks + (rows > whole), *kept), out.dtype)
-    calls: list[Call] = [(np.add.reduce, (blocked, 1, out.dtype, partial[:blocks]))]
-    if rows > whole:
-        rest = matrix[whole:]
-        calls.append((np.add.reduce, (rest, 0, out.dtype, partial[blocks])))
-    return [*calls, (np.add.reduce, (partial, 0, out.dtype, out))]
+    matrix = try_reshape(x, (rows, *kept))
+    if matrix is None:
+        return []
+    calls: list[Call] = []
+    while rows >= 2 * BLOCK:
+        blocks, rest = divmod(rows, BLOCK)
+        whole = try_reshape(matrix[: rows - rest], (blocks, BLOCK, *kept))
+        assert whole is not None
+        sums = scratch.take((blocks + (rest > 0), *kept), out.dtype)
+        calls.append((np.add.reduce, (whole, 1, out.dtype, sums[:blocks])))
+        if rest:
+            last = (matrix[rows - rest :], 0, out.dtype, sums[blocks])
+            calls.append((np.add.reduce, last))
+        matrix, rows = sums, len(sums)
+    return [*calls, (np.add.reduce, (matrix, 0, out.dtype, out))]
 
 
 def spans(

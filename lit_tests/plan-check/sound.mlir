@@ -1,0 +1,23 @@
+// A sound plan passes unchanged; faults are in errors/plan-*.mlir.
+// RUN: plan-opt %s -p plan-check | filecheck %s
+
+// Two buffers share bytes one after the other; a view keeps the second alive; the
+// last may lie anywhere above.
+// CHECK-LABEL: func.func @sound
+// CHECK-COUNT-3: memref.view
+func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8>
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %x = memref.view %arena[%c0][] : memref<192xi8> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  %z = memref.view %arena[%c128][] : memref<192xi8> to memref<16xf32>
+  tgraph.reverse %x outs(%z) {dimensions = array<i64: 0>} : memref<16xf32>
+  %y = memref.view %arena[%c0][] : memref<192xi8> to memref<16xf32>
+  tgraph.negate %z outs(%y) : memref<16xf32>
+  %v = memref.reinterpret_cast %y to offset: [12], sizes: [4], strides: [-1] : memref<16xf32> to memref<4xf32, strided<[-1], offset: 12>>
+  tgraph.negate %v outs(%b) : (memref<4xf32, strided<[-1], offset: 12>>) -> memref<4xf32>
+  memref.dealloc %arena : memref<192xi8>
+  func.return
+}
