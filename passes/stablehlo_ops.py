@@ -105,11 +105,10 @@ class Conversion:
     def array(self, name: str, default: Sequence[int] = ()) -> Attribute:
         """The same as an attribute of tgraph's."""
         attr = self.attribute(name)
-        if (
-            isinstance(attr, DenseArrayBase)
-            and cast(IntegerArray, attr).elt_type == i64
-        ):
-            return cast(IntegerArray, attr)
+        if isinstance(attr, DenseArrayBase):
+            array = cast(IntegerArray, attr)
+            if array.elt_type == i64:
+                return array
         return ints(self.integers(name, default))
 
     def integer(self, name: str, default: int) -> Attribute:
