@@ -49,6 +49,7 @@ from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
 from xdsl.parser import AttrParser, Parser
 from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Position, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -64,7 +65,11 @@ def parse_module(
     Operations of dialects that `ctx` does not know become `UnregisteredOp`s if `ctx`
     allows that. Raises xDSL's `ParseError`.
     """
-    return MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name).parse_module()
+    parser = MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name)
+    try:
+        return parser.parse_module()
+    except VerifyException as error:  # of an attribute or type, without a place
+        parser.raise_error(str(error))
 
 
 def parse_attribute(text: str, ctx: Context) -> Attribute:

@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tensorplan.dialects.diagnostics import LocatedError, place_of, remark
+from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of, remark
 from tensorplan.dialects.tgraph.base import AnyTensor, VariableType
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import (
@@ -53,7 +53,6 @@ from tensorplan.passes.stablehlo_ops import (
     Conversion,
     Unsupported,
     check_type,
-    name_of,
 )
 
 _ALIASING = "tf.aliasing_output"
@@ -237,7 +236,7 @@ def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedErr
 
 @dataclass(frozen=True)
 class ConvertStablehloToTGraph(ModulePass):
-    """The pass."""
+    """Converts StableHLO to tgraph; donated arguments become variables."""
 
     name = "convert-stablehlo-to-tgraph"
 

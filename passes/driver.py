@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import PlacedVerifyError
+from tensorplan.dialects.diagnostics import PlacedVerifyError, name_of
 
 
 @runtime_checkable
@@ -73,7 +73,9 @@ def check(module: Operation) -> None:
     except PlacedVerifyError:
         raise
     except VerifyException as error:
-        raise PlacedVerifyError(str(error), _culprit(module)) from None
+        culprit = _culprit(module)
+        message = f"{name_of(culprit)}: {error}"
+        raise PlacedVerifyError(message, culprit) from None
     for region in module.regions:
         _check_region(region, set())
 

@@ -6,7 +6,8 @@ nor how buffers are placed. For every arena, that is an allocation of bytes with
  * each view has a constant offset, a multiple of the arena's alignment, and is within;
  * each view of a view lies within its buffer;
  * two buffers that share a byte are never live at the same time. A buffer is live from
-   the first to the last operation that has it, or a view of it, among its operands;
+   the first to the last operation that has it, or a view of it, among its operands; but
+   not from one of them to the next if that overwrites all of it without reading it;
  * nothing reads a buffer that was not written before;
  * nothing uses a buffer after its arena was freed, and none is returned from it.
 
@@ -49,7 +50,10 @@ class PlanCheck(ModulePass):
 
 @dataclass(frozen=True, slots=True)
 class PlannedBuffer:
-    """A view of an arena; live in the steps `first` to `last`, both included."""
+    """A view of an arena, live in the steps `first` to `last`, both included.
+
+    A view that is overwritten as a whole and used anew appears once for each life.
+    """
 
     name: str
     op: memref.ViewOp
@@ -99,7 +103,7 @@ def _check_arena(arena: memref.AllocOp, block: Block) -> PlannedPool:
         if isinstance(op, memref.DeallocOp) and op in step:
             freed = min(freed, step[op])
         elif isinstance(op, memref.ViewOp) and op in step:
-            buffers.append(_check_buffer(op, size, alignment, step))
+            buffers += _check_buffer(op, size, alignment, step)
         else:
             raise LocatedError(
                 f"{name_of(op)} uses the arena itself, expected memref.view or one "
@@ -128,7 +132,7 @@ def _size(type: AnyMemRef, op: Operation) -> int:
 
 def _check_buffer(
     view: memref.ViewOp, arena_size: int, alignment: int, step: dict[Operation, int]
-) -> PlannedBuffer:
+) -> Sequence[PlannedBuffer]:
     size = _size(view.result.type, view)
     offset = _constant(view.byte_shift)
     name = f"%{view.result.name_hint or '?'}"
@@ -146,19 +150,39 @@ def _check_buffer(
             f"alignment, {alignment}",
             view,
         )
-    accesses = [
-        (_step(access, step, view), access, alias)
-        for access, alias in _accesses(view.result)
-    ]
-    if not accesses:
-        return PlannedBuffer(name, view, offset, size, step[view], step[view])
-    first = min(at for at, _, _ in accesses)
-    last = max(at for at, _, _ in accesses)
-    if all(_only_reads(op, alias) for at, op, alias in accesses if at == first):
-        raise LocatedError(
-            f"buffer {name} is read in step {first}, expected a write before", view
-        )
-    return PlannedBuffer(name, view, offset, size, first, last)
+    lives = _lives(view, name, step) or [(step[view], step[view])]
+    return [PlannedBuffer(name, view, offset, size, *life) for life in lives]
+
+
+def _lives(
+    view: memref.ViewOp, name: str, step: dict[Operation, int]
+) -> list[tuple[int, int]]:
+    """The first and the last step of each life of a buffer, in order."""
+    written: dict[int, bool] = {}  # by step: whether it begins a new life
+    for op, alias in _accesses(view.result):
+        at = _step(op, step, view)
+        overwrites = op in step and alias is view.result and _overwrites(op, alias)
+        written[at] = written.get(at, True) and overwrites
+    lives: list[tuple[int, int]] = []
+    for at in sorted(written):
+        if not lives and not written[at] and _only_read_at(at, view, step):
+            raise LocatedError(
+                f"buffer {name} is read in step {at}, expected a write before", view
+            )
+        if written[at] or not lives:
+            lives.append((at, at))
+        else:
+            lives[-1] = (lives[-1][0], at)
+    return lives
+
+
+def _only_read_at(at: int, view: memref.ViewOp, step: dict[Operation, int]) -> bool:
+    """Whether the buffer is surely read in this step, before any write to it."""
+    return all(
+        _reads(op, alias)
+        for op, alias in _accesses(view.result)
+        if _step(op, step, view) == at
+    )
 
 
 def _constant(value: SSAValue) -> int | None:
@@ -235,11 +259,18 @@ def _step(op: Operation, step: dict[Operation, int], view: memref.ViewOp) -> int
     return step[outer]
 
 
-def _only_reads(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation surely reads `value` and surely does not write it first."""
+def _reads(op: Operation, value: SSAValue) -> bool:
+    """Whether the operation surely reads `value` before it writes it, if it does."""
     if isinstance(op, TensorOp):
         return value in op.inputs
     return isinstance(op, memref.CopyOp | memref.LoadOp) and op.operands[0] is value
+
+
+def _overwrites(op: Operation, value: SSAValue) -> bool:
+    """Whether the operation surely writes all of `value` and reads nothing of it."""
+    if isinstance(op, TensorOp):
+        return value in op.outs and value not in op.inputs
+    return isinstance(op, memref.CopyOp) and op.operands[0] is not value
 
 
 def _check_disjoint(buffers: Sequence[PlannedBuffer]) -> None:

@@ -32,12 +32,12 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnregisteredAttr,
-    UnregisteredOp,
     i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
@@ -54,11 +54,6 @@ IntegerArray: TypeAlias = DenseArrayBase[IntegerType]
 
 class Unsupported(Exception):
     """Why an operation has no tgraph form."""
-
-
-def name_of(op: Operation) -> str:
-    """The operation's name, also that of an unregistered one."""
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def check_type(type: Attribute) -> None:

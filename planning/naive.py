@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
-from tensorplan.planning.problem import Buffer, place_in_sequence
+from tensorplan.planning.problem import Buffer, round_up
 from tensorplan.planning.registry import strategy
 
 
 @strategy("naive")
 def naive(buffers: Sequence[Buffer]) -> Sequence[int]:
     """No reuse: the buffers one after the other, in the order given."""
-    offsets, _ = place_in_sequence(buffers)
+    offsets: list[int] = []
+    end = 0
+    for buffer in buffers:
+        offsets.append(round_up(end, buffer.alignment))
+        end = offsets[-1] + buffer.size
     return offsets

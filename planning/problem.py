@@ -8,7 +8,6 @@ buffer and writes another in the same step needs both, so both are live in that 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import gcd
 
 
@@ -50,8 +49,8 @@ class Problem:
 
     @property
     def total(self) -> int:
-        """Bytes without any sharing, each buffer at its alignment."""
-        return place_in_sequence(self.buffers)[1]
+        """Bytes without any sharing, each size rounded up to its alignment."""
+        return sum(round_up(b.size, b.alignment) for b in self.buffers)
 
     @property
     def lower_bound(self) -> int:
@@ -106,13 +105,3 @@ Strategy = Callable[[Sequence[Buffer]], Sequence[int]]
 def round_up(size: int, alignment: int) -> int:
     """The least multiple of `alignment` at or above `size`."""
     return -(-size // alignment) * alignment
-
-
-def place_in_sequence(buffers: Sequence[Buffer]) -> tuple[Sequence[int], int]:
-    """Offsets one after the other, and the end of the last, in bytes."""
-    ends = accumulate(
-        buffers, lambda end, b: round_up(end, b.alignment) + b.size, initial=0
-    )
-    *starts, end = ends
-    offsets = [round_up(s, b.alignment) for s, b in zip(starts, buffers, strict=True)]
-    return offsets, end

@@ -177,6 +177,9 @@ class TensorOp(IRDLOperation):
     SHAPE_ONLY: ClassVar[Sequence[int]] = ()
     """Inputs whose shape matters and whose elements are never read."""
 
+    DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
+    """Properties that the custom syntax leaves out where they have these values."""
+
     def overwritable(self) -> Sequence[int]:
         """Inputs whose buffer the first result may take over, in order of preference.
 
@@ -293,7 +296,8 @@ class TensorOp(IRDLOperation):
         attributes = {
             name: value
             for name, value in (self.properties | self.attributes).items()
-            if name != "operandSegmentSizes" and name not in hidden
+            if name not in ("operandSegmentSizes", *hidden)
+            and value != self.DEFAULTS.get(name)
         }
         if attributes:
             printer.print_string(" ")
@@ -360,9 +364,7 @@ class TensorOp(IRDLOperation):
         else:
             out_types = [VariableType(tensor_type_of(type)) for type in output_types]
         defined = cls.get_irdl_definition().properties
-        properties = (properties or {}) | {
-            name: attributes.pop(name) for name in list(attributes) if name in defined
-        }
+        given = {n: attributes.pop(n) for n in list(attributes) if n in defined}
         op = cls.create(
             operands=[
                 *parser.resolve_operands(inputs, input_types, position),
@@ -373,7 +375,12 @@ class TensorOp(IRDLOperation):
                 ),
             ],
             result_types=() if on_memrefs else output_types,
-            properties=properties | {"operandSegmentSizes": segments(inputs, outs)},
+            properties={
+                **cls.DEFAULTS,
+                **(properties or {}),
+                **given,
+                "operandSegmentSizes": segments(inputs, outs),
+            },
             attributes=attributes,
         )
         return op

@@ -18,6 +18,7 @@ from tensorplan.dialects.tgraph.base import (
     Shape,
     TensorOp,
     bare,
+    ints,
     with_shape,
 )
 from tensorplan.dialects.tgraph.reducing import (
@@ -53,6 +54,11 @@ class GatherOp(TensorOp):
     name = "tgraph.gather"
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.INJECTIVE
+
+    DEFAULTS: ClassVar = {
+        "operand_batching_dims": ints(()),
+        "start_indices_batching_dims": ints(()),
+    }
 
     offset_dims = prop_def(DenseArrayBase.constr(i64))
     collapsed_slice_dims = prop_def(DenseArrayBase.constr(i64))
@@ -104,6 +110,11 @@ class ScatterOp(TensorOp):
 
     name = "tgraph.scatter"
     ARITY: ClassVar = 3
+
+    DEFAULTS: ClassVar = {
+        "input_batching_dims": ints(()),
+        "scatter_indices_batching_dims": ints(()),
+    }
 
     kind = prop_def(StringAttr)
     update_window_dims = prop_def(DenseArrayBase.constr(i64))

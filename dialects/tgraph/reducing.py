@@ -15,6 +15,7 @@ from tensorplan.dialects.tgraph.base import (
     Shape,
     TensorOp,
     bare,
+    ints,
     with_shape,
 )
 from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
@@ -78,6 +79,11 @@ class DotGeneralOp(TensorOp):
     name = "tgraph.dot_general"
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
+
+    DEFAULTS: ClassVar = {
+        "lhs_batching_dimensions": ints(()),
+        "rhs_batching_dimensions": ints(()),
+    }
 
     lhs_batching_dimensions = prop_def(DenseArrayBase.constr(i64))
     rhs_batching_dimensions = prop_def(DenseArrayBase.constr(i64))
@@ -169,6 +175,11 @@ class ConvolutionOp(TensorOp):
     name = "tgraph.convolution"
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
+
+    DEFAULTS: ClassVar = {
+        "feature_group_count": IntegerAttr(1, i64),
+        "batch_group_count": IntegerAttr(1, i64),
+    }
 
     dim_labels = prop_def(StringAttr)
     window_strides = prop_def(DenseArrayBase.constr(i64))

@@ -64,7 +64,7 @@ func.func @identities_go(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-SAME:      (tensor<16x8xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
 // CHECK-NEXT:    func.return %0
 func.func @transposed_product(%a: tensor<16x4xf32>, %b: tensor<16x8xf32>) -> tensor<8x4xf32> {
-  %0 = tgraph.dot_general %a, %b {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<16x4xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  %0 = tgraph.dot_general %a, %b {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<16x4xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
   %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
   func.return %1 : tensor<8x4xf32>
 }

@@ -17,7 +17,7 @@
 // A window reversed in one dimension reverses the kernel there.
 // CHECK-LABEL: @convolution
 // CHECK-NEXT:    %0 = tgraph.reverse %arg1 {dimensions = array<i64: 3>} : tensor<6x4x3x2xf32>
-// CHECK-NEXT:    %1 = tgraph.convolution %arg0, %0 {dim_labels = "b01f_oi01->bf01", window_strides = array<i64: 2, 1>, padding_low = array<i64: 1, 0>, padding_high = array<i64: 2, 3>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 2>, feature_group_count = 2 : i64, batch_group_count = 1 : i64} : (tensor<2x9x8x8xf32>, tensor<6x4x3x2xf32>) -> tensor<2x6x5x9xf32>
+// CHECK-NEXT:    %1 = tgraph.convolution %arg0, %0 {dim_labels = "b01f_oi01->bf01", window_strides = array<i64: 2, 1>, padding_low = array<i64: 1, 0>, padding_high = array<i64: 2, 3>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 2>, feature_group_count = 2 : i64} : (tensor<2x9x8x8xf32>, tensor<6x4x3x2xf32>) -> tensor<2x6x5x9xf32>
 "func.func"() <{function_type = (tensor<2x9x8x8xf32>, tensor<6x4x3x2xf32>) -> (), sym_name = "convolution"}> ({
 ^bb0(%x: tensor<2x9x8x8xf32>, %k: tensor<6x4x3x2xf32>):
   %0 = "stablehlo.convolution"(%x, %k) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[o, i, 0, 1]->[b, f, 0, 1]>, feature_group_count = 2 : i64, padding = dense<[[1, 2], [0, 3]]> : tensor<2x2xi64>, rhs_dilation = array<i64: 1, 2>, window_reversal = array<i1: false, true>, window_strides = array<i64: 2, 1>}> : (tensor<2x9x8x8xf32>, tensor<6x4x3x2xf32>) -> tensor<2x6x5x9xf32>

@@ -21,3 +21,20 @@ func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
   memref.dealloc %arena : memref<192xi8>
   func.return
 }
+
+// One view for two lives (as `cse` leaves it), and another buffer there in between.
+// CHECK-LABEL: func.func @two_lives
+// CHECK-COUNT-2: memref.view
+func.func @two_lives(%a: memref<16xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  tgraph.negate %x outs(%a) : memref<16xf32>
+  %y = memref.view %arena[%c0][] : memref<64xi8> to memref<4x4xf32>
+  tgraph.constant<0.0 : f32> outs(%y) : memref<4x4xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  tgraph.negate %x outs(%a) : memref<16xf32>
+  memref.dealloc %arena : memref<64xi8>
+  func.return
+}

@@ -11,8 +11,8 @@
 // CHECK:      "seconds": {
 // CHECK:        "plan-memory":
 func.func @f(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %0 = tgraph.dot_general %a, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
-  %1 = tgraph.dot_general %0, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
-  %2 = tgraph.dot_general %1, %0 {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  %0 = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  %1 = tgraph.dot_general %0, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  %2 = tgraph.dot_general %1, %0 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
   func.return %2 : tensor<4x4xf32>
 }

@@ -15,10 +15,10 @@
 // CHECK:         func.return
 func.func @main(%w: !tgraph.variable<tensor<4x8xf32>> {tgraph.result = 0 : i32}, %x: tensor<2x4xf32>) -> tensor<4x8xf32> {
   %old = tgraph.read %w : tensor<4x8xf32>
-  %y = tgraph.dot_general %x, %old {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %y = tgraph.dot_general %x, %old {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   %zero = tgraph.constant<0.0 : f32> : tensor<2x8xf32>
   %relu = tgraph.maximum %y, %zero : tensor<2x8xf32>
-  %g = tgraph.dot_general %x, %relu {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %g = tgraph.dot_general %x, %relu {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
   %rate = tgraph.constant<0.1 : f32> : tensor<4x8xf32>
   %step = tgraph.multiply %rate, %g : tensor<4x8xf32>
   %new = tgraph.subtract %old, %step : tensor<4x8xf32>

@@ -13,7 +13,7 @@
 func.func @chain(%a: tensor<4x4xf32, "cpu:0">) -> tensor<4x4xf32, "cpu:0"> {
   %x = tgraph.exponential %a : tensor<4x4xf32, "cpu:0">
   %y = tgraph.negate %x : tensor<4x4xf32, "cpu:0">
-  %z = tgraph.dot_general %y, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32, "cpu:0">
+  %z = tgraph.dot_general %y, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32, "cpu:0">
   func.return %z : tensor<4x4xf32, "cpu:0">
 }
 
@@ -133,9 +133,8 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32, "cpu:0">>, %b: !tgraph.variab
 // CHECK-SAME:      initial_value = dense<[1, 2]> : tensor<2xi32>
 // CHECK-NOT:     memref.global
 // CHECK-LABEL: func.func @constants
-// CHECK-NEXT:    memref.get_global @constant_0
-// CHECK-NEXT:    memref.get_global @constant_0
-// CHECK-NEXT:    tgraph.add
+// CHECK-NEXT:    %a = memref.get_global @constant_0
+// CHECK-NEXT:    tgraph.add %a, %a
 // CHECK-NEXT:    %c = memref.alloc() : memref<1024xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.constant<1.000000e+00 : f32> outs(%c)
 // CHECK-NEXT:    tgraph.reduce %c

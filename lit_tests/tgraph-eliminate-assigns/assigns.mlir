@@ -43,7 +43,7 @@ func.func @through_a_view(%v: !tgraph.variable<tensor<4xf32>>) {
 // REMARK: remark: assign stays a copy: tgraph.dot_general needs the old contents while it writes the new
 func.func @product(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
   %w = tgraph.read %v : tensor<4x4xf32>
-  %n = tgraph.dot_general %w, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  %n = tgraph.dot_general %w, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
   tgraph.assign %v, %n : tensor<4x4xf32>
   func.return
 }
@@ -53,7 +53,7 @@ func.func @product(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
 // CHECK:         tgraph.dot_general %a, %a outs(%v)
 // CHECK-NEXT:    func.return
 func.func @overwrite(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
-  %n = tgraph.dot_general %a, %a {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
+  %n = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
   tgraph.assign %v, %n : tensor<4x4xf32>
   func.return
 }

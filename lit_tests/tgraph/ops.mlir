@@ -53,7 +53,7 @@ func.func @reducing(%x: tensor<2x8x8x3xf32>, %w: tensor<3x3x3x4xf32>, %g: tensor
   // CHECK-NEXT: tgraph.convolution %x, %w
   // CHECK-SAME: dim_labels = "b01f_01io->b01f"
   // CHECK-SAME: -> tensor<2x8x8x4xf32>
-  %1 = tgraph.convolution %x, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x8x8x4xf32>
+  %1 = tgraph.convolution %x, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x8x8x4xf32>
   // CHECK-NEXT: tgraph.select_and_scatter %x, %g
   %2 = tgraph.select_and_scatter %x, %g {kind = "maximum", window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, padding_low = array<i64: 0, 0, 0, 0>, padding_high = array<i64: 0, 0, 0, 0>} : (tensor<2x8x8x3xf32>, tensor<2x4x4x3xf32>) -> tensor<2x8x8x3xf32>
   func.return

@@ -9,7 +9,7 @@ lists, as seen through the same strides; no other overlap occurs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 from typing import Any, TypeAlias, cast
 
@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.pool import Scratch
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
@@ -66,13 +66,17 @@ def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
 def check_types(op: Operation, function: np.ufunc, *arrays: Array) -> None:
     """Refuses element types on which NumPy does not compute in that very type."""
     dtypes = tuple(array.dtype for array in arrays)
-    try:
-        resolved = function.resolve_dtypes(dtypes)
-    except TypeError:
-        resolved = None
-    if resolved != dtypes:
+    if not _computes_in(function, dtypes):
         names = ", ".join(map(str, dtypes))
         raise LocatedError(f"{op.name} is not defined on elements of type {names}", op)
+
+
+@cache
+def _computes_in(function: np.ufunc, dtypes: tuple[DType, ...]) -> bool:
+    try:
+        return function.resolve_dtypes(dtypes) == dtypes
+    except TypeError:
+        return False
 
 
 def same_memory(x: Array, y: Array) -> bool:

@@ -7,7 +7,7 @@ is past. A single operation is a fusion of one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -275,19 +275,26 @@ COMPOSITES: Mapping[type[TensorOp], Emit] = {
 # Tile by tile
 
 
+@dataclass(frozen=True)
+class Instruction:
+    """Computes one value of a body from others, all named by their SSA values."""
+
+    op: TensorOp
+    operands: Sequence[SSAValue]
+    result: SSAValue
+
+
 @dataclass
 class Body:
-    """What one elementwise operation or fusion computes.
+    """What one elementwise operation or fusion computes: its last instruction's result.
 
     `leaves` are the values that are read from arrays of the result's shape, `splats`
     those that are a constant number; each instruction computes one more.
     """
 
-    leaves: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
-    splats: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
-    instructions: list[tuple[TensorOp, Sequence[SSAValue], SSAValue]] = field(
-        default_factory=list[tuple[TensorOp, Sequence[SSAValue], SSAValue]]
-    )
+    leaves: dict[SSAValue, Array]
+    splats: dict[SSAValue, Array]
+    instructions: Sequence[Instruction]
 
 
 @kernel(*UFUNCS, *COMPOSITES, ops.CompareOp)
@@ -295,7 +302,8 @@ def single(
     op: TensorOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     leaves = dict(zip(op.inputs, inputs, strict=True))
-    return _compile(Body(leaves, {}, [(op, op.inputs, op.outs[0])]), outs[0], scratch)
+    body = Body(leaves, {}, [Instruction(op, op.inputs, op.outs[0])])
+    return _compile(body, outs[0], scratch)
 
 
 @kernel(FusionOp)
@@ -306,30 +314,28 @@ def fusion(
         raise LocatedError(f"{op.name} has {len(outs)} results, expected one", op)
     (out,) = outs
     arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
-    body = Body()
+    splats: dict[SSAValue, Array] = {}
+    instructions: dict[SSAValue, Instruction] = {}
     for inner in op.body.block.ops:
         if isinstance(inner, YieldOp):
-            continue
+            break
         assert isinstance(inner, TensorOp)
         result = inner.result
+        type = tensor_type_of(result.type)
+        shape = type.get_shape()
         if isinstance(inner, ConstantOp | FullLikeOp):
-            type = tensor_type_of(result.type)
             value = constant(inner.value, numpy_dtype(type.element_type, inner))
-            (arrays if value.ndim else body.splats)[result] = value
+            (arrays if value.ndim else splats)[result] = value
         elif isinstance(inner, IotaOp):
-            type = tensor_type_of(result.type)
             dtype = numpy_dtype(type.element_type, inner)
-            arrays[result] = iota(inner, type.get_shape(), dtype)
-        elif isinstance(inner, BroadcastInDimOp) and inner.inputs[0] in body.splats:
-            body.splats[result] = body.splats[inner.inputs[0]]
+            arrays[result] = iota(inner, shape, dtype)
+        elif isinstance(inner, BroadcastInDimOp) and inner.inputs[0] in splats:
+            splats[result] = splats[inner.inputs[0]]
         elif isinstance(inner, BroadcastInDimOp) and inner.inputs[0] in arrays:
-            arrays[result] = broadcast_in_dim(
-                arrays[inner.inputs[0]],
-                inner.broadcast_dimensions.get_values(),
-                tensor_type_of(result.type).get_shape(),
-            )
-        elif isinstance(inner, ops.ElementwiseOp) and _shape(result) == out.shape:
-            body.instructions.append((inner, inner.inputs, result))
+            dims = inner.broadcast_dimensions.get_values()
+            arrays[result] = broadcast_in_dim(arrays[inner.inputs[0]], dims, shape)
+        elif isinstance(inner, ops.ElementwiseOp) and shape == out.shape:
+            instructions[result] = Instruction(inner, inner.inputs, result)
         else:
             raise LocatedError(
                 f"{inner.name} in a fusion has no kernel: expected elementwise "
@@ -337,96 +343,119 @@ def fusion(
                 "and constants",
                 inner,
             )
-    computed = {result for _, _, result in body.instructions}
-    for inner, operands, _ in body.instructions:
-        for value in operands:
-            if value in arrays:
-                body.leaves[value] = arrays[value]
-            elif value not in computed and value not in body.splats:
-                raise LocatedError(f"{inner.name} reads what is not computed", inner)
     (result,) = op.yielded
     if result in arrays:
         return copy(out, arrays[result])
-    if result in body.splats:
-        return copy(out, np.broadcast_to(body.splats[result], out.shape))
-    body.instructions = _needed(body.instructions, result)
-    return _compile(body, out, scratch)
-
-
-def _shape(value: SSAValue) -> Shape:
-    return tensor_type_of(value.type).get_shape()
+    if result in splats:
+        return copy(out, np.broadcast_to(splats[result], out.shape))
+    needed = _needed(instructions, result)
+    read = {value for instruction in needed for value in instruction.operands}
+    leaves = {value: array for value, array in arrays.items() if value in read}
+    return _compile(Body(leaves, splats, needed), out, scratch)
 
 
 def _needed(
-    instructions: Sequence[tuple[TensorOp, Sequence[SSAValue], SSAValue]],
-    result: SSAValue,
-) -> list[tuple[TensorOp, Sequence[SSAValue], SSAValue]]:
-    """The instructions that `result` depends on; it is the last one's."""
+    instructions: dict[SSAValue, Instruction], result: SSAValue
+) -> list[Instruction]:
+    """The instructions that `result` depends on, in order; it is the last one's."""
     needed = {result}
-    kept: list[tuple[TensorOp, Sequence[SSAValue], SSAValue]] = []
-    for instruction in reversed(instructions):
-        if instruction[2] in needed:
-            needed.update(instruction[1])
+    kept: list[Instruction] = []
+    for value, instruction in reversed(instructions.items()):
+        if value in needed:
+            needed.update(instruction.operands)
             kept.append(instruction)
     return kept[::-1]
 
 
 def _compile(body: Body, out: Array, scratch: Scratch) -> list[Call]:
-    names = list(body.leaves)
     out, *leaves = merge_dimensions([out, *body.leaves.values()])
-    ops_ = [op for op, _, _ in body.instructions]
-    alone = len(ops_) == 1 and (type(ops_[0]) in UFUNCS or out.size <= TILE)
-    limit = out.size if alone else TILE
-    registers = Registers(scratch, min(limit, out.size))
+    first = body.instructions[0].op
+    is_one_call = len(body.instructions) == 1 and type(first) not in COMPOSITES
+    limit = out.size if is_one_call else min(out.size, TILE)
+    program = _Program(body)
+    registers = Registers(scratch, limit)
     calls: list[Call] = []
     for tile in tiles(out.shape, limit):
-        values = {
-            value: Operand(leaf[*tile, ...])
-            for value, leaf in zip(names, leaves, strict=True)
-        }
-        values |= {value: Operand(x, x) for value, x in body.splats.items()}
-        calls += _compile_tile(body, values, out[*tile, ...], registers)
+        parts = [leaf[*tile, ...] for leaf in leaves]
+        calls += program.compile_tile(parts, out[*tile, ...], registers)
     return calls
 
 
-def _compile_tile(
-    body: Body, values: dict[SSAValue, Operand], out: Array, registers: "Registers"
-) -> list[Call]:
-    last_use = {
-        value: index
-        for index, (_, operands, _) in enumerate(body.instructions)
-        for value in operands
-    }
-    inner = set[SSAValue]()  # values in registers
-    calls: list[Call] = []
-    for index, (op, operands, result) in enumerate(body.instructions):
-        dying = [
-            v for v in dict.fromkeys(operands) if v in inner and last_use[v] == index
-        ]
-        is_last = index == len(body.instructions) - 1
-        if is_last:
-            target = out
-        else:
-            dtype = numpy_dtype(tensor_type_of(result.type).element_type, op)
-            reused = [v for v in dying if values[v].array.dtype == dtype]
-            if reused:
-                target = values[reused[0]].array
-                dying.remove(reused[0])
-            else:
-                target = registers.take(out.shape, dtype)
-            inner.add(result)
+@dataclass(frozen=True)
+class _Numbered:
+    """An instruction on numbered values."""
+
+    op: TensorOp
+    emit: Emit
+    dtype: DType
+    operands: Sequence[int]
+    result: int
+    dying: Sequence[int]
+    """Operands in registers that no later instruction reads."""
+
+
+class _Program:
+    """A body with its values numbered, leaves first, then splats."""
+
+    def __init__(self, body: Body):
+        self.splats = [Operand(x, x) for x in body.splats.values()]
+        numbers: dict[SSAValue, int] = {}
+        for value in (*body.leaves, *body.splats):
+            numbers[value] = len(numbers)
+        inputs = len(numbers)
+        last_use = {
+            value: instruction
+            for instruction in body.instructions
+            for value in instruction.operands
+        }
+        self.instructions: list[_Numbered] = []
+        for instruction in body.instructions:
+            op, operands = instruction.op, instruction.operands
+            dying = dict.fromkeys(
+                numbers[v]
+                for v in operands
+                if numbers[v] >= inputs and last_use[v] is instruction
+            )
+            numbered = _Numbered(
+                op,
+                COMPOSITES.get(type(op), _one_ufunc),
+                numpy_dtype(op.declared[0].element_type, op),
+                [numbers[v] for v in operands],
+                numbers.setdefault(instruction.result, len(numbers)),
+                tuple(dying),
+            )
+            self.instructions.append(numbered)
+
+    def compile_tile(
+        self, leaves: Sequence[Array], out: Array, registers: "Registers"
+    ) -> list[Call]:
+        """The calls for one tile, of the leaves' and the result's parts in it."""
+        values = [*map(Operand, leaves), *self.splats]
+        calls: list[Call] = []
         temporaries: list[Array] = []
 
-        def temporary(dtype: DType, taken: list[Array] = temporaries) -> Array:
-            taken.append(registers.take(out.shape, dtype))
-            return taken[-1]
+        def temporary(dtype: DType) -> Array:
+            temporaries.append(registers.take(out.shape, dtype))
+            return temporaries[-1]
 
-        emit = COMPOSITES.get(type(op), _one_ufunc)
-        calls += emit(op, [values[v] for v in operands], target, temporary)
-        values[result] = Operand(target)
-        for array in (*temporaries, *(values[v].array for v in dying)):
-            registers.release(array)
-    return calls
+        for numbered in self.instructions:
+            free = [values[v].array for v in numbered.dying]
+            if numbered is self.instructions[-1]:
+                target = out
+            else:
+                same = [i for i, x in enumerate(free) if x.dtype == numbered.dtype]
+                target = (
+                    free.pop(same[0])
+                    if same
+                    else registers.take(out.shape, numbered.dtype)
+                )
+            operands = [values[v] for v in numbered.operands]
+            calls += numbered.emit(numbered.op, operands, target, temporary)
+            values.append(Operand(target))
+            for array in (*free, *temporaries):
+                registers.release(array)
+            temporaries.clear()
+        return calls
 
 
 class Registers:
