@@ -1,7 +1,7 @@
 """Element types and constants of the IR, as NumPy sees them."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation
 
 from tensorplan.dialects.diagnostics import LocatedError
 
+AnyInteger: TypeAlias = IntegerType[int, Signedness]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType: TypeAlias = np.dtype[Any]
 
@@ -42,11 +43,12 @@ def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
     if isinstance(element_type, BFloat16Type):
         return _bfloat16(op)
     if isinstance(element_type, IntegerType):
-        width = element_type.width.data
+        integer = cast(AnyInteger, element_type)
+        width = integer.width.data
         if width == 1:
             return np.dtype(bool)
         if width in (8, 16, 32, 64):
-            unsigned = element_type.signedness.data is Signedness.UNSIGNED
+            unsigned = integer.signedness.data is Signedness.UNSIGNED
             return np.dtype(f"{'u' if unsigned else ''}int{width}")
     raise LocatedError(f"cannot compute with elements of type {element_type}", op)
 
@@ -80,7 +82,7 @@ def constant(value: Attribute, dtype: DType) -> Array:
         return np.array(number).astype(dtype)
     assert isinstance(value, DenseIntOrFPElementsAttr)
     data = value.data.data
-    if dtype == bool:  # stored as 0x00 and 0xFF
+    if dtype.kind == "b":  # stored as 0x00 and 0xFF
         elements = np.frombuffer(data, np.uint8) != 0
     else:
         elements = np.frombuffer(data, dtype)
@@ -98,7 +100,7 @@ def identity(kind: str, dtype: DType) -> Array:
     sign = -1 if kind == "maximum" else 1
     if is_float(dtype):
         return np.array(sign * np.inf).astype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return np.array(kind == "minimum")
     limits = np.iinfo(dtype)
     return np.array(limits.min if kind == "maximum" else limits.max, dtype)

@@ -4,8 +4,8 @@ The caller's arrays are the arguments' memory. When a call brings an argument in
 memory than the last, the steps that touch it are made again; else nothing is.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -27,8 +27,8 @@ class Executable:
 
     - An input that is a C-contiguous NumPy array of the right type is used where it is,
       and kept alive until another takes its place. Other array types (whatever has
-      `__array_interface__`, `__array__` or `__dlpack__`) are seen as NumPy arrays, lists
-      and numbers are copied.
+      `__array_interface__`, `__array__` or `__dlpack__`) are seen as NumPy arrays;
+      lists and numbers are copied.
     - A variable given as such an array, if writable, is updated in place and returned.
       Otherwise a copy is updated and returned.
     - Other results are returned as new arrays, or written to the arrays in `out`.
@@ -199,7 +199,7 @@ def _as_array(given: object, slot: Slot, name: str) -> Array:
     possible."""
     try:
         if isinstance(given, np.ndarray):
-            array: Array = given
+            array = cast(Array, given)
         elif hasattr(given, "__array_interface__") or hasattr(given, "__array__"):
             array = np.asarray(given)
         elif hasattr(given, "__dlpack__"):

@@ -4,7 +4,7 @@ Of level 3 (one arena per device, a view at a constant offset for each buffer) o
 level 2 (each `memref.alloc` gets its own part of its device's pool).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import cast
@@ -14,6 +14,7 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
+    MemRefType,
     ModuleOp,
     NoneAttr,
     StringAttr,
@@ -29,7 +30,7 @@ from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 from tensorplan.runtime.signature import Signature
 
 DEAD = 0xFF
-"""Fills a buffer before its first and after its last access: NaN in every float type."""
+"""Fills buffers before their first and after their last access: NaN in every float."""
 
 UNUSED = 0xA5
 """Fills what no buffer of an arena covers."""
@@ -118,7 +119,7 @@ class Program:
         function = signature.function
         self.steps: list[Step] = []
         self.arguments: dict[SSAValue, Memory] = {}
-        """By function argument. Whoever binds one sets its `bytes` and remakes steps."""
+        """By function argument. Who binds one sets its `bytes` and remakes steps."""
         self._scratches: dict[str, Scratch] = {}
         self._views: dict[SSAValue, View] = {}
         self._indices: dict[SSAValue, int] = {}
@@ -159,13 +160,13 @@ class Program:
 
     def _contiguous(self, argument: SSAValue, op: Operation) -> View:
         """A view of new memory, without gaps."""
-        type = cast(AnyMemRef, argument.type)
-        if not isinstance(type, memref.MemRefType):
+        if not isinstance(argument.type, MemRefType):
             raise LocatedError(
-                f"argument has type {type}, expected a memref: the runtime runs "
-                "bufferized programs",
+                f"argument has type {argument.type}, expected a memref: the executor "
+                "runs bufferized programs",
                 op,
             )
+        type = cast(AnyMemRef, argument.type)
         if not isinstance(type.layout, NoneAttr):
             raise LocatedError(
                 f"argument has type {type}, expected a memref without layout", op
@@ -174,7 +175,7 @@ class Program:
         buffer = Buffer(Memory(Pool(_device(type), size).memory), 0, size)
         return _layout(buffer, type, op)
 
-    def _allocate(self, ops: Iterator[Operation] | Sequence[Operation]) -> list[Pool]:
+    def _allocate(self, ops: Iterable[Operation]) -> list[Pool]:
         """Gives each `memref.alloc` its part of its device's pool."""
         sizes: dict[str, int] = {}
         alignments: dict[str, int] = {}

@@ -177,12 +177,24 @@ def _on_integers(
     return evaluate
 
 
+def _clamp(low: Array, x: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _logistic(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _rsqrt(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
 _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.AbsOp: np.abs,
     elementwise.AddOp: np.add,
     elementwise.AndOp: np.bitwise_and,
     elementwise.CeilOp: np.ceil,
-    elementwise.ClampOp: lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    elementwise.ClampOp: _clamp,
     elementwise.CosineOp: np.cos,
     elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
     elementwise.ExponentialMinusOneOp: np.expm1,
@@ -191,7 +203,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.IsFiniteOp: np.isfinite,
     elementwise.LogOp: np.log,
     elementwise.LogPlusOneOp: np.log1p,
-    elementwise.LogisticOp: lambda x: 1 / (1 + np.exp(-x)),
+    elementwise.LogisticOp: _logistic,
     elementwise.MaximumOp: np.maximum,
     elementwise.MinimumOp: np.minimum,
     elementwise.MultiplyOp: np.multiply,
@@ -200,7 +212,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.OrOp: np.bitwise_or,
     elementwise.PowerOp: _on_integers(_integer_power, np.power),
     elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
-    elementwise.RsqrtOp: lambda x: 1 / np.sqrt(x),
+    elementwise.RsqrtOp: _rsqrt,
     elementwise.SelectOp: np.where,
     elementwise.SignOp: np.sign,
     elementwise.SineOp: np.sin,
@@ -234,7 +246,7 @@ def _compare(op: elementwise.CompareOp, x: Array, y: Array) -> Array:
 @_evaluates(elementwise.ConvertOp)
 def _convert(op: elementwise.ConvertOp, x: Array) -> Array:
     dtype = _result_dtype(op)
-    return x != 0 if dtype == bool else x.astype(dtype)
+    return x != 0 if dtype.kind == "b" else x.astype(dtype)
 
 
 # Shaping
@@ -342,7 +354,7 @@ _REDUCE: Mapping[str, Callable[..., Array]] = {
 
 def _reduced(kind: str, x: Array, axes: Sequence[int]) -> Array:
     """Sums and products of floats are kept in f64 until the end."""
-    if x.dtype == bool:
+    if x.dtype.kind == "b":
         kind = {"add": "or", "multiply": "and"}.get(kind, kind)
     if kind not in ("add", "multiply"):
         return _REDUCE[kind](x, axis=tuple(axes), initial=identity(kind, x.dtype))
@@ -448,12 +460,12 @@ def _select_and_scatter(
     window = op.window_dimensions.get_values()
     strides, ones = op.window_strides.get_values(), (1,) * x.ndim
 
-    def places(array: Array, padding: Array) -> Array:
-        seen = _windows(_padded(array, low, high, padding), window, strides, ones)
-        return seen.reshape(source.size, -1)
+    def places(array: Array, padding: int) -> Array:
+        padded = _padded(array, low, high, np.array(padding).astype(array.dtype))
+        return _windows(padded, window, strides, ones).reshape(source.size, -1)
 
-    values = places(x, np.zeros((), x.dtype))
-    positions = places(np.arange(x.size).reshape(x.shape), np.array(-1))
+    values = places(x, 0)
+    positions = places(np.reshape(np.arange(x.size), x.shape), -1)
     inside = positions >= 0
     kind = op.kind.data
     best = _REDUCE[kind](
@@ -461,7 +473,7 @@ def _select_and_scatter(
     )
     first = np.argmax(inside & (values == best), axis=1)
     selected = np.take_along_axis(positions, first[:, None], axis=1)[:, 0]
-    result = np.zeros(x.size, accumulator(x.dtype))
+    result: Array = np.zeros(x.size, accumulator(x.dtype))
     np.add.at(result, selected[selected >= 0], source.ravel()[selected >= 0])
     return result.reshape(x.shape).astype(x.dtype)
 
@@ -577,7 +589,7 @@ def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
 
 
 def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues:
-    """Results are also the new contents of the variables that they are computed into."""
+    """Results are also the new contents of variables that they are computed into."""
     for result, variable in zip(results, destinations, strict=False):
         cast(Variable, variable).contents = result
     return tuple(results)

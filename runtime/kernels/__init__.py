@@ -1,4 +1,4 @@
-"""NumPy kernels that write into given memory, one function for each family of operations.
+"""NumPy kernels that write into given memory, one for each family of operations.
 
 base.py          calls, the registry, views
 elementwise.py   the ufuncs, alone and in fusions, tile by tile

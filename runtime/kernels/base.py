@@ -1,8 +1,9 @@
 """What all kernels share: calls, the registry, and views without copies.
 
-A kernel does not compute. It is given an operation and its arrays, and returns the calls
-that compute: `(function, arguments)`, with all views, slices and constants made ahead.
-What runs later allocates nothing that grows with the arrays.
+A kernel does not compute. It is given an operation and its arrays, and returns the
+calls that compute: `(function, arguments)`, with all views, slices and constants made
+ahead. What runs later allocates nothing that grows with the arrays (but for index
+arrays, see indexing.py).
 
 An output array may be the very memory of an input that the operation's `overwritable()`
 lists, as seen through the same strides; no other overlap occurs.
@@ -150,9 +151,9 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
 def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
     """Cuts an iteration space along its leading dimensions into equal-sized parts.
 
-    Each part has at most `limit` elements, or one if `limit` is smaller, and is given as
-    one slice for each dimension. Only one dimension is cut within: those before it are
-    taken one by one, those after it whole.
+    Each part has at most `limit` elements, or one if `limit` is smaller, and is given
+    as one slice for each dimension. Only one dimension is cut within: those before it
+    are taken one by one, those after it whole.
     """
     axis = 0
     while axis < len(shape) and prod(shape[axis + 1 :]) > limit:

@@ -111,8 +111,8 @@ def _without_holes(
 ) -> Iterator[list[Spatial]]:
     """For each spatial dimension, the parts of its places that meet the same elements.
 
-    Place t and window element k meet position `(t * stride + k * dilation - low)` of the
-    image with holes, and an element of the image where `holes` divides this.
+    Place t and window element k meet position `(t * stride + k * dilation - low)` of
+    the image with holes, and an element of the image where `holes` divides this.
     """
     for d, (stride, low, holes, dilation) in enumerate(
         zip(

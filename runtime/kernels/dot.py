@@ -33,21 +33,24 @@ def dot_general(
     (out,) = outs
     dtype = accumulator(out.dtype)
     check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
-    calls: list[Call] = []
-    matrices: list[Array] = []
-    for side, x in enumerate(inputs):
-        batch, contracting = op.batching[side], op.contracting[side]
-        free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
-        # The left operand is batch, free, contracting; the right one's last two swap.
-        parts = (batch, free, contracting) if side == 0 else (batch, contracting, free)
-        ordered = x.transpose([d for part in parts for d in part])
-        shape = tuple(prod(x.shape[d] for d in part) for part in parts)
-        matrix, made = reshaped(ordered, shape, scratch)
-        matrix, converted = for_blas(matrix, dtype, scratch)
-        calls += [*made, *converted]
-        matrices.append(matrix)
-    shape = (*matrices[0].shape[:2], matrices[1].shape[2])
-    return [*calls, *matmul(*matrices, out, shape, scratch)]
+    lhs, made_lhs = _operand(op, 0, inputs[0], dtype, scratch)
+    rhs, made_rhs = _operand(op, 1, inputs[1], dtype, scratch)
+    shape = (*lhs.shape[:2], rhs.shape[2])
+    return [*made_lhs, *made_rhs, *matmul(lhs, rhs, out, shape, scratch)]
+
+
+def _operand(
+    op: DotGeneralOp, side: int, x: Array, dtype: DType, scratch: Scratch
+) -> tuple[Array, list[Call]]:
+    """The left or right operand as batches of matrices that BLAS takes."""
+    batch, contracting = op.batching[side], op.contracting[side]
+    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
+    parts = (batch, free, contracting) if side == 0 else (batch, contracting, free)
+    ordered = x.transpose([d for part in parts for d in part])
+    shape = tuple(prod(x.shape[d] for d in part) for part in parts)
+    matrices, calls = reshaped(ordered, shape, scratch)
+    matrices, converted = for_blas(matrices, dtype, scratch)
+    return matrices, [*calls, *converted]
 
 
 def matmul(
@@ -62,7 +65,7 @@ def matmul(
 
 
 def for_blas(x: Array, dtype: DType, scratch: Scratch) -> tuple[Array, Sequence[Call]]:
-    """`x`, or a copy of it if BLAS cannot take it or its elements are not of `dtype`."""
+    """`x`, or a copy if BLAS cannot take it or its elements are not of `dtype`."""
     if x.dtype == dtype and is_blasable(x):
         return x, ()
     buffer = scratch.take(x.shape, dtype)

@@ -110,7 +110,7 @@ def _convert(
     op: ops.ConvertOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
 ) -> list[Call]:
     x = inputs[0].array
-    if out.dtype == bool:
+    if out.dtype.kind == "b":
         return [(np.not_equal, (x, _number(0, x), out))]
     return copy(out, x)
 

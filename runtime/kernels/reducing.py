@@ -45,7 +45,7 @@ PART = 1 << 16
 
 def reduction_ufunc(op: TensorOp, kind: str, dtype: DType) -> np.ufunc:
     """The ufunc that combines two elements."""
-    if dtype == bool:  # np.add.reduce would count
+    if dtype.kind == "b":  # np.add.reduce would count
         kind = {"add": "or", "multiply": "and"}.get(kind, kind)
     function = UFUNCS[kind]
     check_types(op, function, *(np.empty((), dtype) for _ in range(3)))
@@ -81,9 +81,9 @@ def _sum_of_rows(
 ) -> list[Call]:
     """Calls for sums over many leading dimensions, or none if it is not that.
 
-    NumPy sums pairwise along a contiguous dimension only; leading dimensions it adds one
-    row to the next, and the rounding errors with them. So rows are added up in blocks,
-    and the blocks' sums likewise.
+    NumPy sums pairwise along a contiguous dimension only; of leading dimensions it adds
+    one row to the next, and the rounding errors with them. So rows are added up in
+    blocks, and the blocks' sums likewise.
     """
     kept = x.shape[len(axes) :]
     rows = prod(x.shape[: len(axes)])
@@ -216,8 +216,8 @@ def select_and_scatter(
 ) -> list[Call]:
     """Two rounds over the window's elements: number the selected one, then add there.
 
-    The numbers ascend, so the last element that is better than all before is the largest
-    number. Where none is better than the identity, the first that is met is selected.
+    The numbers ascend, so the last element that is better than all before has the
+    largest. Where none is better than the identity, the first that is met is selected.
     """
     (x, source), (out,) = inputs, outs
     kind = op.kind.data

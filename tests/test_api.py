@@ -1,0 +1,97 @@
+"""The public functions, on a small JAX training step."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_from_jax_to_a_callable() -> None:
+    jax = pytest.importorskip("jax")
+
+    def step(w, x, y):
+        def loss(w):
+            return ((jax.nn.relu(x @ w) - y) ** 2).mean()
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.1 * gradient, value
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype("f4") for s in ((8, 4), (16, 8), (16, 4))]
+    module = tensorplan.from_jax(step, *arrays, donate_argnums=0)
+    planned = tensorplan.plan(module)
+    (pool,) = tensorplan.report(planned)["pools"]
+    assert pool["bytes"] == pool["lower_bound_bytes"] <= pool["unshared_bytes"]
+
+    want = arrays[0]
+    run = tensorplan.compile(planned)
+    weights = arrays[0].copy()
+    for _ in range(3):
+        want, want_loss = jax.jit(step)(want, *arrays[1:])
+        new, loss = run(weights, *arrays[1:])
+        assert new is weights  # a variable is updated in place
+        np.testing.assert_allclose(weights, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(loss, want_loss, rtol=1e-4)
+    # JAX's own arrays are taken as they are, and never written.
+    kept = jax.numpy.asarray(arrays[0])
+    new, _ = run(kept, *map(jax.numpy.asarray, arrays[1:]))
+    np.testing.assert_array_equal(kept, arrays[0])
+    assert np.abs(new - arrays[0]).max() > 0
+
+
+def test_plan_leaves_its_argument_as_it_is() -> None:
+    module = tensorplan.from_stablehlo(EXAMPLES / "train_step.mlir")
+    before = str(module)
+    planned = tensorplan.plan(module, strategy="naive", alignment=16)
+    assert str(module) == before
+    assert tensorplan.report(planned)["pools"] == [
+        {
+            "device": "cpu:0",
+            "bytes": 128,
+            "lower_bound_bytes": 128,
+            "unshared_bytes": 128,
+            "buffers": 1,
+            "alignment": 16,
+        }
+    ]
+
+
+def test_bad_options_are_refused() -> None:
+    module = tensorplan.from_stablehlo(EXAMPLES / "train_step.mlir")
+    with pytest.raises(ValueError, match="strategy is 'best', expected one of"):
+        tensorplan.plan(module, strategy="best")
+    with pytest.raises(ValueError, match="alignment is 48, expected a power of two"):
+        tensorplan.plan(module, alignment=48)
+
+
+def test_errors_name_the_place() -> None:
+    text = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.cbrt"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}"""
+    with pytest.raises(LocatedError, match=r"^stablehlo:2:8: stablehlo.cbrt is not"):
+        tensorplan.from_stablehlo(text)
+
+
+def test_two_devices_have_a_pool_each_and_give_the_same_values() -> None:
+    text = """
+    func.func @main(%a: tensor<64xf32>, %b: tensor<64xf32> {tgraph.device = "cpu:1"})
+        -> (tensor<64xf32> {tgraph.device = "cpu:0"}) {
+      %x = tgraph.exponential %a {tgraph.device = "cpu:0"} : tensor<64xf32>
+      %y = tgraph.multiply %b, %x : tensor<64xf32>
+      %r = tgraph.reverse %y {dimensions = array<i64: 0>} : tensor<64xf32>
+      %z = tgraph.subtract %y, %r : tensor<64xf32>
+      func.return %z : tensor<64xf32>
+    }
+    """
+    run = tensorplan.compile(tensorplan.from_stablehlo(text))
+    assert sorted(pool.device for pool in run.pools) == ["cpu:0", "cpu:1"]
+    a, b = np.linspace(0, 1, 64, dtype="f4"), np.linspace(1, 2, 64, dtype="f4")
+    (got,) = run(a, b)
+    y = b * np.exp(a)
+    np.testing.assert_array_equal(got, y - y[::-1])
