@@ -8,6 +8,7 @@ arguments and results out, and let donated arguments be overwritten.
 """
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +17,23 @@ import tensorplan
 
 def xla_temporary_bytes(text: str) -> int:
     """What `memory_analysis` of JAX shows as temporary size."""
-    from jax._src import xla_bridge
-    from jax._src.interpreters import mlir
-    from jax._src.lib import _jax, xla_client  # pyright: ignore
-    from jaxlib.mlir import ir
-
-    backend: Any = xla_bridge.get_backend("cpu")
-    jax_internals: Any = _jax
+    # JAX compiles StableHLO text through its internals only, which have no types.
+    bridge: Any = import_module("jax._src.xla_bridge")
+    lib: Any = import_module("jax._src.lib")
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    ir: Any = import_module("jaxlib.mlir.ir")
+    backend = bridge.get_backend("cpu")
     with mlir.make_ir_context():
         executable = backend.compile_and_load(
             ir.Module.parse(text),
-            jax_internals.DeviceList(tuple(backend.local_devices()[:1])),
-            xla_client.CompileOptions(),
+            lib._jax.DeviceList(tuple(backend.local_devices()[:1])),
+            lib.xla_client.CompileOptions(),
         )
     return int(executable.get_compiled_memory_stats().temp_size_in_bytes)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     columns = ("arena", "lower bound", "without reuse", "XLA temp")
     print(f"{'model':<20}" + "".join(f"{column:>16}" for column in columns))

@@ -1,0 +1,10 @@
+"""Runs programs: planned ones fast, and level 1 as the reference they must agree with.
+
+executor.py    Executable: binds the caller's arrays, runs the list of calls
+program.py     memref IR to memory and calls; poison for `sanitize`
+kernels/       the calls for each operation
+pool.py        a device's memory; the kernels' workspace
+reference.py   run_reference: level 1, plainly
+signature.py   inputs and results in the caller's order
+dtypes.py      element types and constants as NumPy sees them
+"""

@@ -77,9 +77,12 @@ class Executable:
         if len(arrays) != len(self.inputs):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
         wanted: dict[SSAValue, Array] = {}
+        in_place = self._given.copy()
         for index, given in enumerate(arrays):
             if given is None or given is not self._given[index]:
-                wanted[self.inputs[index].value] = self._accept(index, given)
+                array, is_in_place = self._accept(index, given)
+                wanted[self.inputs[index].value] = array
+                in_place[index] = given if is_in_place else None
         outs = self._outs(out)
         wanted |= {
             value: array
@@ -87,7 +90,12 @@ class Executable:
             if array is not self._bound[value]
         }
         if wanted:
+            self._separate(wanted)
             self._bind(wanted)
+            self._given = [
+                None if self._bound[slot.value] is self._own[slot.value] else given
+                for slot, given in zip(self.inputs, in_place, strict=True)
+            ]
         with np.errstate(all="ignore"):
             for function, arguments in self._tape:
                 function(*arguments)
@@ -96,25 +104,21 @@ class Executable:
             for number in range(len(self.results))
         ]
 
-    def _accept(self, index: int, given: object) -> Array:
-        """The array to bind to an input: the given one or a copy of it."""
+    def _accept(self, index: int, given: object) -> tuple[Array, bool]:
+        """The array to bind to an input, and whether it is what was given."""
         slot = self.inputs[index]
-        self._given[index] = None
         array = _as_array(given, slot, f"argument {index}")
-        if isinstance(given, np.generic) or not _is_plain(array):
-            in_place = False
-        elif slot.is_variable:
-            in_place = isinstance(given, np.ndarray) and array.flags.writeable
-        else:
-            in_place = not isinstance(given, list | tuple | int | float)
-        if in_place:
-            self._given[index] = given
-            return array
         if slot.is_variable:
-            return np.array(array, order="C")
+            is_array = isinstance(given, np.ndarray) and array.flags.writeable
+        else:
+            is_array = not isinstance(given, list | tuple | int | float | np.generic)
+        if is_array and _is_plain(array):
+            return array, True
+        if slot.is_variable:
+            return np.array(array, order="C"), False
         own = self._own[slot.value]
         own[...] = array
-        return own
+        return own, False
 
     def _outs(self, out: Sequence[Array | None] | None) -> dict[SSAValue, Array]:
         """The array to bind to each argument that receives a result."""
@@ -134,7 +138,6 @@ class Executable:
 
     def _bind(self, wanted: dict[SSAValue, Array]) -> None:
         """Makes arrays the memory of arguments, and what depends on it anew."""
-        self._separate(wanted)
         changed: set[SSAValue] = set()
         for value, array in wanted.items():
             memory: Memory = self._program.arguments[value]
@@ -152,11 +155,12 @@ class Executable:
     def _separate(self, wanted: dict[SSAValue, Array]) -> None:
         """Keeps what is written apart from all other arguments.
 
-        An input that shares memory with a variable is copied.
+        An input that shares memory with a variable is copied. Raises `ValueError` if
+        two arguments that are written share memory, or a result's with an input.
         """
         bound = self._bound | wanted
         spans = {value: _span(array) for value, array in bound.items()}
-        inputs = {slot.value: number for number, slot in enumerate(self.inputs)}
+        inputs = {slot.value for slot in self.inputs}
         written = {s.value for s in self.inputs if s.is_variable}
         written |= {v for v in bound if v not in inputs}
         for value in list(wanted):
@@ -167,7 +171,7 @@ class Executable:
                 if value not in written and other not in written:
                     continue
                 reader = next((v for v in (value, other) if v not in written), None)
-                if reader is None or not {value, other} <= inputs.keys():
+                if reader is None or not {value, other} <= inputs:
                     raise ValueError(
                         "arrays for a variable or for a result share memory with one "
                         "another or with an input"
@@ -176,7 +180,6 @@ class Executable:
                 if bound[reader] is not own:
                     own[...] = bound[reader]
                     wanted[reader] = own
-                    self._given[inputs[reader]] = None
 
     def _result(self, number: int, out: Array | None) -> Array:
         result = self.results[number]

@@ -125,6 +125,7 @@ class Program:
         self._indices: dict[SSAValue, int] = {}
         self._arenas: set[Buffer] = set()
         self._accesses: dict[Buffer, int] = {}  # the last step of each buffer
+        self._deallocations: list[tuple[Buffer, int]] = []  # the last step before each
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
@@ -160,16 +161,14 @@ class Program:
 
     def _contiguous(self, argument: SSAValue, op: Operation) -> View:
         """A view of new memory, without gaps."""
-        if not isinstance(argument.type, MemRefType):
-            raise LocatedError(
-                f"argument has type {argument.type}, expected a memref: the executor "
-                "runs bufferized programs",
-                op,
-            )
         type = cast(AnyMemRef, argument.type)
-        if not isinstance(type.layout, NoneAttr):
+        if not isinstance(argument.type, MemRefType) or not isinstance(
+            type.layout, NoneAttr
+        ):
             raise LocatedError(
-                f"argument has type {type}, expected a memref without layout", op
+                f"argument has type {type}, expected a memref without layout: "
+                "the executor runs bufferized programs",
+                op,
             )
         size = _size(type, op)
         buffer = Buffer(Memory(Pool(_device(type), size).memory), 0, size)
@@ -183,7 +182,7 @@ class Program:
         for op in ops:
             if not isinstance(op, memref.AllocOp | memref.AllocaOp):
                 continue
-            type = cast(AnyMemRef, op.memref.type)
+            type = op.memref.type
             device, size = _device(type), _size(type, op)
             alignment = max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
             start = -(-sizes.get(device, 0) // alignment) * alignment
@@ -212,12 +211,12 @@ class Program:
             )
         memory = self._globals_memory[name]
         buffer = Buffer(memory, 0, memory.bytes.size)
-        return _layout(buffer, cast(AnyMemRef, op.memref.type), op)
+        return _layout(buffer, op.memref.type, op)
 
     def _arena_view(self, op: memref.ViewOp) -> View:
         source = self._views[op.source].buffer
         offset = self._indices.get(op.byte_shift)
-        type = cast(AnyMemRef, op.result.type)
+        type = op.result.type
         if offset is None:
             raise LocatedError("offset of memref.view is not a constant", op)
         size = _size(type, op)
@@ -260,7 +259,7 @@ class Program:
             self._add_step(op, (op.source,), (op.destination,))
         elif isinstance(op, memref.DeallocOp):
             buffer = self._views[op.memref].buffer
-            self._accesses[buffer] = len(self.steps) - 1
+            self._deallocations.append((buffer, len(self.steps) - 1))
         elif not isinstance(op, ReturnOp):
             raise LocatedError(f"{op.name} has no kernel", op)
 
@@ -303,7 +302,7 @@ class Program:
         kept = {self._views[value].buffer for value in results}
         argument_memories = set(self.arguments.values())
         dying: dict[int, list[Buffer]] = {}
-        for buffer, last in self._accesses.items():
+        for buffer, last in (*self._deallocations, *self._accesses.items()):
             memory = buffer.memory
             if not (
                 buffer in kept

@@ -456,6 +456,8 @@ def _reduce_window(op: reducing.ReduceWindowOp, x: Array) -> Array:
 def _select_and_scatter(
     op: reducing.SelectAndScatterOp, x: Array, source: Array
 ) -> Array:
+    if source.size == 0:
+        return np.zeros_like(x)
     low, high = op.padding_low.get_values(), op.padding_high.get_values()
     window = op.window_dimensions.get_values()
     strides, ones = op.window_strides.get_values(), (1,) * x.ndim

@@ -134,7 +134,7 @@ def test_upstream_mlir_accepts_the_plan(name: str) -> None:
         pytest.skip("no mlir-opt-22")
     run = subprocess.run(
         [mlir_opt, "--allow-unregistered-dialect"],
-        input=text(planned(name), print_generic_format=True),
+        input=text(planned(name), generic=True),
         capture_output=True,
         text=True,
     )
@@ -142,7 +142,7 @@ def test_upstream_mlir_accepts_the_plan(name: str) -> None:
     assert "memref.view" in run.stdout
 
 
-def text(module: ModuleOp, **options: bool) -> str:
+def text(module: ModuleOp, generic: bool = False) -> str:
     stream = StringIO()
-    Printer(stream, **options).print_op(module)
+    Printer(stream, print_generic_format=generic).print_op(module)
     return stream.getvalue()

@@ -50,9 +50,9 @@ def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
     return copy
 
 
-def text(module: ModuleOp, **options: bool) -> str:
+def text(module: ModuleOp, generic: bool = False) -> str:
     stream = StringIO()
-    Printer(stream, **options).print_op(module)
+    Printer(stream, print_generic_format=generic).print_op(module)
     return stream.getvalue()
 
 
@@ -126,10 +126,10 @@ def test_all_levels_print_and_parse(program: Program, generic: bool) -> None:
         run(program.module, PlanPipeline()),
     ]
     for module in levels:
-        printed = text(module, print_generic_format=generic)
+        printed = text(module, generic)
         parsed = Parser(tensorplan.context(), printed).parse_module()
         driver.check(parsed)
-        assert text(parsed, print_generic_format=generic) == printed
+        assert text(parsed, generic) == printed
 
 
 @given(programs())

@@ -149,23 +149,21 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
 
 
 def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
-    """Cuts an iteration space along its leading dimensions into equal-sized parts.
+    """Cuts an iteration space, not empty, along its leading dimensions into like parts.
 
     Each part has at most `limit` elements, or one if `limit` is smaller, and is given
     as one slice for each dimension. Only one dimension is cut within: those before it
     are taken one by one, those after it whole.
     """
-    axis = 0
-    while axis < len(shape) and prod(shape[axis + 1 :]) > limit:
-        axis += 1
-    if axis == len(shape):
-        axis -= 1
     if not shape:
         yield ()
         return
+    axis = 0
+    while prod(shape[axis + 1 :]) > limit and axis < len(shape) - 1:
+        axis += 1
     inner = prod(shape[axis + 1 :])
-    parts = -(-shape[axis] // max(1, limit // max(inner, 1)))
-    step = -(-shape[axis] // max(parts, 1))
+    parts = -(-shape[axis] // max(1, limit // inner))
+    step = -(-shape[axis] // parts)
     rest = tuple(slice(0, size) for size in shape[axis + 1 :])
     for outer in np.ndindex(*shape[:axis]):
         before = tuple(slice(i, i + 1) for i in cast(tuple[int, ...], outer))

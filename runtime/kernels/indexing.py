@@ -60,29 +60,30 @@ def starts(
 
 
 def row_numbers(
-    at: Starts, limits: Mapping[int, int], strides: Mapping[int, int], scratch: Scratch
+    at: Starts, limits: Mapping[int, int], shape: Shape, scratch: Scratch
 ) -> tuple[Array, list[Call]]:
-    """Calls that compute, for each index vector, the sum of its entries times strides.
+    """Calls that compute, for each index vector, the number of its row.
 
-    `limits` are the largest entries along operand dimensions; entries are clamped.
+    Rows are counted over the dimensions of `shape` along which slices have size 1.
+    `limits` are the largest starts along its dimensions; starts are clamped to them.
     """
+    strides = {d: prod(limits[e] + 1 for e in range(d + 1, len(shape))) for d in limits}
     numbers = scratch.take(tuple(at.shape), INDEX)
     entry = scratch.take(tuple(at.shape), INDEX)
     # What is known already: dimensions that run along with the index vectors.
     known = np.zeros((1,) * len(at.shape), INDEX)
     for dim, other in at.batching.items():
-        shape = [1] * len(at.shape)
-        shape[other] = at.shape[other]
-        known = known + np.arange(at.shape[other]).reshape(shape) * strides[dim]
+        along = [1] * len(at.shape)
+        along[other] = -1
+        known = known + np.arange(shape[dim]).reshape(along) * strides[dim]
     calls = copy(numbers, np.broadcast_to(known, numbers.shape))
     zero = np.zeros((), INDEX)
     for position, dim in enumerate(at.dims):
-        if limits[dim] == 0:
-            continue
+        limit, stride = (np.array(n[dim], INDEX) for n in (limits, strides))
         calls += [
             *copy(entry, at.vectors[..., position]),
-            (np.clip, (entry, zero, np.array(limits[dim], INDEX), entry)),
-            (np.multiply, (entry, np.array(strides[dim], INDEX), entry)),
+            (np.clip, (entry, zero, limit, entry)),
+            (np.multiply, (entry, stride, entry)),
             (np.add, (numbers, entry, numbers)),
         ]
     return numbers, calls
@@ -110,25 +111,12 @@ def gather(
     window_dims = op.offset_dims.get_values()
     out = batch_first(outs[0], window_dims)
     limits = {d: operand.shape[d] - sizes[d] for d in range(operand.ndim)}
-    # The slices are rows if they are single elements of leading dimensions and the
-    # whole of the others.
-    row = next((d for d in range(operand.ndim) if sizes[d] != 1), operand.ndim)
-    is_rows = all(limits[d] == 0 for d in range(row, operand.ndim))
-    rows, width = prod(operand.shape[:row]), prod(operand.shape[row:])
-    table = try_reshape(operand, (rows, width))
-    result = try_reshape(out, (prod(at.shape), width))
-    if is_rows and table is not None and result is not None:
-        if result.flags.c_contiguous and operand.size:
-            strides = {d: prod(operand.shape[d + 1 : row]) for d in range(row)}
-            numbers, calls = row_numbers(
-                at,
-                limits,
-                strides | dict.fromkeys(range(row, operand.ndim), 0),
-                scratch,
-            )
-            flat = numbers.reshape(-1)
-            # With mode "clip" nothing is buffered; all numbers are in range.
-            return [*calls, (table.take, (flat, 0, result, "clip"))]
+    rows = _rows(operand, sizes)
+    if rows is not None and out.flags.c_contiguous:
+        result = out.reshape(prod(at.shape), rows.shape[1])
+        numbers, calls = row_numbers(at, limits, operand.shape, scratch)
+        # With mode "clip" nothing is buffered; all numbers are in range.
+        return [*calls, (rows.take, (numbers.reshape(-1), 0, result, "clip"))]
     dropped = (
         *op.collapsed_slice_dims.get_values(),
         *op.operand_batching_dims.get_values(),
@@ -136,6 +124,21 @@ def gather(
     # A view with all the operand's dimensions: the dropped ones have size 1.
     windows = np.expand_dims(out, tuple(len(at.shape) + d for d in sorted(dropped)))
     return [(_copy_slices, (operand, at, limits, sizes, windows))]
+
+
+def _rows(operand: Array, sizes: Sequence[int]) -> Array | None:
+    """The operand as a matrix of which each slice is a row, if slices are that.
+
+    They are if they are single elements of leading dimensions and the whole of the
+    others. (`np.take` would copy an operand that is not contiguous.)
+    """
+    leading = next((d for d, size in enumerate(sizes) if size != 1), len(sizes))
+    if operand.shape[leading:] != tuple(sizes[leading:]) or operand.size == 0:
+        return None
+    if not operand.flags.c_contiguous:
+        return None
+    width = prod(operand.shape[leading:])
+    return operand.reshape(operand.size // width, width)
 
 
 def _start(at: Starts, place: tuple[int, ...], rank: int) -> list[int]:

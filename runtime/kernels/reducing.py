@@ -173,7 +173,7 @@ def _parts(
         p.get_values()[0] for p in padding
     ):
         return [()]
-    return [(part,) for part, *_ in tiles((shape[0], prod(shape[1:])), PART)]
+    return list(tiles(shape[:1], max(1, PART // prod(shape[1:]))))
 
 
 @kernel(ReduceWindowOp)
@@ -220,6 +220,8 @@ def select_and_scatter(
     largest. Where none is better than the identity, the first that is met is selected.
     """
     (x, source), (out,) = inputs, outs
+    if source.size == 0:
+        return fill(out, np.zeros((), out.dtype))
     kind = op.kind.data
     dtype = accumulator(out.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)

@@ -10,7 +10,7 @@ def run_stablehlo(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray
     import jax
     from jax._src import xla_bridge
     from jax._src.interpreters import mlir
-    from jax._src.lib import _jax, xla_client
+    from jax._src.lib import _jax, xla_client  # pyright: ignore
     from jaxlib.mlir import ir
 
     backend = xla_bridge.get_backend("cpu")
