@@ -39,10 +39,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of, remark
-from tensorplan.dialects.tgraph.base import AnyTensor, VariableType
+from tensorplan.dialects.tgraph.base import RESULT, AnyTensor, VariableType
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import (
-    RESULT,
     argument_attributes,
     result_attributes,
     set_argument_attributes,

@@ -11,15 +11,6 @@ from tensorplan.dialects.tgraph.base import VariableType
 
 Attributes = dict[str, Attribute]
 
-VARIABLE = "tgraph.variable"
-"""Unit attribute of a memref argument that is read and written: it was a variable."""
-
-RESULT = "tgraph.result"
-"""Integer attribute of an argument that holds this result of the program afterwards."""
-
-DEVICE = "tgraph.device"
-"""String attribute of an argument, result or operation that is to be on this device."""
-
 
 def is_tensor(type: Attribute) -> bool:
     return isinstance(type, TensorType | VariableType)

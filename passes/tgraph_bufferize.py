@@ -56,6 +56,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
+    RESULT,
+    VARIABLE,
     AnyTensor,
     TensorOp,
     VariableType,
@@ -71,8 +73,6 @@ from tensorplan.dialects.tgraph.shaping import (
 )
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import (
-    RESULT,
-    VARIABLE,
     argument_attributes,
     is_tensor,
     result_attributes,

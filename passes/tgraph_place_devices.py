@@ -37,6 +37,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
+    DEVICE,
     TensorOp,
     VariableType,
     device_of,
@@ -46,7 +47,6 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import (
-    DEVICE,
     argument_attributes,
     is_tensor,
     result_attributes,

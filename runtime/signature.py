@@ -17,6 +17,8 @@ from xdsl.ir import SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
+    RESULT,
+    VARIABLE,
     Shape,
     VariableType,
     is_static,
@@ -66,10 +68,8 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
     last: list[Result] = []
     for index, argument in enumerate(function.body.block.args):
         attributes = _attributes(function, index)
-        is_variable = (
-            isinstance(argument.type, VariableType) or "tgraph.variable" in attributes
-        )
-        number = attributes.get("tgraph.result")
+        is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
+        number = attributes.get(RESULT)
         if is_variable or number is None:
             inputs.append(Input(*_slot(argument, function), is_variable))
         if isinstance(number, IntegerAttr):

@@ -63,6 +63,16 @@ AnyMemRef: TypeAlias = MemRefType[Attribute]
 Shape: TypeAlias = tuple[int, ...]
 
 
+VARIABLE = "tgraph.variable"
+"""Unit attribute of a memref argument that is read and written: it was a variable."""
+
+RESULT = "tgraph.result"
+"""Integer attribute of an argument that holds this result of the program afterwards."""
+
+DEVICE = "tgraph.device"
+"""String attribute of an argument, result or operation that is to be on this device."""
+
+
 class Pattern(IntEnum):
     """How an operation's result elements depend on its operands' (TVM's OpPatternKind).
 
