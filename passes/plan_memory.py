@@ -113,18 +113,17 @@ class PlanMemory(ModulePass):
         first, last = block.first_op, block.last_op
         assert first is not None
         assert last is not None
-        constants = {
-            offset: arith.ConstantOp(IntegerAttr(offset, IndexType()))
-            for offset in sorted(set(plan.offsets))
-        }
-        for offset, constant in constants.items():
-            constant.result.name_hint = f"c{offset}"
-        Rewriter.insert_op([arena, *constants.values()], InsertPoint.before(first))
+        Rewriter.insert_op(arena, InsertPoint.before(first))
+        constants: dict[int, arith.ConstantOp] = {}
         for allocation, offset in zip(allocations, plan.offsets, strict=True):
             for dealloc in allocation.deallocs:
                 dealloc.detach()
                 dealloc.erase()
             alloc = allocation.alloc
+            if offset not in constants:
+                constants[offset] = arith.ConstantOp(IntegerAttr(offset, IndexType()))
+                constants[offset].result.name_hint = f"c{offset}"
+                Rewriter.insert_op(constants[offset], InsertPoint.before(alloc))
             view = memref.ViewOp(
                 arena.memref, constants[offset].result, (), alloc.memref.type
             )

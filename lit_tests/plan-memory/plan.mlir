@@ -5,9 +5,9 @@
 // CHECK-LABEL: func.func @reuse
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<2048xi8, "cpu:0">
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
-// CHECK-NEXT:    %c1024 = arith.constant 1024 : index
 // CHECK-NEXT:    %x = memref.view %arena[%c0][] : memref<2048xi8, "cpu:0"> to memref<256xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.reverse %a
+// CHECK-NEXT:    %c1024 = arith.constant 1024 : index
 // CHECK-NEXT:    %y = memref.view %arena[%c1024][] : memref<2048xi8, "cpu:0"> to memref<256xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.reverse %x
 // CHECK-NEXT:    %z = memref.view %arena[%c0][] : memref<2048xi8, "cpu:0"> to memref<256xf32, "cpu:0">
