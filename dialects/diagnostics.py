@@ -25,7 +25,7 @@ class LocatedError(PassFailedException):
         super().__init__(f"{self.place}: {message}" if self.place else message)
 
 
-class PlacedVerifyError(VerifyException):
+class LocatedVerifyError(VerifyException):
     """An operation breaks its own rules; `str()` starts with the place, if known."""
 
     def __init__(self, message: str, op: Operation):

@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import PlacedVerifyError, name_of
+from tensorplan.dialects.diagnostics import LocatedVerifyError, name_of
 
 
 @runtime_checkable
@@ -70,12 +70,12 @@ def check(module: Operation) -> None:
     """Raises `VerifyException`, with the place in the source, if IR is not valid."""
     try:
         module.verify()
-    except PlacedVerifyError:
+    except LocatedVerifyError:
         raise
     except VerifyException as error:
         culprit = _culprit(module)
         message = f"{name_of(culprit)}: {error}"
-        raise PlacedVerifyError(message, culprit) from None
+        raise LocatedVerifyError(message, culprit) from None
     for region in module.regions:
         _check_region(region, set())
 
@@ -119,7 +119,7 @@ def _check_block(block: Block, visible: set[SSAValue]) -> None:
     for op in block.ops:
         for index, operand in enumerate(op.operands):
             if operand not in visible:
-                raise PlacedVerifyError(
+                raise LocatedVerifyError(
                     f"{op.name}: operand {index} is used before it is defined", op
                 )
         for region in op.regions:

@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import (
 )
 from xdsl.utils.lexer import Span
 
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError, PlacedVerifyError
+from tensorplan.dialects.diagnostics import REMARKS, LocatedError, LocatedVerifyError
 from tensorplan.passes.report import Report
 
 USAGE = 2
@@ -127,7 +127,7 @@ def describe(error: BaseException) -> str:
     match error:
         case ParseError():
             return _describe_parse_error(error)
-        case LocatedError() | PlacedVerifyError():
+        case LocatedError() | LocatedVerifyError():
             return _placed(error.place, "error", _house_style(error.message))
         case RecursionError():
             return "error: the program is nested too deeply"

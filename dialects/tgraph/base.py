@@ -56,7 +56,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import PlacedVerifyError
+from tensorplan.dialects.diagnostics import LocatedVerifyError
 
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
@@ -243,7 +243,7 @@ class TensorOp(IRDLOperation):
             if all(map(is_static, types)):
                 self._verify_types(self.result_types_of(types))
         except VerifyException as e:
-            raise PlacedVerifyError(f"{self.name}: {e}", self) from None
+            raise LocatedVerifyError(f"{self.name}: {e}", self) from None
 
     def _verify_form(self) -> None:
         on_memrefs = [isinstance(v.type, MemRefType) for v in self.operands]
