@@ -109,10 +109,12 @@ def _replace(target: Path, data: bytes) -> None:
             raise
 
 
-def write_report(path: str, figures: Report, seconds: Mapping[str, float]) -> None:
+def write_report(
+    path: str, figures: Report, seconds: Mapping[str, float], **further: int
+) -> None:
     """Writes the figures as JSON; `seconds` by stage."""
     rounded = {stage: round(time, 6) for stage, time in seconds.items()}
-    text = json.dumps({**figures, "seconds": rounded}, indent=2)
+    text = json.dumps({**figures, **further, "seconds": rounded}, indent=2)
     write_atomically(path, f"{text}\n".encode())
 
 

@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
         values = arrays.load_inputs(options.inputs, io.inputs)
     else:
         values = arrays.random_inputs(io.inputs, options.seed)
-    step = make_step(module, options)
+    step, workspace = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()
     for _ in range(options.steps):
@@ -173,9 +173,10 @@ def run(options: argparse.Namespace) -> int:
             print(pool_line(pool))
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
-            write_report(options.report, figures, seconds)
+            write_report(options.report, figures, seconds, scratch_bytes=workspace)
     steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
-    print(f"{steps} in {running * 1e3:.1f} ms, {outputs}")
+    beside = f", workspace of the kernels {size(workspace)}" if workspace else ""
+    print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{beside}")
     if options.outputs:
         arrays.save(options.outputs, "out", results)
     if not options.expect:
@@ -212,16 +213,16 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
 def make_step(
     module: ModuleOp, options: argparse.Namespace
-) -> Callable[[Sequence[Any]], list[Any]]:
-    """What runs the program once: arrays in, arrays out."""
+) -> tuple[Callable[[Sequence[Any]], list[Any]], int]:
+    """What runs the program once, arrays in, arrays out; its bytes beside the pools."""
     if options.level == "reference":
         from tensorplan.runtime.reference import run_reference
 
-        return partial(run_reference, module, entry=options.entry)
+        return partial(run_reference, module, entry=options.entry), 0
     from tensorplan.runtime.executor import Executable
 
     executable = Executable(module, options.entry, sanitize=options.sanitize)
-    return lambda values: executable(*values)
+    return lambda values: executable(*values), executable.scratch_bytes
 
 
 def pool_line(pool: PoolReport) -> str:
