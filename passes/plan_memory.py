@@ -48,14 +48,14 @@ from xdsl.traits import IsTerminator, get_effects
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.planning import STRATEGIES, Buffer, Problem, solve
+from tensorplan.planning import Buffer, Problem, find, solve
 
 
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
     """Plans the allocations of each function into arenas.
 
-    strategy: one of `tensorplan.planning.STRATEGIES`.
+    strategy: how buffers are placed; one of `tensorplan.planning`'s.
     alignment: of every buffer and of the arenas, in bytes, a power of two.
     """
 
@@ -65,11 +65,7 @@ class PlanMemory(ModulePass):
     alignment: int = 64
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise ValueError(
-                f"strategy is {self.strategy!r}, expected one of "
-                + ", ".join(STRATEGIES)
-            )
+        find(self.strategy)  # raises ValueError for an unknown one
         if self.alignment < 1 or self.alignment & (self.alignment - 1):
             raise ValueError(f"alignment is {self.alignment}, expected a power of two")
 

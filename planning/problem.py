@@ -6,46 +6,99 @@ buffer and writes another in the same step needs both, so both are live in that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import gcd
+from typing import NamedTuple, TypeAlias
+
+Steps: TypeAlias = tuple[int, int]
+"""A half-open range of steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A run of bytes that is needed for some steps."""
+    """A run of bytes that is needed for some steps.
+
+    Raises `ValueError` for values out of range.
+    """
 
     id: str
     size: int  # bytes, 0 or more
     start: int  # first step in which it is live
     end: int  # first step in which it is no longer live; greater than `start`
     alignment: int = 1  # of the offset, in bytes, 1 or more
+    gaps: Sequence[
+        Steps
+    ] = ()  # within the lifespan, ascending: others may have its bytes
+    offset: int | None = None  # where it has to be, in bytes, if that is given
+    pool: str = ""  # buffers in different pools have different address spaces
+    hint: int | None = None  # where it might go, in bytes: for searches to start from
 
     def __post_init__(self) -> None:
+        def refuse(what: str) -> None:
+            raise ValueError(f"buffer {self.id}: {what}")
+
         if self.size < 0:
-            raise ValueError(
-                f"buffer {self.id}: size is {self.size}, expected 0 or more"
-            )
+            refuse(f"size is {self.size}, expected 0 or more")
         if self.end <= self.start:
-            raise ValueError(
-                f"buffer {self.id}: lifespan is [{self.start}, {self.end}), expected "
-                "an end after the start"
+            refuse(
+                f"lifespan is [{self.start}, {self.end}), expected an end after the "
+                "start"
             )
         if self.alignment < 1:
-            raise ValueError(
-                f"buffer {self.id}: alignment is {self.alignment}, expected 1 or more"
+            refuse(f"alignment is {self.alignment}, expected 1 or more")
+        if self.offset is not None and (
+            self.offset < 0 or self.offset % self.alignment
+        ):
+            refuse(
+                f"offset is {self.offset}, expected a multiple of {self.alignment}, 0 "
+                "or more"
             )
+        end = self.start
+        for gap in self.gaps:
+            if not end < gap[0] < gap[1] < self.end:
+                refuse(
+                    f"gap is [{gap[0]}, {gap[1]}), expected between [{end}, "
+                    f"{self.end}), not touching either end or another gap"
+                )
+            end = gap[1]
+
+    @property
+    def live(self) -> Sequence[Steps]:
+        """The lifespan without the gaps, ascending."""
+        if not self.gaps:
+            return ((self.start, self.end),)
+        starts = [self.start, *(end for _, end in self.gaps)]
+        ends = [*(start for start, _ in self.gaps), self.end]
+        return list(zip(starts, ends, strict=True))
 
     def overlaps(self, other: "Buffer") -> bool:
         """Whether both are live in some step."""
-        return self.start < other.end and other.start < self.end
+        if self.end <= other.start or other.end <= self.start:
+            return False
+        if not self.gaps and not other.gaps:
+            return True
+        return any(
+            a < other_b and other_a < b
+            for a, b in self.live
+            for other_a, other_b in other.live
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Buffers that share one address space, which starts at 0."""
+    """Buffers to be placed, and the bytes that each pool has, if that is limited."""
 
     buffers: Sequence[Buffer]
+    capacity: int | None = None
+
+    @property
+    def by_pool(self) -> Mapping[str, "Problem"]:
+        """A problem for each pool, in order of first appearance."""
+        pools: dict[str, list[Buffer]] = {}
+        for buffer in self.buffers:
+            pools.setdefault(buffer.pool, []).append(buffer)
+        return {pool: Problem(b, self.capacity) for pool, b in pools.items()}
 
     @property
     def total(self) -> int:
@@ -56,30 +109,68 @@ class Problem:
     def lower_bound(self) -> int:
         """Bytes that no plan can do without: the largest sum of live bytes.
 
-        Where all offsets are multiples of some unit, every live buffer but the topmost
-        takes a multiple of it; the bound counts that.
+        The sum over the pools. Where all offsets of a pool are multiples of some unit,
+        every live buffer but the topmost takes a multiple of it; the bound counts that.
         """
-        unit = gcd(*(b.alignment for b in self.buffers)) or 1
-        events = sorted(
-            event
-            for index, b in enumerate(self.buffers)
-            for event in ((b.start, 1, index), (b.end, 0, index))
-        )
-        bound = live = 0  # live bytes, each buffer rounded up to the unit
-        slacks: Counter[int] = Counter()  # what rounding up added, per live buffer
-        for _, starts, index in events:
-            size = self.buffers[index].size
-            padded = round_up(size, unit)
-            if not starts:
-                live -= padded
-                slacks[padded - size] -= 1
-                continue
-            live += padded
-            slacks[padded - size] += 1
-            if live > bound:
-                topmost = max(slack for slack, count in slacks.items() if count)
-                bound = max(bound, live - topmost)
-        return bound
+        return sum(_lower_bound(p.buffers) for p in self.by_pool.values())
+
+
+def _lower_bound(buffers: Sequence[Buffer]) -> int:
+    unit = gcd(*(b.alignment for b in buffers)) or 1
+    events = sorted(
+        event
+        for index, b in enumerate(buffers)
+        for start, end in b.live
+        for event in ((start, 1, index), (end, 0, index))
+    )
+    bound = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
+    live = 0  # bytes, each buffer rounded up to the unit
+    slacks: Counter[int] = Counter()  # what rounding up added, per live buffer
+    for _, starts, index in events:
+        size = buffers[index].size
+        padded = round_up(size, unit)
+        if not starts:
+            live -= padded
+            slacks[padded - size] -= 1
+            continue
+        live += padded
+        slacks[padded - size] += 1
+        if live > bound:
+            topmost = max(slack for slack, count in slacks.items() if count)
+            bound = max(bound, live - topmost)
+    return bound
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a search is to be made; simple strategies ignore it."""
+
+    time_limit: float | None = None  # seconds of CPU time, for one pool
+    seed: int = 0
+    progress: Callable[["Progress"], None] | None = field(default=None, compare=False)
+
+
+class Progress(NamedTuple):
+    """What a search reports from time to time."""
+
+    peak: int  # bytes, of the best plan so far
+    lower_bound: int  # bytes
+    seconds: float  # of CPU time so far
+
+
+class Placement(NamedTuple):
+    """What a strategy finds for the buffers of one pool."""
+
+    offsets: Sequence[int]  # bytes, one for each buffer
+    exhausted: bool = False  # whether a search proved that no plan has a lower peak
+
+
+Strategy: TypeAlias = Callable[[Problem, Limits], Placement]
+"""Places the buffers of one pool; those with a given offset must get it.
+
+Not trusted: `solve` validates what it returns. `Problem.capacity` is a wish: a strategy
+that cannot meet it returns the best it has.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +178,19 @@ class Plan:
     """Where buffers go: `offsets[i]`, in bytes, is that of `problem.buffers[i]`."""
 
     offsets: Sequence[int]
-    peak: int  # bytes
-    lower_bound: int  # bytes
+    peak: int  # bytes, the sum over the pools
+    lower_bound: int  # bytes, the sum over the pools
+    optimal: bool  # proved: the peak is the lower bound, or a search was exhausted
     strategy: str
     seconds: float  # of CPU time
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the peak is proved to be the least possible."""
-        return self.peak == self.lower_bound
-
-
-Strategy = Callable[[Sequence[Buffer]], Sequence[int]]
-"""Finds an offset for each buffer. Not trusted: `solve` validates what it returns."""
 
 
 def round_up(size: int, alignment: int) -> int:
     """The least multiple of `alignment` at or above `size`."""
     return -(-size // alignment) * alignment
+
+
+def peak_of(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
+    """The end of the highest buffer, in bytes."""
+    pairs = zip(offsets, buffers, strict=True)
+    return max((offset + b.size for offset, b in pairs), default=0)

@@ -1,9 +1,15 @@
-"""The strategies by name, and `solve`, which runs one and checks what it returns."""
+"""The strategies by name, and `solve`, which runs one and checks what it returns.
 
-from collections.abc import Callable
+Installed packages add strategies through the entry point group `tensorplan.strategies`:
+the name of the entry is the strategy's, its object the function.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
 from time import process_time
 
-from tensorplan.planning.problem import Plan, Problem, Strategy
+from tensorplan.planning.problem import Limits, Plan, Problem, Strategy, peak_of
 from tensorplan.planning.validate import validate
 
 STRATEGIES: dict[str, Strategy] = {}
@@ -26,21 +32,45 @@ def strategy(name: str) -> Callable[[Strategy], Strategy]:
     return register
 
 
-def solve(problem: Problem, strategy: str = "greedy-by-size") -> Plan:
-    """A checked plan for the problem.
+@cache
+def _installed() -> Mapping[str, Callable[[], Strategy]]:
+    return {e.name: e.load for e in entry_points(group="tensorplan.strategies")}
+
+
+def find(name: str) -> Strategy:
+    """The strategy of this name, ours or an installed one.
+
+    Raises `ValueError` that lists the names there are.
+    """
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    if name in _installed():
+        return _installed()[name]()
+    names = ", ".join([*STRATEGIES, *sorted(_installed())])
+    raise ValueError(f"strategy is {name!r}, expected one of {names}")
+
+
+def solve(
+    problem: Problem, strategy: str = "greedy-by-size", limits: Limits | None = None
+) -> Plan:
+    """A checked plan for the problem, pool by pool.
 
     Raises `ValueError` for an unknown strategy and `UnsoundPlanError` if what the
     strategy returns is not sound.
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(
-            f"strategy is {strategy!r}, expected one of {', '.join(STRATEGIES)}"
-        )
-    start = process_time()
-    offsets = STRATEGIES[strategy](problem.buffers)
-    seconds = process_time() - start
-    pairs = zip(offsets, problem.buffers, strict=False)
-    peak = max((offset + b.size for offset, b in pairs), default=0)
-    if reason := validate(problem, offsets, peak):
-        raise UnsoundPlanError(f"strategy {strategy}: {reason}")
-    return Plan(offsets, peak, problem.lower_bound, strategy, seconds)
+    place = find(strategy)
+    limits = limits or Limits()
+    offsets: dict[str, list[int]] = {}
+    peak, optimal, seconds = 0, True, 0.0
+    for pool, part in problem.by_pool.items():
+        start = process_time()
+        found = place(part, limits)
+        seconds += process_time() - start
+        if reason := validate(part, found.offsets):
+            raise UnsoundPlanError(f"strategy {strategy}: {reason}")
+        offsets[pool] = list(reversed(found.offsets))
+        part_peak = peak_of(part.buffers, found.offsets)
+        optimal &= found.exhausted or part_peak == part.lower_bound
+        peak += part_peak
+    in_order = [offsets[buffer.pool].pop() for buffer in problem.buffers]
+    return Plan(in_order, peak, problem.lower_bound, optimal, strategy, seconds)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tensorplan.planning import (
     STRATEGIES,
     Buffer,
+    Limits,
+    Placement,
     Problem,
     UnsoundPlanError,
     round_up,
@@ -26,18 +28,28 @@ def buffers(draw: st.DrawFn, max_size: int = 12) -> list[Buffer]:
             f"b{i}",
             draw(st.integers(0, 200)),
             start := draw(st.integers(0, 10)),
-            start + draw(st.integers(1, 6)),
+            end := start + draw(st.integers(1, 6)),
             draw(st.sampled_from(alignments)),
+            draw(gaps(start, end)),
         )
         for i in range(draw(st.integers(0, max_size)))
     ]
+
+
+@st.composite
+def gaps(draw: st.DrawFn, start: int, end: int) -> list[tuple[int, int]]:
+    """Mostly none, else one."""
+    if end - start < 3 or draw(st.integers(0, 3)):
+        return []
+    first = draw(st.integers(start + 1, end - 2))
+    return [(first, draw(st.integers(first + 1, end - 1)))]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(buffers())
 def test_plans_are_sound_and_within_bounds(name: str, problem: list[Buffer]) -> None:
     plan = solve(Problem(problem), name)
-    assert validate(Problem(problem), plan.offsets, plan.peak) is None
+    assert validate(Problem(problem), plan.offsets) is None
     most = sum(b.size + b.alignment - 1 for b in problem)
     assert Problem(problem).lower_bound <= plan.peak <= most
     assert solve(Problem(problem), name).offsets == plan.offsets
@@ -52,9 +64,12 @@ def test_naive_shares_nothing(problem: list[Buffer]) -> None:
 
 @given(buffers(max_size=8))
 def test_lower_bound_is_the_largest_sum_of_live_bytes(problem: list[Buffer]) -> None:
-    sums = [sum(b.size for b in problem if b.start <= t < b.end) for t in range(20)]
+    sums = [
+        sum(b.size for b in problem for start, end in b.live if start <= t < end)
+        for t in range(20)
+    ]
     assert Problem(problem).lower_bound >= max(sums)
-    unaligned = [Buffer(b.id, b.size, b.start, b.end) for b in problem]
+    unaligned = [Buffer(b.id, b.size, b.start, b.end, 1, b.gaps) for b in problem]
     assert Problem(unaligned).lower_bound == max(sums)
 
 
@@ -110,26 +125,56 @@ def test_large_problems_are_planned_quickly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "peak", "reason"),
+    ("offsets", "reason"),
     [
-        ([0, 64], 128, None),
-        ([0], 128, "1 offsets, expected 2"),
-        ([0, 64], 127, "expected within [0, 127)"),
-        ([-64, 64], 128, "expected within [0, 128)"),
-        ([0, 32], 128, "expected a multiple of 64"),
-        ([0, 0], 64, "both live in step 1 and share byte 0"),
+        ([0, 64, 0], None),
+        ([64, 0, 0], None),  # c is elsewhere, and d in a's gap
+        ([0], "there are 1 offsets, expected 3"),
+        ([-64, 64, 0], "buffer a has offset -64, expected 0 or more"),
+        ([0, 32, 0], "buffer b has offset 32, expected a multiple of 64"),
+        ([0, 0, 0], "buffers a and b are both live in step 1 and share byte 0"),
+        ([0, 64, 64], "buffer c has offset 64, expected 0"),
     ],
 )
-def test_validate(offsets: list[int], peak: int, reason: str | None) -> None:
-    problem = Problem([Buffer("a", 64, 0, 2, 64), Buffer("b", 64, 1, 3, 64)])
-    found = validate(problem, offsets, peak)
-    assert found is None if reason is None else found is not None and reason in found
+def test_validate(offsets: list[int], reason: str | None) -> None:
+    problem = Problem(
+        [
+            Buffer("a", 64, 0, 2, 64),
+            Buffer("b", 64, 1, 3, 64),
+            Buffer("c", 64, 0, 9, offset=0, pool="other"),
+        ]
+    )
+    assert validate(problem, offsets) == reason
+
+
+def test_validate_sees_through_gaps() -> None:
+    a = Buffer("a", 64, 0, 10, gaps=[(2, 4), (5, 7)])
+    for start, end, sound in ((2, 4, True), (4, 5, False), (3, 6, False), (6, 7, True)):
+        reason = validate(Problem([a, Buffer("b", 64, start, end)]), [0, 0])
+        assert (reason is None) == sound
+
+
+def test_given_offsets_and_pools() -> None:
+    problem = Problem(
+        [
+            Buffer("fixed", 64, 0, 4, offset=128),
+            Buffer("low", 128, 1, 3),
+            Buffer("high", 64, 1, 3),
+            Buffer("elsewhere", 100, 0, 4, pool="gpu:0"),
+        ]
+    )
+    for name in STRATEGIES:
+        plan = solve(problem, name)
+        assert plan.offsets[0] == 128
+        assert plan.lower_bound == 256 + 100 <= plan.peak
+    assert solve(problem).offsets == [128, 0, 192, 0]
+    assert solve(problem).optimal
 
 
 def test_unsound_strategy_is_refused() -> None:
     @strategy("test-all-at-zero")
-    def all_at_zero(buffers: object) -> list[int]:
-        return [0, 0]
+    def all_at_zero(problem: Problem, limits: Limits) -> Placement:
+        return Placement([0] * len(problem.buffers))
 
     try:
         with pytest.raises(UnsoundPlanError, match="both live in step 1"):
@@ -152,5 +197,9 @@ def test_bad_values_are_refused() -> None:
         Buffer("a", 1, 2, 2)
     with pytest.raises(ValueError, match="alignment is 0, expected 1 or more"):
         Buffer("a", 1, 0, 1, 0)
+    with pytest.raises(ValueError, match="offset is 8, expected a multiple of 64"):
+        Buffer("a", 1, 0, 1, 64, offset=8)
+    with pytest.raises(ValueError, match=r"gap is \[1, 4\), expected between \[0, 4\)"):
+        Buffer("a", 1, 0, 4, gaps=[(1, 4)])
     with pytest.raises(ValueError, match="there is a strategy 'naive' already"):
-        strategy("naive")(lambda buffers: [])
+        strategy("naive")(lambda problem, limits: Placement([]))

@@ -1,0 +1,90 @@
+"""One buffer after the other into a free gap: the greedy planners of the field.
+
+All place each buffer into a gap between the buffers that are placed already and are
+live at the same time. They differ in the order of buffers and the choice of gap. Buffers
+with a given offset are placed first. Quadratic in the number of buffers.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from tensorplan.planning.problem import Buffer, Limits, Placement, Problem, round_up
+from tensorplan.planning.registry import strategy
+
+Gap: TypeAlias = tuple[int, float]
+"""An offset where the buffer fits, and the bytes that are free from there on."""
+
+
+def first_gap(gaps: Iterator[Gap]) -> int:
+    return next(gaps)[0]
+
+
+def smallest_gap(gaps: Iterator[Gap]) -> int:
+    """The lowest of the smallest gaps."""
+    return min(gaps, key=lambda gap: (gap[1], gap[0]))[0]
+
+
+@strategy("greedy-by-size")
+def greedy_by_size(problem: Problem, limits: Limits) -> Placement:
+    """Largest first, each at the lowest offset that is free.
+
+    First-fit decreasing, as in "Efficient Memory Management for Deep Neural Net
+    Inference" (Pisarchyk and Lee, 2020); equal sizes in order of their start.
+    """
+    return in_order(problem, lambda i, b: (-b.size, b.start, i), first_gap)
+
+
+@strategy("best-fit")
+def best_fit(problem: Problem, limits: Limits) -> Placement:
+    """In order of start, each into the smallest free gap that holds it.
+
+    What an allocator with best fit does that knows no future (ONNX Runtime's and IREE's
+    way); of buffers that start together, the larger first.
+    """
+    return in_order(problem, lambda i, b: (b.start, -b.size, i), smallest_gap)
+
+
+def in_order(
+    problem: Problem,
+    key: Callable[[int, Buffer], Any],
+    choose: Callable[[Iterator[Gap]], int],
+) -> Placement:
+    """Places the buffers by ascending `key(index, buffer)` into the gaps of choice."""
+    buffers = problem.buffers
+    order = sorted(range(len(buffers)), key=lambda i: key(i, buffers[i]))
+    return Placement(place(buffers, order, choose))
+
+
+def place(
+    buffers: Sequence[Buffer],
+    order: Sequence[int],
+    choose: Callable[[Iterator[Gap]], int] = first_gap,
+) -> list[int]:
+    """The offsets that come of placing the buffers in this order.
+
+    `choose` picks an offset from the gaps in which the buffer fits, which come upwards.
+    """
+    offsets = [b.offset or 0 for b in buffers]
+    placed = sorted((offsets[i], i) for i in order if buffers[i].offset is not None)
+    for i in order:
+        if buffers[i].offset is not None:
+            continue
+        neighbours = (
+            (offset, offset + buffers[j].size)
+            for offset, j in placed
+            if buffers[j].overlaps(buffers[i])
+        )
+        offsets[i] = choose(_gaps(neighbours, buffers[i]))
+        insort(placed, (offsets[i], i))
+    return offsets
+
+
+def _gaps(taken: Iterator[tuple[int, int]], buffer: Buffer) -> Iterator[Gap]:
+    """Where the buffer fits between the taken ranges, upwards; the last is endless."""
+    offset = 0
+    for start, end in taken:
+        if start - offset >= buffer.size:
+            yield offset, start - offset
+        offset = max(offset, round_up(end, buffer.alignment))
+    yield offset, float("inf")
