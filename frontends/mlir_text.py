@@ -47,11 +47,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Position, Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Position, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
@@ -127,9 +127,17 @@ def innermost(location: Attribute) -> FileLineColLoc | None:
             return None
 
 
+class _Lexer(MLIRLexer):
+    # xDSL's takes time exponential in the length of a string that is not closed.
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
+
+
 class MLIRTextParser(Parser):
     def __init__(self, ctx: Context, text: str, name: str):
-        super().__init__(ctx, text, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
         self._file = StringAttr(name)
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._starts: list[Position] = []

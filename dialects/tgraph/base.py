@@ -51,7 +51,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
@@ -97,6 +97,17 @@ class VariableType(ParametrizedAttribute, TypeAttribute):
     name = "tgraph.variable"
 
     tensor: AnyTensor
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            position = parser.pos
+            tensor = parser.parse_type()
+            if not isinstance(tensor, TensorType):
+                parser.raise_error(
+                    f"variable holds {tensor}, expected a tensor", position
+                )
+        return (cast(AnyTensor, tensor),)
 
 
 def element_bytes(element_type: Attribute) -> int:

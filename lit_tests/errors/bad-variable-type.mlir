@@ -5,5 +5,4 @@ func.func @f(%a: !tgraph.variable<f32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     error: parameter 'tensor' does not verify:
-// CHECK-NEXT: f32 should be of base attribute tensor
+// CHECK:     bad-variable-type.mlir:3:35: error: variable holds f32, expected a tensor
