@@ -53,6 +53,15 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+_MISTAKES = (
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
+
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
 
@@ -70,6 +79,8 @@ def parse_module(
         return parser.parse_module()
     except VerifyException as error:  # of an attribute or type, without a place
         parser.raise_error(str(error))
+    except _MISTAKES as error:  # xDSL's parsers of operations and types make some
+        parser.raise_error(f"this is not understood ({type(error).__name__}: {error})")
 
 
 def parse_attribute(text: str, ctx: Context) -> Attribute:
