@@ -1,0 +1,77 @@
+"""Plans for several streams: sharing only between what is ordered anyway."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplan.planning import Buffer, Problem, solve
+from tensorplan.planning.streams import Operation, across_streams
+
+
+def test_the_example() -> None:
+    operations = [Operation(0), Operation(0), Operation(1), Operation(0)]
+    a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 2, 3), Buffer("c", 64, 3, 4)
+    wide = across_streams([a, b, c], [[0, 1], [2], [3]], operations)
+    assert [list(buffer.live) for buffer in wide] == [[(0, 3)], [(2, 4)], [(3, 4)]]
+    assert [buffer.gaps for buffer in wide] == [(), (), ()]
+
+
+def test_a_dependency_orders_streams() -> None:
+    operations = [Operation(0), Operation(1, [0]), Operation(1), Operation(0)]
+    a = Buffer("a", 64, 0, 1)
+    (wide,) = across_streams([a], [[0]], operations)
+    assert wide == Buffer("a", 64, 0, 1)
+
+
+def test_unordered_steps_are_live_and_ordered_ones_between_are_not() -> None:
+    operations = [Operation(0), Operation(0), Operation(1), Operation(0), Operation(1)]
+    (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
+    assert list(wide.live) == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_one_stream_changes_nothing() -> None:
+    buffers = [Buffer("a", 8, 0, 2), Buffer("b", 8, 1, 4, gaps=((2, 3),))]
+    assert across_streams(buffers, [[0, 1], [1, 3]], [Operation()] * 5) == buffers
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[list[Operation], list[list[int]]]:
+    """Operations, and for each buffer the steps that access it."""
+    operations = [
+        Operation(
+            draw(st.integers(0, 2)),
+            sorted(draw(st.sets(st.integers(0, step - 1), max_size=2))) if step else [],
+        )
+        for step in range(draw(st.integers(1, 14)))
+    ]
+    step = st.integers(0, len(operations) - 1)
+    sets = draw(st.lists(st.sets(step, min_size=1, max_size=3), max_size=8))
+    return operations, [sorted(steps) for steps in sets]
+
+
+@given(programs())
+def test_sharing_needs_order(program: tuple[list[Operation], list[list[int]]]) -> None:
+    operations, accesses = program
+    buffers = [
+        Buffer(f"b{i}", 64, steps[0], steps[-1] + 1) for i, steps in enumerate(accesses)
+    ]
+    plan = solve(Problem(across_streams(buffers, accesses, operations)))
+    reaches = _reaches(operations)
+    for i, a in enumerate(accesses):
+        for j, b in enumerate(accesses):
+            if i < j and plan.offsets[i] == plan.offsets[j]:
+                assert _ordered(a, b, reaches) or _ordered(b, a, reaches)
+
+
+def _reaches(operations: list[Operation]) -> list[set[int]]:
+    """For each step, the steps that are surely over before it."""
+    before: list[set[int]] = []
+    for step, operation in enumerate(operations):
+        direct = {*operation.depends_on} | {
+            s for s in range(step) if operations[s].stream == operation.stream
+        }
+        before.append(direct.union(*(before[s] for s in direct)))
+    return before
+
+
+def _ordered(first: list[int], then: list[int], before: list[set[int]]) -> bool:
+    return all(a in before[b] for a in first for b in then)
