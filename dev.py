@@ -28,6 +28,7 @@ COMMANDS = {
     "test": ["-m", "pytest"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
+    "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
     "python": [],
 }
 

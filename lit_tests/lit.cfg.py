@@ -9,12 +9,14 @@ import lit.formats
 
 config.name = "tensorplan"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 
 tools = {
     "plan-opt": "-m tensorplan.tools.plan_opt",
     "plan-run": "-m tensorplan.tools.plan_run",
+    "plan-solve": "-m tensorplan.tools.plan_solve",
     "xdsl-opt": "-m xdsl.tools.xdsl_opt",
     "filecheck": "-m filecheck",
     "python": "",

@@ -1,8 +1,8 @@
 """One buffer after the other into a free gap: the greedy planners of the field.
 
 All place each buffer into a gap between the buffers that are placed already and are
-live at the same time. They differ in the order of buffers and the choice of gap. Buffers
-with a given offset are placed first. Quadratic in the number of buffers.
+live at the same time. They differ in the order of buffers and the choice of gap.
+Buffers with a given offset are placed first. Quadratic in the number of buffers.
 """
 
 from bisect import insort
@@ -66,17 +66,24 @@ def place(
     `choose` picks an offset from the gaps in which the buffer fits, which come upwards.
     """
     offsets = [b.offset or 0 for b in buffers]
-    placed = sorted((offsets[i], i) for i in order if buffers[i].offset is not None)
+    # (offset, end of bytes, first step, end of life, index): in address order.
+    placed = sorted(
+        (offsets[i], offsets[i] + b.size, b.start, b.end, i)
+        for i in order
+        if (b := buffers[i]).offset is not None
+    )
     for i in order:
-        if buffers[i].offset is not None:
+        buffer = buffers[i]
+        if buffer.offset is not None:
             continue
+        start, end = buffer.start, buffer.end
         neighbours = (
-            (offset, offset + buffers[j].size)
-            for offset, j in placed
-            if buffers[j].overlaps(buffers[i])
+            (low, high)
+            for low, high, other_start, other_end, j in placed
+            if other_start < end and start < other_end and buffers[j].overlaps(buffer)
         )
-        offsets[i] = choose(_gaps(neighbours, buffers[i]))
-        insort(placed, (offsets[i], i))
+        offsets[i] = choose(_gaps(neighbours, buffer))
+        insort(placed, (offsets[i], offsets[i] + buffer.size, start, end, i))
     return offsets
 
 

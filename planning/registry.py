@@ -4,7 +4,7 @@ Installed packages add strategies through the entry point group `tensorplan.stra
 the name of the entry is the strategy's, its object the function.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from time import process_time
@@ -37,6 +37,11 @@ def _installed() -> Mapping[str, Callable[[], Strategy]]:
     return {e.name: e.load for e in entry_points(group="tensorplan.strategies")}
 
 
+def names() -> Sequence[str]:
+    """All that `find` finds: ours, then the installed ones."""
+    return [*STRATEGIES, *sorted(_installed())]
+
+
 def find(name: str) -> Strategy:
     """The strategy of this name, ours or an installed one.
 
@@ -46,8 +51,7 @@ def find(name: str) -> Strategy:
         return STRATEGIES[name]
     if name in _installed():
         return _installed()[name]()
-    names = ", ".join([*STRATEGIES, *sorted(_installed())])
-    raise ValueError(f"strategy is {name!r}, expected one of {names}")
+    raise ValueError(f"strategy is {name!r}, expected one of {', '.join(names())}")
 
 
 def solve(
@@ -55,10 +59,13 @@ def solve(
 ) -> Plan:
     """A checked plan for the problem, pool by pool.
 
-    Raises `ValueError` for an unknown strategy and `UnsoundPlanError` if what the
-    strategy returns is not sound.
+    Raises `ValueError` for an unknown strategy, or given offsets that collide, and
+    `UnsoundPlanError` if what the strategy returns is not sound.
     """
     place = find(strategy)
+    given = [b for b in problem.buffers if b.offset is not None]
+    if reason := validate(Problem(given), [b.offset or 0 for b in given]):
+        raise ValueError(f"given offsets collide: {reason}")
     limits = limits or Limits()
     offsets: dict[str, list[int]] = {}
     peak, optimal, seconds = 0, True, 0.0

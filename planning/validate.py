@@ -1,8 +1,10 @@
 """The check of a plan: small, slow, plain, and sharing no code with any strategy."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 
-from tensorplan.planning.problem import Buffer, Problem
+from tensorplan.planning.problem import Problem
 
 
 def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
@@ -25,33 +27,35 @@ def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
             )
         if buffer.offset is not None and offset != buffer.offset:
             return f"buffer {buffer.id} has offset {offset}, expected {buffer.offset}"
-    # In order of address, a buffer can only share bytes with followers that start
-    # before it ends.
-    order = sorted(range(len(buffers)), key=lambda i: (buffers[i].pool, offsets[i]))
-    for place, i in enumerate(order):
-        for j in order[place + 1 :]:
-            a, b = buffers[i], buffers[j]
-            if b.pool != a.pool or offsets[j] >= offsets[i] + a.size:
-                break
-            step = _both_live(a, b)
-            if b.size and step is not None:
+    return _sharing(problem, offsets)
+
+
+def _sharing(problem: Problem, offsets: Sequence[int]) -> str | None:
+    """Two buffers of a pool that are live in the same step and share a byte.
+
+    Goes through the steps. What is live at a time lies in order of address and shares
+    nothing, so a buffer that begins to live can only share with its two neighbours.
+    """
+    buffers = problem.buffers
+    events = sorted(
+        event
+        for index, buffer in enumerate(buffers)
+        if buffer.size
+        for start, end in buffer.live
+        for event in ((start, 1, index), (end, 0, index))
+    )
+    pools: dict[str, list[tuple[int, int]]] = {}  # (offset, index) of what is live
+    for step, starts, index in events:
+        live = pools.setdefault(buffers[index].pool, [])
+        place = bisect_left(live, (offsets[index], index))
+        if not starts:
+            del live[place]
+            continue
+        live.insert(place, (offsets[index], index))
+        for (low, a), (high, b) in pairwise(live[max(place - 1, 0) : place + 2]):
+            if high < low + buffers[a].size:
                 return (
-                    f"buffers {a.id} and {b.id} are both live in step {step} and share "
-                    f"byte {offsets[j]}"
+                    f"buffers {buffers[a].id} and {buffers[b].id} are both live in "
+                    f"step {step} and share byte {high}"
                 )
     return None
-
-
-def _both_live(a: Buffer, b: Buffer) -> int | None:
-    """The first step in which both are live, if there is one."""
-    step = max(a.start, b.start)
-    while step < min(a.end, b.end):
-        ends = [end for gap in (*a.gaps, *b.gaps) for end in gap[1:] if _in(step, gap)]
-        if not ends:
-            return step
-        step = max(ends)
-    return None
-
-
-def _in(step: int, steps: tuple[int, int]) -> bool:
-    return steps[0] <= step < steps[1]

@@ -10,7 +10,11 @@ import pytest
 
 LIT_TESTS = Path(__file__).parent.parent / "lit_tests"
 LIT = "import lit.main; lit.main.main()"  # it has no `python -m`
-FILES = sorted(path.relative_to(LIT_TESTS) for path in LIT_TESTS.rglob("*.mlir"))
+FILES = sorted(
+    path.relative_to(LIT_TESTS)
+    for suffix in (".mlir", ".test")
+    for path in LIT_TESTS.rglob(f"*{suffix}")
+)
 
 
 class Result(TypedDict):

@@ -1,0 +1,106 @@
+"""Peaks and CPU times of all planning strategies, as tables in Markdown.
+
+    python benchmarks/planning.py buffers/*.csv
+    python benchmarks/planning.py --sizes 1000 10000 100000 --write docs/planning.md
+
+CSV files are in minimalloc's format; `--sizes` adds synthetic sets (synthetic.py).
+Strategies whose time is quadratic in the number of buffers do without large sets.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from synthetic import KINDS
+
+from tensorplan.planning import Limits, Plan, Problem, csv_format, names, solve
+
+QUADRATIC = (
+    "greedy-by-size",
+    "best-fit",
+    "greedy-by-breadth",
+    "greedy-by-duration",
+    "linear-scan",
+    "tflite",
+    "xla",
+    "usmp-size",
+    "usmp-conflicts",
+    "usmp-hill-climb",
+)
+QUADRATIC_LIMIT = 10_000  # buffers
+
+INTRODUCTION = """\
+# Planning strategies compared
+
+Each cell is the peak over the lower bound (the largest sum of live bytes: no plan is
+below 1), and in brackets the CPU seconds of the strategy in this Python, without the
+check of its plan. Bold: proved to be optimal. Searches stop after {time_limit:g} s.
+`plan-solve --list-strategies` says what each strategy does, and `plan-solve
+BUFFERS.csv --strategy all` compares them on buffers of yours.
+
+Written by `benchmarks/planning.py --sizes {sizes} --write docs/planning.md`.
+The sets are made by `benchmarks/synthetic.py`:
+
+* training: activations live until their mirrored backward operation, temporaries, and
+  gradients of weights until the end;
+* inference: most lives short, residual connections, some long;
+* dag: lives Pareto-distributed, sizes log-normal.
+
+Quadratic strategies are left out ("-") of sets of more than {limit:,} buffers.
+"""
+
+
+def table(title: str, problems: Mapping[str, Problem], limits: Limits) -> str:
+    """A section with a row for each strategy and a column for each set."""
+    rows = [["strategy", *problems], ["---", *("--:" for _ in problems)]]
+    for strategy in names():
+        row = [strategy]
+        for name, problem in problems.items():
+            if strategy in QUADRATIC and len(problem.buffers) > QUADRATIC_LIMIT:
+                row.append("-")
+                continue
+            row.append(_cell(solve(problem, strategy, limits)))
+            print(f"{title}: {name}, {strategy}: {row[-1]}", file=sys.stderr)
+        rows.append(row)
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(("", f"## {title}", "", *lines, ""))
+
+
+def _cell(plan: Plan) -> str:
+    ratio = plan.peak / plan.lower_bound if plan.lower_bound else 1
+    shown = f"{ratio:.4f}" if ratio < 10 else f"{ratio:.1f}"
+    bold = "**" if plan.optimal else ""
+    return f"{bold}{shown}{bold} ({plan.seconds:.{3 if plan.seconds < 1 else 1}f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE.csv")
+    parser.add_argument("--sizes", nargs="*", type=int, default=[], metavar="N")
+    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SEC")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE.md", help="the tables with an introduction"
+    )
+    options = parser.parse_args()
+    limits = Limits(options.time_limit)
+    tables: list[str] = []
+    if options.files:
+        read = {f.stem: csv_format.read(f.read_text()).buffers for f in options.files}
+        problems = {name: Problem(buffers) for name, buffers in read.items()}
+        tables.append(table("Files", problems, limits))
+    for size in options.sizes:
+        problems = {kind: Problem(make(size, 0)) for kind, make in KINDS.items()}
+        tables.append(table(f"{size:,} buffers", problems, limits))
+    print("".join(tables))
+    if options.write:
+        introduction = INTRODUCTION.format(
+            time_limit=options.time_limit,
+            sizes=" ".join(map(str, options.sizes)),
+            limit=QUADRATIC_LIMIT,
+        )
+        options.write.write_text(introduction + "".join(tables))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Buffers as CSV, in the format of minimalloc.
+
+    id,lower,upper,size,alignment,gaps
+    a,0,10,4096,64,2-4 6-7
+    b,3,5,512,1,
+
+Columns come in any order. `lower` may be called `begin` or `start`, `upper` `end`, and
+`id` `buffer` or `buffer_id`. `alignment`, `gaps`, `offset` and `hint` may be missing,
+or empty in some rows; columns of any other name are carried along.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tensorplan.planning.problem import Buffer, Steps
+
+_NAMES = {
+    name: column
+    for column, names in {
+        "id": ("id", "buffer", "buffer_id"),
+        "lower": ("lower", "begin", "start"),
+        "upper": ("upper", "end"),
+        "size": ("size",),
+        "alignment": ("alignment",),
+        "gaps": ("gaps",),
+        "offset": ("offset",),
+        "hint": ("hint",),
+    }.items()
+    for name in names
+}
+_REQUIRED = ("id", "lower", "upper", "size")
+
+
+class CsvError(ValueError):
+    """What is wrong with a line; lines are counted from 1."""
+
+    def __init__(self, line: int, reason: str):
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file as it was read, and its buffers, one for each row."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    buffers: Sequence[Buffer]
+
+
+def read(
+    text: str,
+    *,
+    inclusive: bool = False,
+    alignment: int = 1,
+    keep_offsets: bool = False,
+) -> Table:
+    """The buffers in a file's text. Raises `CsvError`.
+
+    `inclusive`: the upper ends, of gaps too, are the last steps in which a buffer is
+    live, or not. `alignment`, in bytes: of rows that do not say theirs. `keep_offsets`:
+    the offsets in the file are given ones; otherwise they are ignored.
+    """
+    reader = csv.reader(io.StringIO(text), strict=True)
+    header: list[str] = []
+    columns: dict[str, int] = {}
+    rows: list[list[str]] = []
+    buffers: list[Buffer] = []
+    try:
+        for row in reader:
+            if not any(field.strip() for field in row):
+                continue
+            if not header:
+                header = [name.strip() for name in row]
+                columns = _columns(header)
+                continue
+            if len(row) != len(header):
+                raise ValueError(f"there are {len(row)} fields, expected {len(header)}")
+            fields = {column: row[at].strip() for column, at in columns.items()}
+            if not keep_offsets:
+                fields.pop("offset", None)
+            buffers.append(_buffer(fields, int(inclusive), alignment))
+            rows.append(row)
+        if not header:
+            raise ValueError(f"there is no header, expected {','.join(_REQUIRED)}")
+    except (ValueError, csv.Error) as error:
+        raise CsvError(max(reader.line_num, 1), str(error)) from None
+    return Table(header, rows, buffers)
+
+
+def write(table: Table, offsets: Sequence[int]) -> str:
+    """The table's text with a column `offset`, in bytes, in place of one it had."""
+    header, rows = list(table.header), [list(row) for row in table.rows]
+    if "offset" in header:
+        at = header.index("offset")
+    else:
+        at = len(header)
+        header.append("offset")
+    for row, offset in zip(rows, offsets, strict=True):
+        row[at : at + 1] = [str(offset)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
+
+
+def _columns(header: Sequence[str]) -> dict[str, int]:
+    """Where the columns are that we know, by the first of their names."""
+    columns: dict[str, int] = {}
+    for at, name in enumerate(header):
+        column = _NAMES.get(name)
+        if column in columns:
+            raise ValueError(f"column {name} says what {header[columns[column]]} says")
+        if column:
+            columns[column] = at
+    for column in _REQUIRED:
+        if column not in columns:
+            names = " or ".join(name for name in _NAMES if _NAMES[name] == column)
+            raise ValueError(f"there is no column {names}")
+    return columns
+
+
+def _buffer(fields: Mapping[str, str], after_upper: int, alignment: int) -> Buffer:
+    def optional(column: str) -> int | None:
+        return _integer(column, fields[column]) if fields.get(column) else None
+
+    own_alignment = optional("alignment")
+    return Buffer(
+        fields["id"],
+        _integer("size", fields["size"]),
+        _integer("lower", fields["lower"]),
+        _integer("upper", fields["upper"]) + after_upper,
+        alignment if own_alignment is None else own_alignment,
+        [_gap(gap, after_upper) for gap in fields.get("gaps", "").split()],
+        optional("offset"),
+        hint=optional("hint"),
+    )
+
+
+def _integer(column: str, text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+        raise ValueError(f"{column} is {text!r}, expected an integer")
+    return int(text)
+
+
+def _gap(text: str, after_upper: int) -> Steps:
+    """`a-b`; minimalloc's `a-b@c:d`, where only bytes c to d are free, is refused."""
+    match = re.fullmatch(r"([+-]?[0-9]{1,30})-([+-]?[0-9]{1,30})", text)
+    if not match:
+        window = ": windows in gaps are not supported" if "@" in text else ""
+        raise ValueError(f"gap is {text!r}, expected FIRST-END{window}")
+    return int(match[1]), int(match[2]) + after_upper

@@ -1,0 +1,250 @@
+"""plan-solve and its CSV: what is read, what is written, and what is refused."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplan.planning import STRATEGIES, Buffer, Placement, Progress, csv_format
+from tensorplan.planning.problem import Limits, Problem
+from tensorplan.tools.plan_solve import main
+
+CHAIN = "id,lower,upper,size\na,0,2,64\nb,1,3,64\nc,2,4,64\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("chain.csv").write_text(CHAIN)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["id,lower,upper,size", "buffer,begin,end,size", "buffer_id,start,end,size"],
+)
+def test_columns_by_their_names(header: str):
+    table = csv_format.read(f"{header}\nx,3,7,64\n")
+    assert table.buffers == [Buffer("x", 64, 3, 7, gaps=[])]
+
+
+def test_optional_columns_and_values():
+    text = (
+        "hint,size,gaps,other,alignment,id,offset,lower,upper\n"
+        "8,64,2-4 6-7,kept,32,a,96,0,10\n"
+        "\n"
+        " ,1, ,, ,b,0,-5,5\n"
+    )
+    a = Buffer("a", 64, 0, 10, 32, [(2, 4), (6, 7)], hint=8)
+    b = Buffer("b", 1, -5, 5, 16, [])
+    assert csv_format.read(text, alignment=16).buffers == [a, b]
+    kept = csv_format.read(text, keep_offsets=True).buffers
+    assert [b.offset for b in kept] == [96, 0]
+
+
+def test_inclusive_ends():
+    table = csv_format.read("id,begin,end,size,gaps\na,0,9,1,2-3\n", inclusive=True)
+    assert table.buffers == [Buffer("a", 1, 0, 10, gaps=[(2, 4)])]
+
+
+def test_written_rows_are_the_read_ones():
+    text = 'id,note,lower,upper,size\na,"x, ""y""",0,1,5\nb,,0,1,6\n'
+    written = csv_format.write(csv_format.read(text), [6, 0])
+    assert written == (
+        'id,note,lower,upper,size,offset\na,"x, ""y""",0,1,5,6\nb,,0,1,6,0\n'
+    )
+    again = csv_format.write(csv_format.read(written), [0, 5])
+    assert again.endswith("0,1,5,0\nb,,0,1,6,5\n")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text("abc,\"' \u00e9", min_size=1),
+            st.integers(0, 10**12),
+            st.integers(0, 99),
+            st.integers(1, 9),
+        )
+    )
+)
+def test_round_trip(rows: list[tuple[str, int, int, int]]):
+    buffers = [Buffer(id, size, at, at + n, gaps=[]) for id, size, at, n in rows]
+    header = ["id", "lower", "upper", "size"]
+    fields = [[b.id, str(b.start), str(b.end), str(b.size)] for b in buffers]
+    text = csv_format.write(csv_format.Table(header, fields, buffers), range(len(rows)))
+    read = csv_format.read(text, keep_offsets=True).buffers
+    for offset, (wanted, got) in enumerate(zip(buffers, read, strict=True)):
+        assert got.offset == offset
+        assert (got.size, got.start, got.end) == (wanted.size, wanted.start, wanted.end)
+        assert got.id == wanted.id.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", 1, "there is no header, expected id,lower,upper,size"),
+        ("\n\n", 2, "there is no header"),
+        ("id,lower,size\n", 1, "there is no column upper or end"),
+        ("id,lower,start,upper,size\n", 1, "column start says what lower says"),
+        (f"{CHAIN}d,1,2\n", 5, "there are 3 fields, expected 4"),
+        (f"{CHAIN}\nd,1,2,3,4\n", 6, "there are 5 fields, expected 4"),
+        (f"{CHAIN}d,1,two,3\n", 5, "upper is 'two', expected an integer"),
+        (f"{CHAIN}d,1,2,\n", 5, "size is '', expected an integer"),
+        (f"{CHAIN}d,1,2,1e3\n", 5, "size is '1e3', expected an integer"),
+        (f"{CHAIN}d,1,2,{'9' * 5000}\n", 5, "size is '999"),
+        (f"{CHAIN}d,2,1,4\n", 5, "buffer d: lifespan is [2, 1)"),
+        (f"{CHAIN}d,1,2,-4\n", 5, "buffer d: size is -4, expected 0 or more"),
+        (f'{CHAIN}"d,1,2,4\n', 5, "unexpected end of data"),
+        ("id,lower,upper,size,gaps\na,0,9,1,2\n", 2, "gap is '2', expected FIRST-END"),
+        ("id,lower,upper,size,gaps\na,0,9,1,4-2\n", 2, "buffer a: gap is [4, 2)"),
+        ("id,lower,upper,size,gaps\na,0,9,1,2-4@0:1\n", 2, "windows in gaps are not"),
+    ],
+)
+def test_malformed_rows(
+    text: str, line: int, reason: str, capsys: pytest.CaptureFixture[str]
+):
+    Path("bad.csv").write_text(text)
+    assert main(["bad.csv"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"bad.csv:{line}: error: ")
+    assert reason in error
+    assert error.count("\n") == 1
+
+
+def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):
+    Path("bad.csv").write_bytes(CHAIN.encode() + b"d\xff,0,1,2\n")
+    assert main(["bad.csv"]) == 1
+    assert capsys.readouterr().err == "bad.csv:5: error: this is not UTF-8\n"
+
+
+def test_a_byte_order_mark_and_carriage_returns():
+    text = CHAIN.replace("\n", "\r\n")
+    Path("chain.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert main(["chain.csv", "-o", "out.csv"]) == 0
+    assert (
+        Path("out.csv").read_text().startswith("id,lower,upper,size,offset\na,0,2,64,")
+    )
+
+
+def test_all_strategies_are_reported_and_the_best_is_written():
+    assert main("chain.csv --strategy all -o out.csv --report r.json".split()) == 0
+    report = json.loads(Path("r.json").read_text())
+    assert (report["buffers"], report["lower_bound_bytes"]) == (3, 128)
+    assert [r["strategy"] for r in report["results"]] == list(STRATEGIES)
+    by_name = {r["strategy"]: r for r in report["results"]}
+    assert by_name["naive"] == {
+        "strategy": "naive",
+        "peak_bytes": 192,
+        "optimal": False,
+        "seconds": by_name["naive"]["seconds"],
+    }
+    assert by_name["tflite"]["optimal"]
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert max(b.offset + b.size for b in table.buffers if b.offset is not None) == 128
+
+
+def test_capacity(capsys: pytest.CaptureFixture[str]):
+    command = "chain.csv --strategy naive -o out.csv --report r.json --capacity"
+    assert main([*command.split(), "191"]) == 1
+    assert capsys.readouterr().err == (
+        "chain.csv: error: the capacity is 191 bytes, and the best peak 192\n"
+    )
+    assert not Path("out.csv").exists()
+    assert Path("r.json").exists()
+    assert main([*command.split(), "192"]) == 0
+    assert Path("out.csv").exists()
+
+
+def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
+    Path("bad.csv").write_text(
+        "id,lower,upper,size,offset\na,0,2,64,0\nb,1,3,64,32\nc,2,3,8,\n"
+    )
+    assert main(["bad.csv"]) == 0
+    assert main(["bad.csv", "--keep-offsets"]) == 1
+    assert capsys.readouterr().err == (
+        "bad.csv: error: the offsets in the file: buffers a and b are both live in "
+        "step 1 and share byte 32\n"
+    )
+
+
+def test_no_buffers(capsys: pytest.CaptureFixture[str]):
+    Path("none.csv").write_text("id,lower,upper,size\n")
+    assert main(["none.csv", "--strategy", "all", "--capacity", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == len(STRATEGIES)
+    for line in lines:
+        assert line.split()[1:4] == ["0", "0", "0.00%"]
+
+
+def test_limits_reach_the_strategy(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Limits] = []
+
+    def spy(problem: Problem, limits: Limits) -> Placement:
+        seen.append(limits)
+        return Placement([0] * len(problem.buffers))
+
+    monkeypatch.setitem(STRATEGIES, "spy", spy)
+    Path("one.csv").write_text("id,lower,upper,size\na,0,2,64\n")
+    main("one.csv --strategy spy --seed 7 --time-limit 0.5".split())
+    main("one.csv --strategy spy".split())
+    assert seen == [Limits(0.5, 7), Limits(60, 0)]
+    assert seen[0].progress is None  # stderr is no terminal
+
+
+def test_progress_of_long_searches_is_shown(monkeypatch: pytest.MonkeyPatch):
+    def slow(problem: Problem, limits: Limits) -> Placement:
+        assert limits.progress
+        limits.progress(Progress(192, 128, 0.5))
+        limits.progress(Progress(192, 128, 2.0))
+        return Placement([0, 64, 0])
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setitem(STRATEGIES, "slow", slow)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert main(["chain.csv", "--strategy", "slow"]) == 0
+    shown = terminal.getvalue()
+    assert shown.count("peak 192, lower bound 128, gap 50.00%, 2 s") == 1
+    assert "0 s" not in shown
+    assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("chain.csv --strategy nope", "strategy is 'nope', expected one of "),
+        ("chain.csv --strategy naive,", "strategy is '', expected one of "),
+        ("chain.csv --alignment 0", "argument --alignment: 0, expected 1 or more"),
+        ("chain.csv --time-limit nan", "argument --time-limit: nan, expected 0 or"),
+        ("", "the following arguments are required: BUFFERS.csv"),
+    ],
+)
+def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
+    try:
+        code = main(arguments.split())
+    except SystemExit as exit:  # from argparse
+        code = exit.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_strategies_are_listed(capsys: pytest.CaptureFixture[str]):
+    assert main(["--list-strategies"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(STRATEGIES)
+    assert all(len(line.split()) > 3 for line in lines), "they say what they do"
+
+
+def test_help_and_import_are_cheap():
+    code = (
+        "import sys, tensorplan.tools.plan_solve as tool\n"
+        "tool.parse_arguments(['x'])\n"
+        "assert 'numpy' not in sys.modules and 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
