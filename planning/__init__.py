@@ -3,7 +3,11 @@
 problem.py    the vocabulary: Buffer, Problem, Plan; the lower bound
 registry.py   strategies by name; solve()
 validate.py   the check that every plan passes, sharing no code with a strategy
-naive.py, greedy.py   the strategies
+csv_format.py buffers as CSV, as minimalloc has it
+naive.py, greedy.py, field.py   the strategies
+nnvm/         NNVM's planner of shared storages; storages.py lays them out in bytes
+relay.py      TVM Relay's, on the same graph
+inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tree
 
 >>> from tensorplan.planning import Buffer, Problem, solve
 >>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)
@@ -11,7 +15,15 @@ naive.py, greedy.py   the strategies
 [0, 64, 0]
 """
 
-from tensorplan.planning import greedy, naive  # registers the strategies
+from tensorplan.planning import (  # registers the strategies
+    field,
+    greedy,
+    inductor_reuse,
+    inductor_tree,
+    naive,
+    nnvm,
+    relay,
+)
 from tensorplan.planning.problem import (
     Buffer,
     Limits,
@@ -27,6 +39,7 @@ from tensorplan.planning.registry import (
     STRATEGIES,
     UnsoundPlanError,
     find,
+    names,
     solve,
     strategy,
 )
@@ -42,10 +55,16 @@ __all__ = [
     "Progress",
     "Strategy",
     "UnsoundPlanError",
+    "field",
     "find",
     "greedy",
+    "inductor_reuse",
+    "inductor_tree",
     "naive",
+    "names",
+    "nnvm",
     "peak_of",
+    "relay",
     "round_up",
     "solve",
     "strategy",
