@@ -48,7 +48,10 @@ from xdsl.traits import IsTerminator, get_effects
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.planning import Buffer, Problem, find, solve
+from tensorplan.planning import Buffer, Limits, Problem, find, solve
+
+EFFORT = 0.02
+"""Of a strategy's usual work: seconds at most, and the same plan on every machine."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class PlanMemory(ModulePass):
 
     name = "plan-memory"
 
-    strategy: str = "greedy-by-size"
+    strategy: str = "auto"
     alignment: int = 64
 
     def __post_init__(self) -> None:
@@ -98,7 +101,7 @@ class PlanMemory(ModulePass):
         buffers = [
             Buffer(a.name, a.size, a.start, a.end, alignment) for a in allocations
         ]
-        plan = solve(Problem(buffers), self.strategy)
+        plan = solve(Problem(buffers), self.strategy, Limits(effort=EFFORT))
         arena = memref.AllocOp(
             (),
             (),

@@ -25,7 +25,7 @@ class PlanPipeline(ModulePass):
 
     name = "plan-pipeline"
 
-    strategy: str = "greedy-by-size"
+    strategy: str = "auto"
     alignment: int = 64
     device: str = "cpu:0"
 

@@ -5,6 +5,8 @@ registry.py   strategies by name; solve()
 validate.py   the check that every plan passes, sharing no code with a strategy
 csv_format.py buffers as CSV, as minimalloc has it
 naive.py, greedy.py, field.py   the strategies
+auto.py       ours: heuristics (skyline.py), then exact search (search.py), over
+              sections.py; kernels.py compiles their loops where numba is installed
 nnvm/         NNVM's planner of shared storages; storages.py lays them out in bytes
 relay.py      TVM Relay's, on the same graph
 inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tree
@@ -17,6 +19,7 @@ streams.py    lifespans for operations that run side by side
 """
 
 from tensorplan.planning import (  # registers the strategies
+    auto,
     field,
     greedy,
     inductor_reuse,
@@ -56,6 +59,7 @@ __all__ = [
     "Progress",
     "Strategy",
     "UnsoundPlanError",
+    "auto",
     "field",
     "find",
     "greedy",

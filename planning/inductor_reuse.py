@@ -125,14 +125,15 @@ def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
     """PyTorch Inductor's reuse of equal buffers (`plan_reuse`).
 
     Sizes and alignments must be equal. The estimate of memory is the bytes live in each
-    step. What nobody reuses goes back to the allocator, which is best fit here: a buffer
-    and those that reuse it, one after the other, are one buffer to it. Gaps are not
-    used, and buffers with a given offset are neither reused nor reuse others.
+    step. What nobody reuses goes back to the allocator, which is best fit here: a
+    buffer and those that reuse it, one after the other, are one buffer to it. Gaps are
+    not used, and buffers with a given offset are neither reused nor reuse others.
     """
     buffers = problem.buffers
     first = list(range(len(buffers)))  # the buffer whose memory each one has
     end = [b.end for b in buffers]  # of the last that has its memory
-    for line in plan_reuse(*_lines(problem)):
+    lines, memory = _lines(problem)
+    for line in plan_reuse(lines, memory=memory):
         if isinstance(line, Reuse):
             i = int(line.new)
             first[i] = first[int(line.buffer)]
@@ -145,7 +146,7 @@ def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
 
 
 def _lines(problem: Problem) -> tuple[list[Line], list[int]]:
-    """Buffers by their numbers, in steps of which none is without a line; the estimate.
+    """Buffers by numbers, in steps of which none is without a line; the estimate.
 
     Ends with a line that is not about memory, so that none is dropped.
     """

@@ -143,11 +143,16 @@ def _lower_bound(buffers: Sequence[Buffer]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a search is to be made; simple strategies ignore it."""
+    """How a search is to be made; simple strategies ignore it.
+
+    Without a time limit a search counts its work instead, so that it finds the same
+    plan on every machine; `effort` is how much of its usual work it may do.
+    """
 
     time_limit: float | None = None  # seconds of CPU time, for one pool
     seed: int = 0
     progress: Callable[["Progress"], None] | None = field(default=None, compare=False)
+    effort: float = 1.0  # where there is no time limit
 
 
 class Progress(NamedTuple):

@@ -55,7 +55,7 @@ def find(name: str) -> Strategy:
 
 
 def solve(
-    problem: Problem, strategy: str = "greedy-by-size", limits: Limits | None = None
+    problem: Problem, strategy: str = "auto", limits: Limits | None = None
 ) -> Plan:
     """A checked plan for the problem, pool by pool.
 

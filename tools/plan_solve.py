@@ -12,7 +12,6 @@ from functools import partial
 
 from tensorplan import __version__
 from tensorplan.planning import (
-    STRATEGIES,
     Limits,
     Plan,
     Problem,
@@ -31,7 +30,7 @@ from tensorplan.tools.common import (
     write_atomically,
 )
 
-_DEFAULT_STRATEGY = "auto" if "auto" in STRATEGIES else "greedy-by-size"
+_DEFAULT_STRATEGY = "auto"
 
 _CLEAR_LINE = "\r\x1b[K"  # for terminals
 

@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p 'plan-memory' --split-input-file 2>/dev/null | filecheck %s
+// RUN: plan-opt %s -p 'plan-memory{strategy=greedy-by-size}' --split-input-file 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p 'plan-memory{strategy=naive alignment=16}' --split-input-file 2>/dev/null | filecheck %s --check-prefix=NAIVE
 
 // The third buffer takes the place of the first.

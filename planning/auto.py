@@ -1,0 +1,336 @@
+"""`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
+
+1. Buffers become sections and units, in parts that do not touch (`sections.py`).
+2. The skyline in some orders and, for at most 4000 buffers, first fit by duration,
+   greedy-by-size and best-fit; done when one reaches the lower bound (`skyline.py`).
+3. In parts that are small enough, valley branch and bound under capacities between the
+   lower bound and the best peak, with growing limits and varied orders (`search.py`).
+
+Gaps, given offsets and different alignments are beyond the search. Such problems get
+the best of: the plan of the problem in which gaps are filled and alignments are equal;
+the greedy plans; and a local search over orders of first-fit placement that moves the
+buffers at the peak, as in the hill climb of Arm's Vela and of TVM's USMP.
+
+Without a time limit, effort is counted in work: about 10 seconds of compiled code for
+each pool. Then the same plan comes out on every machine, with or without numba; without
+it a hard problem may take 50 times as long, so give a time limit there. A time limit
+replaces the limit of work, and plans depend on the machine where it is reached.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from math import lcm
+from time import process_time
+
+from tensorplan.planning import greedy
+from tensorplan.planning.problem import (
+    Buffer,
+    Limits,
+    Placement,
+    Problem,
+    Progress,
+    peak_of,
+)
+from tensorplan.planning.registry import strategy
+from tensorplan.planning.search import (
+    FEASIBLE,
+    INFEASIBLE,
+    RULES,
+    UNKNOWN,
+    ValleySearch,
+)
+from tensorplan.planning.sections import Part, parts_of, unit_of
+from tensorplan.planning.skyline import Skyline
+
+_WORK = 1_000_000_000  # sections that the searches of a pool look at, about
+_GREEDY = 4000  # buffers up to which quadratic planners are tried
+_SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
+_CLIMB = 30_000_000  # pairs of buffers that the local search looks at, about
+_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
+
+
+class _Budget:
+    """What may still be spent, in work or in seconds of CPU time."""
+
+    def __init__(self, limits: Limits, lower_bound: int) -> None:
+        self._started = process_time()
+        self._limits = limits
+        self._lower_bound = lower_bound
+        self._spent = 0
+
+    @property
+    def seconds(self) -> float:
+        return process_time() - self._started
+
+    def spend(self, work: int) -> None:
+        self._spent += work
+
+    @property
+    def left(self) -> int:
+        """Work; with a time limit, as much as fits into it at the speed so far."""
+        if self._limits.time_limit is None:
+            return int(_WORK * self._limits.effort) - self._spent
+        seconds = self._limits.time_limit - self.seconds
+        if not self._spent:
+            return int(seconds * 200_000)
+        return int(seconds * max(200_000, self._spent / max(self.seconds, 0.01)))
+
+    def report(self, peak: int) -> None:
+        if self._limits.progress:
+            self._limits.progress(Progress(peak, self._lower_bound, self.seconds))
+
+
+@strategy("auto")
+def auto(problem: Problem, limits: Limits) -> Placement:
+    """Reaches the lower bound wherever it can, and says so if nothing better exists.
+
+    Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
+    """
+    buffers = [b for b in problem.buffers if b.size]
+    budget = _Budget(limits, problem.lower_bound)
+    placement = _any(Problem(buffers, problem.capacity), limits, budget)
+    found = iter(placement.offsets)
+    offsets = [next(found) if b.size else b.offset or 0 for b in problem.buffers]
+    return Placement(offsets, placement.exhausted)
+
+
+def _any(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+    buffers = problem.buffers
+    if not buffers:
+        return Placement([], True)
+    alignments = {b.alignment for b in buffers}
+    if len(alignments) == 1 and not any(
+        b.gaps or b.offset is not None for b in buffers
+    ):
+        return _regular(problem, limits, budget)
+    return _irregular(problem, limits, budget)
+
+
+def _regular(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+    """No gaps, no given offsets, one alignment: all offsets are multiples of a unit."""
+    buffers = problem.buffers
+    alignment = buffers[0].alignment
+    padded = [-(-b.size // alignment) for b in buffers]
+    unit = unit_of(padded)
+    sizes = [size // unit for size in padded]
+    unit *= alignment
+    parts = parts_of([(b.start, b.end) for b in buffers], sizes)
+    goal = -(-problem.lower_bound // unit)  # no part has to be lower than that
+    offsets = [0] * len(buffers)
+
+    peaks: list[int] = []
+    for part in parts:
+        found = _heuristics(part, max(goal, max(part.load)), buffers, unit)
+        peaks.append(part.peak(found))
+        for index, offset in zip(part.indices, found, strict=True):
+            offsets[index] = offset * unit
+    budget.report(peak_of(buffers, offsets))
+
+    def improved(part: Part, found: Sequence[int]) -> None:
+        for index, offset in zip(part.indices, found, strict=True):
+            offsets[index] = offset * unit
+        budget.report(peak_of(buffers, offsets))
+
+    target = problem.capacity // unit if problem.capacity is not None else None
+
+    # The highest part first: none has to become lower than what that one reaches.
+    floor = goal
+    proved = True
+    for number in sorted(range(len(parts)), key=lambda n: (-peaks[n], n)):
+        part = parts[number]
+        if peaks[number] <= floor:
+            continue
+        found = [offsets[index] // unit for index in part.indices]
+        least = max(floor, max(part.load))
+        low, high = _minimise(part, found, least, target, limits.seed, budget, improved)
+        floor = high
+        proved &= low == high
+    # No plan has a lower padded peak; but one whose topmost buffer has more padding
+    # may have a lower peak. None has more than `slack`.
+    slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
+    exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
+    return Placement(offsets, exhausted)
+
+
+def _orders(part: Part) -> list[list[int]]:
+    """Orders for the skyline, the best first."""
+    area = [w * size for w, size in zip(part.steps, part.size, strict=True)]
+    keys: list[Callable[[int], tuple[int, ...]]] = [
+        lambda i: (-part.size[i], -part.steps[i]),
+        lambda i: (-part.steps[i], -part.size[i]),
+        lambda i: (-area[i],),
+    ]
+    covered = sum(end - first for first, end in zip(part.first, part.end, strict=True))
+    if covered <= 5 * _SEARCHABLE:  # else the tallest sections take long to find
+        tall = part.tallest
+        keys.append(lambda i: (-tall[i], -area[i], -part.steps[i]))
+        keys.append(lambda i: (-tall[i], -part.steps[i], -area[i]))
+    return [sorted(range(len(area)), key=key) for key in keys]
+
+
+def _heuristics(
+    part: Part, goal: int, buffers: Sequence[Buffer], unit: int
+) -> list[int]:
+    """The best of the cheap plans, in units; the first that reaches the goal."""
+    orders = _orders(part)
+    skyline = Skyline(part, len(orders))
+    best: list[int] = []
+    for offsets in chain(
+        (skyline.place(order) for order in orders),
+        _greedy_plans(part, buffers, unit) if len(part.size) <= _GREEDY else (),
+    ):
+        if not best or part.peak(offsets) < part.peak(best):
+            best = offsets
+        if part.peak(best) <= goal:
+            break
+    return best
+
+
+def _greedy_plans(
+    part: Part, buffers: Sequence[Buffer], unit: int
+) -> Iterator[list[int]]:
+    """First fit by duration, greedy-by-size, best-fit."""
+    members = sorted(part.indices)  # the order in which they were given breaks ties
+    problem = Problem([buffers[i] for i in members])
+    for place in (_by_duration, greedy.greedy_by_size, greedy.best_fit):
+        offsets = place(problem, Limits()).offsets
+        offset_of = dict(zip(members, offsets, strict=True))
+        yield [offset_of[i] // unit for i in part.indices]
+
+
+def _by_duration(problem: Problem, limits: Limits) -> Placement:
+    return greedy.in_order(
+        problem, lambda i, b: (b.start - b.end, -b.size, b.start, i), greedy.first_gap
+    )
+
+
+def _minimise(
+    part: Part,
+    offsets: Sequence[int],
+    low: int,
+    target: int | None,
+    seed: int,
+    budget: _Budget,
+    improved: Callable[[Part, Sequence[int]], None],
+) -> tuple[int, int]:
+    """Lowers the peak towards `low`: what is proved to be needed, what was reached."""
+    high = part.peak(offsets)
+    covered = sum(end - first for first, end in zip(part.first, part.end, strict=True))
+    if covered > _SEARCHABLE:
+        return low, high
+    search = ValleySearch(part)
+    measures = _measures(part)
+    chance = random.Random(seed)
+    limit = 2 * len(part.size) * (16 + part.sections // 4)
+    noisy = False
+    wishes = [target] if target is not None and low < target < high else []
+    while low < high:
+        fractions = [low + int((high - 1 - low) * f) for f in _FRACTIONS]
+        for wish in [*wishes, *fractions]:
+            capacity = min(max(wish, low), high - 1)
+            if low >= high:
+                break
+            for rule, measure in [(r, m) for r in RULES for m in measures]:
+                allowed = min(limit, budget.left)
+                if allowed <= 0:
+                    return low, high
+                order = _ordered(measure, chance if noisy else None)
+                found = search.fit(capacity, order, rule, allowed)
+                budget.spend(found.work)
+                if found.status == FEASIBLE:
+                    high = part.peak(found.offsets)
+                    improved(part, found.offsets)
+                if found.status == INFEASIBLE:
+                    low = capacity + 1
+                if found.status != UNKNOWN:
+                    break
+        wishes = []
+        limit = limit * 8 // 5
+        noisy = True
+    return low, high
+
+
+def _measures(part: Part) -> list[list[int]]:
+    """How urgent a buffer is, in several ways: the more, the earlier it is tried."""
+    large = max(part.size) + 1
+    wide = part.sections + 1
+    length = [end - first for first, end in zip(part.first, part.end, strict=True)]
+    columns = list(zip(length, part.size, part.tallest, strict=True))
+    return [
+        [w * large + size for w, size, _ in columns],
+        [w * size for w, size, _ in columns],
+        [size * wide + w for w, size, _ in columns],
+        [t * wide + w for w, _, t in columns],
+        [t * size for _, size, t in columns],
+    ]
+
+
+def _ordered(measure: Sequence[int], chance: random.Random | None) -> list[int]:
+    """By falling measure, if wanted with a fifth of noise."""
+    if chance:
+        measure = [value * chance.randrange(800, 1200) for value in measure]
+    return sorted(range(len(measure)), key=lambda i: (-measure[i], i))
+
+
+def _irregular(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+    """Gaps, given offsets or several alignments: the best of what is sound."""
+    buffers = problem.buffers
+    lower_bound = problem.lower_bound
+    best: list[int] = []
+
+    def take(offsets: Sequence[int]) -> None:
+        nonlocal best
+        if not best or peak_of(buffers, offsets) < peak_of(buffers, best):
+            best = list(offsets)
+            budget.report(peak_of(buffers, best))
+
+    if not any(b.offset is not None for b in buffers):
+        common = lcm(*(b.alignment for b in buffers))
+        plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
+        take(_regular(Problem(plain, problem.capacity), limits, budget).offsets)
+    if len(buffers) <= _GREEDY or not best:
+        for place in (greedy.greedy_by_size, greedy.best_fit):
+            if not best or peak_of(buffers, best) > lower_bound:
+                take(place(problem, limits).offsets)
+    if peak_of(buffers, best) > lower_bound:
+        chance = random.Random(limits.seed)
+        _climb(buffers, best, lower_bound, budget, chance, limits.effort, take)
+    return Placement(best)
+
+
+def _climb(
+    buffers: Sequence[Buffer],
+    best: Sequence[int],
+    lower_bound: int,
+    budget: _Budget,
+    chance: random.Random,
+    effort: float,
+    take: Callable[[Sequence[int]], None],
+) -> None:
+    """Places first-fit in varied orders; goes on from an order that is no worse."""
+    count = len(buffers)
+    order = sorted(range(count), key=lambda i: (best[i], i))
+    lowest = peak_of(buffers, best)
+    movable = list(range(count))
+    for _ in range(min(1000, _CLIMB // (count * count + 100 * count))):
+        if lowest <= lower_bound or budget.left <= 0:
+            return
+        trial = list(order)
+        moved = chance.choice(movable)
+        trial.remove(moved)
+        trial.insert(chance.randrange(count), moved)
+        offsets = greedy.place(buffers, trial)
+        peak = peak_of(buffers, offsets)
+        if peak <= lowest:
+            order, lowest = trial, peak
+            movable = _at_peak(buffers, offsets, peak)
+            take(offsets)
+
+
+def _at_peak(buffers: Sequence[Buffer], offsets: Sequence[int], peak: int) -> list[int]:
+    """The buffers that end at the peak, and those that overlap one of them."""
+    tops = [i for i, b in enumerate(buffers) if offsets[i] + b.size == peak]
+    return [
+        i for i, b in enumerate(buffers) if any(b.overlaps(buffers[j]) for j in tops)
+    ]

@@ -1,0 +1,96 @@
+"""Buffers as the searches see them: whole units over numbered sections of time.
+
+A section is a longest run of steps with the same live buffers, of those that no other
+run contains (a maximal clique of the interval graph): two buffers overlap if and only
+if they share a section. Where no buffer is live across a step, the problem falls into
+parts that do not touch each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Buffers without gaps that are connected in time.
+
+    They are ordered by lifespan and size: the order in which they were given is
+    forgotten, so that it changes no peak.
+    """
+
+    indices: Sequence[int]  # of the buffers, among all
+    steps: Sequence[int]  # that they are live, per buffer
+    first: Sequence[int]  # section, per buffer
+    end: Sequence[int]  # section after its last, per buffer
+    size: Sequence[int]  # units, 1 or more
+    sections: int
+
+    @property
+    def load(self) -> list[int]:
+        """Units that are live, per section."""
+        change = [0] * (self.sections + 1)
+        for first, end, size in zip(self.first, self.end, self.size, strict=True):
+            change[first] += size
+            change[end] -= size
+        for section in range(self.sections):
+            change[section + 1] += change[section]
+        return change[:-1]
+
+    @property
+    def tallest(self) -> list[int]:
+        """The highest load of the sections in which it is live, per buffer."""
+        load = self.load
+        return [max(load[a:b]) for a, b in zip(self.first, self.end, strict=True)]
+
+    def peak(self, offsets: Sequence[int]) -> int:
+        """The end of the highest buffer, in units."""
+        return max(o + size for o, size in zip(offsets, self.size, strict=True))
+
+
+def unit_of(sizes: Sequence[int]) -> int:
+    """The largest unit that all sizes are multiples of.
+
+    Some optimal plan has only offsets that are sums of sizes, so no plan is lost.
+    """
+    return reduce(gcd, sizes)
+
+
+def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:
+    """The parts, in order of time; `sizes` in units, 1 or more."""
+    events = sorted(
+        event
+        for index, (start, end) in enumerate(lifespans)
+        for event in ((start, 1, index), (end, 0, index))
+    )
+    parts: list[Part] = []
+    members: list[int] = []
+    first = [0] * len(lifespans)
+    last = [0] * len(lifespans)
+    section, live, ended = 0, 0, False
+    for _, starts, index in events:
+        if starts:
+            section += ended
+            ended = False
+            live += 1
+            first[index] = section
+            members.append(index)
+            continue
+        ended = True
+        live -= 1
+        last[index] = section
+        if not live:
+            members.sort(key=lambda i: (*lifespans[i], sizes[i]))
+            parts.append(
+                Part(
+                    members,
+                    [lifespans[i][1] - lifespans[i][0] for i in members],
+                    [first[i] for i in members],
+                    [last[i] + 1 for i in members],
+                    [sizes[i] for i in members],
+                    section + 1,
+                )
+            )
+            members, section, ended = [], 0, False
+    return parts

@@ -1,0 +1,237 @@
+"""`auto`: sound, never worse than the greedy planners, right about what is optimal."""
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorplan.planning import (
+    Buffer,
+    Limits,
+    Problem,
+    Progress,
+    greedy,
+    kernels,
+    peak_of,
+    solve,
+    validate,
+)
+from tensorplan.planning.auto import auto
+from tensorplan.planning.search import FEASIBLE, INFEASIBLE, ValleySearch
+from tensorplan.planning.sections import parts_of
+from tensorplan.planning.skyline import Skyline
+
+needs_numba = pytest.mark.skipif(not kernels.available(), reason="needs numba")
+
+
+@st.composite
+def plain_buffers(draw: st.DrawFn, max_size: int = 7) -> list[Buffer]:
+    """One alignment, no gaps, no given offsets, sizes that do not divide each other."""
+    alignment = draw(st.sampled_from([1, 1, 4]))
+    largest = draw(st.sampled_from([3, 12, 100]))
+    return [
+        Buffer(
+            f"b{i}",
+            draw(st.integers(0, largest)),
+            start := draw(st.integers(0, 8)),
+            start + draw(st.integers(1, 6)),
+            alignment,
+        )
+        for i in range(draw(st.integers(0, max_size)))
+    ]
+
+
+@st.composite
+def any_buffers(draw: st.DrawFn) -> list[Buffer]:
+    """Also with gaps, several alignments and a given offset."""
+    buffers = draw(plain_buffers())
+    changed: list[Buffer] = []
+    for b in buffers:
+        gaps = (
+            [(b.start + 1, b.end - 1)] if b.end - b.start > 2 and draw(st.booleans())
+            else []
+        )  # fmt: skip
+        alignment = draw(st.sampled_from([1, 2, 8]))
+        changed.append(Buffer(b.id, b.size, b.start, b.end, alignment, gaps))
+    if changed and draw(st.booleans()):
+        b = changed[0]
+        offset = b.alignment * draw(st.integers(0, 5))
+        changed[0] = Buffer(b.id, b.size, b.start, b.end, b.alignment, b.gaps, offset)
+    return changed
+
+
+def minimum(buffers: list[Buffer]) -> int:
+    """By brute force: some order of first-fit placement gives an optimal plan."""
+    orders = itertools.permutations(range(len(buffers)))
+    return min(peak_of(buffers, greedy.place(buffers, order)) for order in orders)
+
+
+@given(plain_buffers(max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_finds_and_proves_the_minimum(buffers: list[Buffer]) -> None:
+    plan = solve(Problem(buffers), "auto")
+    least = minimum(buffers)
+    if all(b.alignment == 1 for b in buffers):
+        assert plan.peak == least
+        assert plan.optimal
+    if plan.optimal:
+        assert plan.peak == least
+
+
+@given(any_buffers())
+@settings(max_examples=60, deadline=None)
+def test_no_worse_than_greedy_whatever_the_constraints(buffers: list[Buffer]) -> None:
+    problem = Problem(buffers)
+    plan = solve(problem, "auto")  # which validates
+    assert plan.peak <= solve(problem, "greedy-by-size").peak
+    assert plan.peak <= solve(problem, "best-fit").peak
+    assert solve(problem, "auto").offsets == plan.offsets
+    if len(buffers) <= 5 and plan.optimal:
+        assert plan.peak == minimum(buffers)
+
+
+@given(plain_buffers(), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_order_and_names_do_not_matter(
+    buffers: list[Buffer], chance: random.Random
+) -> None:
+    if any(b.alignment != 1 for b in buffers):
+        return
+    shuffled = [
+        Buffer(f"x{i}", b.size, b.start, b.end, b.alignment)
+        for i, b in enumerate(chance.sample(buffers, len(buffers)))
+    ]
+    plan = solve(Problem(buffers), "auto")
+    assert solve(Problem(shuffled), "auto").peak == plan.peak
+
+
+def rectangle(seed: int, count: int, width: int, height: int) -> list[Buffer]:
+    """A rectangle of time and bytes cut into buffers: the optimum is its height."""
+    chance = random.Random(seed)
+    pieces = [(0, width, 0, height)]
+    while len(pieces) < count:
+        index = max(
+            range(len(pieces)),
+            key=lambda i: (
+                (pieces[i][1] - pieces[i][0])
+                * (pieces[i][3] - pieces[i][2])
+                * chance.random()
+            ),
+        )
+        x0, x1, y0, y1 = pieces[index]
+        if chance.random() < 0.5 and x1 - x0 > 1:
+            cut = chance.randrange(x0 + 1, x1)
+            pieces[index : index + 1] = [(x0, cut, y0, y1), (cut, x1, y0, y1)]
+        elif y1 - y0 > 1:
+            cut = chance.randrange(y0 + 1, y1)
+            pieces[index : index + 1] = [(x0, x1, y0, cut), (x0, x1, cut, y1)]
+    chance.shuffle(pieces)
+    return [
+        Buffer(str(i), y1 - y0, x0, x1) for i, (x0, x1, y0, y1) in enumerate(pieces)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_packs_a_rectangle_without_waste(seed: int) -> None:
+    problem = Problem(rectangle(seed, 40, 60, 1000))
+    plan = solve(problem, "auto")
+    assert plan.peak == 1000
+    assert plan.optimal
+    assert solve(problem, "greedy-by-size").peak > 1000
+
+
+def training(steps: int) -> Iterator[Buffer]:
+    """Activations that live until the mirrored step, and temporaries."""
+    chance = random.Random(7)
+    for step in range(steps):
+        size = 64 * chance.randrange(1, 2000)
+        yield Buffer(f"a{step}", size, step, 2 * steps - step, 64)
+        yield Buffer(f"f{step}", size, step, step + 2, 64)
+        yield Buffer(f"g{step}", size, 2 * steps - step - 1, 2 * steps - step + 1, 64)
+
+
+def test_ten_thousand_buffers() -> None:
+    plan = solve(Problem(list(training(3333))), "auto", Limits(time_limit=5))
+    assert plan.peak <= 1.001 * plan.lower_bound
+    assert plan.seconds < 10
+
+
+@needs_numba
+def test_compiled_skyline_gives_the_same_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    [part] = parts_of(
+        *zip(*(((b.start, b.end), b.size) for b in training(300)), strict=True)
+    )
+    order = sorted(range(len(part.size)), key=lambda i: (-part.size[i], i))
+    plain = Skyline(part, 1).place(order)
+    monkeypatch.setattr("tensorplan.planning.skyline.pays", lambda *_: True)
+    assert Skyline(part, 1).place(order) == plain
+
+
+@needs_numba
+def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffers = rectangle(3, 60, 60, 1000)
+    [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
+    order = sorted(range(len(part.size)), key=lambda i: (-part.size[i], i))
+    seen: list[list[tuple[int, int, list[int]]]] = []
+    for fast in (False, True):
+        monkeypatch.setattr("tensorplan.planning.search.pays", lambda *_, f=fast: f)
+        search = ValleySearch(part)
+        runs: list[tuple[int, int, list[int]]] = []
+        for rule in range(4):
+            for capacity in (999, 1000, 1050):
+                found = search.fit(capacity, order, rule, 50_000)
+                offsets = list(found.offsets) if found.status == FEASIBLE else []
+                runs.append((found.status, found.work, offsets))
+        seen.append(runs)
+    assert seen[0] == seen[1]
+    assert {status for status, _, _ in seen[0]} >= {FEASIBLE, INFEASIBLE}
+
+
+def test_without_numba_the_plan_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(rectangle(5, 60, 60, 1000))
+    plan = solve(problem, "auto")
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    assert solve(problem, "auto").offsets == plan.offsets
+
+
+def test_given_offsets_and_gaps_are_kept() -> None:
+    problem = Problem(
+        [
+            Buffer("fixed", 64, 0, 9, 64, offset=128),
+            Buffer("gap", 128, 0, 9, 64, gaps=[(3, 6)]),
+            Buffer("in the gap", 128, 3, 6, 32),
+            Buffer("other", 8, 0, 9),
+        ]
+    )
+    placement = auto(problem, Limits())
+    assert validate(problem, placement.offsets) is None
+    assert placement.offsets[0] == 128
+    assert peak_of(problem.buffers, placement.offsets) == 200
+
+
+def test_parts_that_do_not_touch_are_solved_alone() -> None:
+    shifted = [
+        Buffer(f"{n}.{b.id}", b.size, b.start + 100 * n, b.end + 100 * n)
+        for n in range(3)
+        for b in rectangle(n, 30, 60, 1000)
+    ]
+    plan = solve(Problem(shifted), "auto")
+    assert plan.peak == 1000
+    assert plan.optimal
+
+
+def test_reports_progress_and_keeps_the_time_limit() -> None:
+    chance = random.Random(0)
+    hard = [
+        Buffer(b.id, max(1, b.size * chance.randrange(90, 100) // 100), b.start, b.end)
+        for b in rectangle(1, 200, 150, 100_000)
+    ]
+    seen: list[Progress] = []
+    plan = solve(Problem(hard), "auto", Limits(time_limit=1, progress=seen.append))
+    assert plan.seconds < 3
+    assert [p.peak for p in seen] == sorted((p.peak for p in seen), reverse=True)
+    assert seen[-1].peak == plan.peak
+    assert all(p.lower_bound == plan.lower_bound for p in seen)
