@@ -13,6 +13,8 @@ from tensorplan.planning import (
     Placement,
     Problem,
     UnsoundPlanError,
+    names,
+    registry,
     round_up,
     solve,
     strategy,
@@ -203,3 +205,13 @@ def test_bad_values_are_refused() -> None:
         Buffer("a", 1, 0, 4, gaps=[(1, 4)])
     with pytest.raises(ValueError, match="there is a strategy 'naive' already"):
         strategy("naive")(lambda problem, limits: Placement([]))
+
+
+def test_installed_packages_add_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def upwards(problem: Problem, limits: Limits) -> Placement:
+        return Placement([64 * i for i in range(len(problem.buffers))])
+
+    monkeypatch.setattr(registry, "_installed", lambda: {"upwards": lambda: upwards})
+    assert "upwards" in names()
+    problem = Problem([Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3)])
+    assert solve(problem, "upwards").offsets == [0, 64]
