@@ -27,6 +27,8 @@ QUADRATIC = (
     "usmp-size",
     "usmp-conflicts",
     "usmp-hill-climb",
+    "inductor-reuse",
+    "inductor-tree",
 )
 QUADRATIC_LIMIT = 10_000  # buffers
 
