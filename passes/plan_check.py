@@ -159,13 +159,15 @@ def _lives(
 ) -> list[tuple[int, int]]:
     """The first and the last step of each life of a buffer, in order."""
     written: dict[int, bool] = {}  # by step: whether it begins a new life
+    read: dict[int, bool] = {}  # by step: whether it surely reads before any write
     for op, alias in _accesses(view.result):
         at = _step(op, step, view)
         overwrites = op in step and alias is view.result and _overwrites(op, alias)
         written[at] = written.get(at, True) and overwrites
+        read[at] = read.get(at, True) and _reads(op, alias)
     lives: list[tuple[int, int]] = []
     for at in sorted(written):
-        if not lives and not written[at] and _only_read_at(at, view, step):
+        if not lives and read[at]:
             raise LocatedError(
                 f"buffer {name} is read in step {at}, expected a write before", view
             )
@@ -174,15 +176,6 @@ def _lives(
         else:
             lives[-1] = (lives[-1][0], at)
     return lives
-
-
-def _only_read_at(at: int, view: memref.ViewOp, step: dict[Operation, int]) -> bool:
-    """Whether the buffer is surely read in this step, before any write to it."""
-    return all(
-        _reads(op, alias)
-        for op, alias in _accesses(view.result)
-        if _step(op, step, view) == at
-    )
 
 
 def _constant(value: SSAValue) -> int | None:

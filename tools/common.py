@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
@@ -28,7 +28,9 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Span
 
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError, LocatedVerifyError
-from tensorplan.passes.report import Report
+
+if TYPE_CHECKING:  # with it comes planning, which most errors and --help do not need
+    from tensorplan.passes.report import Report
 
 USAGE = 2
 BUG = 70
@@ -110,7 +112,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def write_report(
-    path: str, figures: Report, seconds: Mapping[str, float], **further: int
+    path: str, figures: "Report", seconds: Mapping[str, float], **further: int
 ) -> None:
     """Writes the figures as JSON; `seconds` by stage."""
     rounded = {stage: round(time, 6) for stage, time in seconds.items()}

@@ -25,7 +25,6 @@ from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes import get_all_passes
 from tensorplan.passes.driver import flatten
-from tensorplan.passes.report import report
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import (
     OPTION_ERRORS,
@@ -209,6 +208,8 @@ class PlanOptMain(xDSLOptMain):
         if self.args.timing:
             print_timing(self.compiler, self.passes, printing, sys.stderr)
         if self.args.report:
+            from tensorplan.passes.report import report  # with it comes planning
+
             write_report(self.args.report, report(module), self.compiler.seconds())
         return text
 
