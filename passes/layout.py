@@ -7,12 +7,12 @@ layouts say the same in types. Strides may be 0 (repeated) and negative (reverse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from operator import mul
 
 from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute
 
+from tensorplan.dialects.strides import contiguous_strides, reshaped_strides
 from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -21,11 +21,6 @@ from tensorplan.dialects.tgraph.shaping import (
     SliceOp,
     TransposeOp,
 )
-
-
-def contiguous_strides(shape: Sequence[int]) -> Shape:
-    """Row-major strides."""
-    return tuple(accumulate(shape[:0:-1], mul, initial=1))[::-1] if shape else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +100,8 @@ class Layout:
         """Row-major reading order under another shape (NumPy's no-copy reshape)."""
         if 0 in shape:
             return Layout(shape, contiguous_strides(shape), self.offset)
-        # Runs of dimensions that are contiguous among themselves, as (size, stride).
-        runs: list[tuple[int, int]] = []
-        for size, stride in zip(self.shape, self.strides, strict=True):
-            if size == 1:
-                continue
-            if runs and runs[-1][1] == size * stride:
-                runs[-1] = (runs[-1][0] * size, stride)
-            else:
-                runs.append((size, stride))
-        strides: list[int] = []
-        for size in reversed(shape):
-            if size == 1:
-                strides.append(1)
-                continue
-            if not runs or runs[-1][0] % size:
-                return None
-            count, stride = runs.pop()
-            strides.append(stride)
-            if count > size:
-                runs.append((count // size, stride * size))
-        return Layout(shape, tuple(reversed(strides)), self.offset)
+        strides = reshaped_strides(self.shape, self.strides, shape)
+        return None if strides is None else Layout(shape, strides, self.offset)
 
 
 @lru_cache(maxsize=4096)

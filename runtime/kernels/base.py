@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.pool import Scratch
@@ -105,38 +106,10 @@ def try_reshape(x: Array, shape: Shape) -> Array | None:
     """A view of `x` with another shape, if there is one."""
     if x.size == 0:
         return x.reshape(shape)
-    strides = merged_strides(x, shape)
+    strides = reshaped_strides(x.shape, x.strides, shape)
     if strides is None:
         return None
     return np.lib.stride_tricks.as_strided(x, shape, strides)
-
-
-def merged_strides(x: Array, shape: Shape) -> Shape | None:
-    """The strides (bytes) that show `x` under `shape`, or None if a copy is needed."""
-    # Runs of dimensions that are one dimension in memory, from last to first.
-    runs: list[tuple[int, int]] = []  # size, stride of its last dimension
-    for size, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if size == 1:
-            continue
-        if runs and stride == runs[-1][0] * runs[-1][1]:
-            runs[-1] = (runs[-1][0] * size, runs[-1][1])
-        else:
-            runs.append((size, stride))
-    result: list[int] = []
-    available = iter(runs)
-    left, stride = 1, x.itemsize
-    for size in reversed(shape):
-        if size == 1:
-            result.append(left * stride)
-            continue
-        if left == 1:
-            left, stride = next(available)
-        if left % size:
-            return None
-        result.append(stride)
-        left //= size
-        stride *= size
-    return tuple(reversed(result))
 
 
 def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call]]:
