@@ -1,0 +1,16 @@
+"""Orders of operations with a low peak of live bytes; pure algorithms, no IR.
+
+graph.py      the vocabulary: what must come before what, what is live when
+greedy.py     list scheduling, forwards and backwards: near-linear
+parts.py      where a graph can be cut
+partial.py    orders built task by task, for the two searches
+exact.py      best-first search: proves the lowest peak of small parts
+beam.py       beam search: parts too large for that
+improve.py    local search: tasks moved across the peak
+schedule.py   all of them together
+"""
+
+from tensorplan.planning.scheduling.graph import Graph, Task, peak_of, profile
+from tensorplan.planning.scheduling.schedule import Schedule, schedule
+
+__all__ = ["Graph", "Schedule", "Task", "peak_of", "profile", "schedule"]

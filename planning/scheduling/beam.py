@@ -1,0 +1,24 @@
+"""Beam search: the best of the orders built so far, a few, are built on together.
+
+Each is judged by its peak so far, then by what it leaves live.
+"""
+
+from heapq import nsmallest
+
+from tensorplan.planning.scheduling.graph import Graph
+from tensorplan.planning.scheduling.partial import Builder, Partial
+
+
+def beam(graph: Graph, width: int, below: int) -> list[int] | None:
+    """An order with a peak under `below` bytes, or None if it comes to none."""
+    builder = Builder(graph)
+    front = [builder.start] if builder.start.peak < below else []
+    for _ in graph.tasks:
+        found: dict[int, Partial] = {}
+        for partial in front:
+            for new in builder.grown(partial):
+                old = found.get(new.done)
+                if new.peak < below and (old is None or new.peak < old.peak):
+                    found[new.done] = new
+        front = nsmallest(width, found.values(), key=lambda p: (p.peak, p.live))
+    return front[0].order if front else None

@@ -1,0 +1,40 @@
+"""The order with the lowest peak, by best-first search over sets of done tasks.
+
+What is live depends on which tasks are done, not on their order, so a set needs to be
+reached only once, with the lowest peak: dynamic programming over ideals, as in Serenity
+(Ahn et al., MLSys 2020).
+"""
+
+from heapq import heappop, heappush
+from itertools import count
+
+from tensorplan.planning.scheduling.graph import Graph
+from tensorplan.planning.scheduling.partial import Builder, Partial
+
+
+def search(graph: Graph, below: int, states: int) -> tuple[list[int] | None, bool]:
+    """The order with the lowest peak, if that is under `below` bytes; else None.
+
+    Also returns whether that is proved: at most `states` sets of tasks are looked at.
+    """
+    builder = Builder(graph)
+    if builder.start.peak >= below:
+        return None, True
+    everything = (1 << len(graph.tasks)) - 1
+    best = {0: builder.start.peak}
+    number = count()
+    # By peak; among equals the latest first, so that it goes into the depth.
+    heap: list[tuple[int, int, Partial]] = [(builder.start.peak, 0, builder.start)]
+    while heap:
+        peak, _, partial = heappop(heap)
+        if best[partial.done] < peak:
+            continue
+        if partial.done == everything:
+            return partial.order, True
+        if len(best) > states:
+            return None, False
+        for new in builder.grown(partial):
+            if new.peak < best.get(new.done, below):
+                best[new.done] = new.peak
+                heappush(heap, (new.peak, -next(number), new))
+    return None, True

@@ -1,0 +1,103 @@
+"""What is scheduled: tasks, the values that they write and read, and live bytes.
+
+A value is live from the task that writes it to the last that reads it. While a task
+runs, what it reads and what it writes are both live, unless a written value takes over
+the memory of a read one, of the same size, that nobody reads afterwards.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An operation."""
+
+    reads: Sequence[int] = ()  # values, each once
+    writes: Sequence[int] = ()  # values; each value is written by one task at most
+    after: Sequence[int] = ()  # tasks that must come before, beyond the reads' writers
+    overwrites: Sequence[int] = ()  # of `reads`: whose memory a written one may take
+
+
+class Graph:
+    """Tasks in an order that is possible, and the bytes of the values.
+
+    A value that no task writes is live from the start, one that is kept to the end.
+
+    Raises `ValueError` for a task before one that it depends on.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], sizes: Sequence[int], kept: Collection[int] = ()
+    ):
+        self.tasks = tasks
+        self.sizes = sizes
+        self.kept = [value in kept for value in range(len(sizes))]
+        self.writer: list[int | None] = [None] * len(sizes)
+        self.readers: Sequence[list[int]] = [[] for _ in sizes]
+        self.before: list[Sequence[int]] = []  # of each task, what must precede it
+        self.behind: Sequence[list[int]] = [[] for _ in tasks]
+        for index, task in enumerate(tasks):
+            for value in task.writes:
+                self.writer[value] = index
+        for index, task in enumerate(tasks):
+            for value in task.reads:
+                self.readers[value].append(index)
+            writers = (self.writer[value] for value in task.reads)
+            needed = dict.fromkeys(
+                (*(w for w in writers if w is not None), *task.after)
+            )
+            for other in needed:
+                if other >= index:
+                    raise ValueError(f"task {index} depends on task {other}")
+                self.behind[other].append(index)
+            self.before.append(list(needed))
+
+    @property
+    def uses(self) -> list[int]:
+        """How often each value must have been read until it is dead."""
+        return [len(r) + k for r, k in zip(self.readers, self.kept, strict=True)]
+
+    @property
+    def live_at_start(self) -> int:
+        """Bytes."""
+        given = (value for value, task in enumerate(self.writer) if task is None)
+        return sum(self.sizes[v] for v in given if self.readers[v] or self.kept[v])
+
+    def taken_over(self, task: Task, freed: Collection[int]) -> int:
+        """The bytes of the read value whose memory the written one takes over.
+
+        `freed` are those of its reads that nobody reads afterwards.
+        """
+        if len(task.writes) != 1:
+            return 0
+        size = self.sizes[task.writes[0]]
+        for value in task.overwrites:
+            if self.sizes[value] == size and value in freed:
+                return size
+        return 0
+
+
+def profile(graph: Graph, order: Sequence[int]) -> list[int]:
+    """The live bytes while each task of the order runs."""
+    sizes = graph.sizes
+    left = graph.uses
+    live = graph.live_at_start
+    result: list[int] = []
+    for index in order:
+        task = graph.tasks[index]
+        freed: list[int] = []
+        for value in task.reads:
+            left[value] -= 1
+            if not left[value]:
+                freed.append(value)
+        live += sum([sizes[value] for value in task.writes])
+        result.append(live - (graph.taken_over(task, freed) if freed else 0))
+        live -= sum([sizes[value] for value in freed])
+        live -= sum([sizes[value] for value in task.writes if not left[value]])
+    return result
+
+
+def peak_of(graph: Graph, order: Sequence[int]) -> int:
+    """The largest sum of live bytes."""
+    return max(profile(graph, order), default=0)

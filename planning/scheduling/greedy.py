@@ -1,0 +1,123 @@
+"""List scheduling: what lowers live bytes is taken as soon as it is possible.
+
+Forwards, a task is taken when it frees at least what it writes; backwards, when it ends
+at least as many bytes as it makes live, so that a task which only makes values runs as
+late as possible. Where no task is such, the next is the first (backwards: last) of the
+order given, or the one that adds least. Each takes time near-linear in the graph.
+"""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+from tensorplan.planning.scheduling.graph import Graph
+
+
+class _Direction(Protocol):
+    """How live bytes change when a task is taken next."""
+
+    growth: list[int]  # bytes, of each task
+
+    def take(self, task: int) -> Sequence[int]:
+        """Takes a task; returns the tasks whose growth is now lower."""
+        ...
+
+
+class _Forwards:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.left = graph.uses
+        self.last = [sum(readers) for readers in graph.readers]  # if one is left: it
+        self.growth = [
+            sum(graph.sizes[v] for v in task.writes if self.left[v])
+            - sum(graph.sizes[v] for v in task.reads if self.left[v] == 1)
+            for task in graph.tasks
+        ]
+
+    def take(self, task: int) -> Sequence[int]:
+        lowered: list[int] = []
+        for value in self.graph.tasks[task].reads:
+            self.left[value] -= 1
+            self.last[value] -= task
+            if self.left[value] == 1 and not self.graph.kept[value]:
+                self.growth[self.last[value]] -= self.graph.sizes[value]
+                lowered.append(self.last[value])
+        return lowered
+
+
+class _Backwards:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.live = list(graph.kept)
+        uses = graph.uses
+        self.growth = [
+            sum(graph.sizes[v] for v in task.reads if not self.live[v])
+            - sum(graph.sizes[v] for v in task.writes if uses[v])
+            for task in graph.tasks
+        ]
+
+    def take(self, task: int) -> Sequence[int]:
+        lowered: list[int] = []
+        for value in self.graph.tasks[task].reads:
+            if self.live[value]:
+                continue
+            self.live[value] = True
+            for reader in self.graph.readers[value]:
+                self.growth[reader] -= self.graph.sizes[value]
+                lowered.append(reader)
+        return lowered
+
+
+def forwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
+    """A new order, built from its start."""
+    return _listed(
+        _Forwards(graph), graph.before, graph.behind, _rank(order), by_growth
+    )
+
+
+def backwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
+    """A new order, built from its end."""
+    rank = [-rank for rank in _rank(order)]
+    direction = _Backwards(graph)
+    return _listed(direction, graph.behind, graph.before, rank, by_growth)[::-1]
+
+
+def _rank(order: Sequence[int]) -> list[int]:
+    rank = [0] * len(order)
+    for position, task in enumerate(order):
+        rank[task] = position
+    return rank
+
+
+def _listed(
+    direction: _Direction,
+    before: Sequence[Sequence[int]],
+    behind: Sequence[Sequence[int]],
+    rank: Sequence[int],
+    by_growth: bool,
+) -> list[int]:
+    growth = direction.growth
+    blockers = [len(tasks) for tasks in before]
+    done = [False] * len(rank)
+
+    def key(task: int) -> tuple[int, int, int]:
+        return (growth[task] if by_growth else min(growth[task], 0), rank[task], task)
+
+    heap = [key(task) for task, count in enumerate(blockers) if not count]
+    heapify(heap)
+    result: list[int] = []
+    while heap:
+        found = heappop(heap)
+        task = found[2]
+        if done[task] or found != key(task):  # taken, or in the heap with a lower key
+            continue
+        done[task] = True
+        result.append(task)
+        for lowered in direction.take(task):
+            if not blockers[lowered] and not done[lowered]:
+                heappush(heap, key(lowered))
+        for other in behind[task]:
+            blockers[other] -= 1
+            if not blockers[other]:
+                heappush(heap, key(other))
+    return result

@@ -1,0 +1,93 @@
+"""Local search: tasks are moved across the peak, as long as that lowers it.
+
+What is live at the peak and was not needed yet is written later; what is live there and
+could already be freed is read earlier, with the tasks which that needs.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tensorplan.planning.scheduling.graph import Graph, profile
+
+LONGEST = 64
+"""Tasks that are moved together, at most."""
+
+WIDEST = 32
+"""Values at the peak that are looked at, at most."""
+
+
+def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
+    """An order with a peak that is lower, or the order itself; looks at `tries`."""
+    live = profile(graph, order)
+    while True:
+        worst = max(live, default=0)
+        at = live.index(worst)
+        for candidate in _moves(graph, order, at):
+            if not tries:
+                return order
+            tries -= 1
+            new = profile(graph, candidate)
+            # A peak that is as high, but later or at fewer tasks, is progress too.
+            if (max(new), new.count(max(new))) < (worst, live.count(worst)):
+                order, live = candidate, new
+                break
+        else:
+            return order
+
+
+def _moves(graph: Graph, order: list[int], at: int) -> Iterator[list[int]]:
+    """Orders in which something is no longer live at position `at`, largest first."""
+    position = [0] * len(order)
+    for index, task in enumerate(order):
+        position[task] = index
+    for value in _live(graph, position, at)[:WIDEST]:
+        writer = graph.writer[value]
+        uses = [position[reader] for reader in graph.readers[value]]
+        if writer is not None and position[writer] < at < min(uses):
+            moved = _reached([writer], graph.behind, position, range(at + 1))
+            if moved is not None:
+                yield _placed(order, moved, at + 1)
+        if at < max(uses):
+            late = [reader for reader in graph.readers[value] if position[reader] > at]
+            moved = _reached(late, graph.before, position, range(at, len(order)))
+            if moved is not None and order[at] not in moved:
+                yield _placed(order, moved, at)
+
+
+def _live(graph: Graph, position: Sequence[int], at: int) -> list[int]:
+    """The values that are live at a position and that its task does not write or read
+    for the last time, the largest first."""
+    found: list[int] = []
+    for value, readers in enumerate(graph.readers):
+        if not readers or not graph.sizes[value]:
+            continue
+        writer = graph.writer[value]
+        written = -1 if writer is None else position[writer]
+        if written < at < max(position[reader] for reader in readers):
+            found.append(value)
+    return sorted(found, key=lambda value: -graph.sizes[value])
+
+
+def _reached(
+    tasks: Sequence[int],
+    edges: Sequence[Sequence[int]],
+    position: Sequence[int],
+    within: range,
+) -> set[int] | None:
+    """The tasks and all that the edges lead to within the positions; None if many."""
+    found = set(tasks)
+    stack = list(tasks)
+    while stack:
+        for other in edges[stack.pop()]:
+            if other not in found and position[other] in within:
+                found.add(other)
+                stack.append(other)
+        if len(found) > LONGEST:
+            return None
+    return found
+
+
+def _placed(order: Sequence[int], tasks: set[int], at: int) -> list[int]:
+    """The order with some tasks, in their order, all put before position `at`."""
+    first = [task for task in order[:at] if task not in tasks]
+    last = [task for task in order[at:] if task not in tasks]
+    return [*first, *(task for task in order if task in tasks), *last]

@@ -1,0 +1,60 @@
+"""The parts of a graph that every order does one after the other."""
+
+from collections.abc import Sequence
+
+from tensorplan.planning.scheduling.graph import Graph, Task
+
+
+def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:
+    """Half-open ranges of positions that every order of the graph keeps to.
+
+    A part ends with a task that depends on all tasks before it, and that all tasks
+    behind it depend on (an articulation point). Takes time near-linear in the graph.
+    """
+    position = [0] * len(order)
+    for at, task in enumerate(order):
+        position[task] = at
+    last = len(order)
+    # Going back from a task behind a cut, one cannot but come by the cut ...
+    lowest = last
+    leads_back = [False] * last
+    for at in range(last - 1, -1, -1):
+        leads_back[at] = lowest >= at
+        before = (position[task] for task in graph.before[order[at]])
+        lowest = min(lowest, max(before, default=-1))
+    # ... and so does going on from a task before it.
+    highest = -1
+    starts = [0]
+    for at in range(last):
+        if highest <= at and leads_back[at] and at + 1 < last:
+            starts.append(at + 1)
+        behind = (position[task] for task in graph.behind[order[at]])
+        highest = max(highest, min(behind, default=last))
+    return list(zip(starts, [*starts[1:], last], strict=True))
+
+
+def subgraph(graph: Graph, order: Sequence[int], part: tuple[int, int]) -> Graph:
+    """The tasks of a part, numbered in the given order, and what they touch."""
+    start, end = part
+    number = {task: at for at, task in enumerate(order[start:end])}
+    behind = set(order[end:])
+    values: dict[int, int] = {}
+    tasks: list[Task] = []
+    for index in number:
+        task = graph.tasks[index]
+        for value in (*task.reads, *task.writes):
+            values.setdefault(value, len(values))
+        tasks.append(
+            Task(
+                [values[value] for value in task.reads],
+                [values[value] for value in task.writes],
+                [number[other] for other in task.after if other in number],
+                [values[value] for value in task.overwrites],
+            )
+        )
+    kept = [
+        new
+        for value, new in values.items()
+        if graph.kept[value] or not behind.isdisjoint(graph.readers[value])
+    ]
+    return Graph(tasks, [graph.sizes[value] for value in values], kept)

@@ -1,0 +1,89 @@
+"""The scheduler: list scheduling first, then search where the peak is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tensorplan.planning.scheduling.beam import beam
+from tensorplan.planning.scheduling.exact import search
+from tensorplan.planning.scheduling.graph import Graph, peak_of, profile
+from tensorplan.planning.scheduling.greedy import backwards, forwards
+from tensorplan.planning.scheduling.improve import improve
+from tensorplan.planning.scheduling.parts import parts, subgraph
+
+ROUNDS = 4
+"""Of list scheduling there and back."""
+
+WORK = 1_000_000
+"""Tasks that a search looks at, at effort 1: about a second."""
+
+NARROWEST = 16
+"""Orders that a beam search keeps, at least: a narrower one is no help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """An order of the tasks."""
+
+    order: Sequence[int]
+    peak: int  # bytes
+    optimal: bool  # proved: no order has a lower peak
+
+
+def schedule(graph: Graph, effort: float = 1.0) -> Schedule:
+    """An order with a low peak of live bytes, never above that of the given order.
+
+    Deterministic: it counts its work, not seconds. `effort` is how much of the usual
+    search it may do; with 0 it is list scheduling only.
+    """
+    work = int(WORK * effort)
+    order = _listed(graph)
+    if not work or not order:
+        return Schedule(order, peak_of(graph, order), not order)
+    order, optimal = _searched(graph, order, work)
+    if not optimal:
+        order = improve(graph, order, work // len(order))
+    return Schedule(order, peak_of(graph, order), optimal)
+
+
+def _listed(graph: Graph) -> list[int]:
+    """The best order of list scheduling, from the given one, then by growth."""
+    best = list(range(len(graph.tasks)))
+    peak = peak_of(graph, best)
+    for by_growth in (False, True):
+        order = best
+        for turn in range(ROUNDS):
+            lists = forwards if turn % 2 == by_growth else backwards
+            order = lists(graph, order, by_growth and turn == 0)
+            if (new := peak_of(graph, order)) < peak:
+                best, peak = order, new
+    return best
+
+
+def _searched(graph: Graph, order: list[int], work: int) -> tuple[list[int], bool]:
+    """The order with its parts searched, the highest first, until one stays as it is.
+
+    Also returns whether the peak is proved to be the lowest.
+    """
+    ranges = parts(graph, order)
+    live = profile(graph, order)
+    proved: set[tuple[int, int]] = set()
+    while True:
+        part = max(ranges, key=lambda part: max(live[part[0] : part[1]]))
+        if part in proved:
+            return order, True
+        start, end = part
+        within = subgraph(graph, order, part)
+        size = end - start
+        below = peak_of(within, range(size))
+        found, exhausted = None, False
+        if (states := work // size) > size:
+            found, exhausted = search(within, below, states)
+        if not exhausted and (width := work // size**2) >= NARROWEST:
+            found = beam(within, width, below)
+        if found is None and not exhausted:
+            return order, False
+        if exhausted:
+            proved.add(part)
+        if found is not None:
+            order = [*order[:start], *(order[start + i] for i in found), *order[end:]]
+            live = profile(graph, order)

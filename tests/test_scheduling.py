@@ -1,0 +1,203 @@
+"""Orders of tasks: possible, never worse than the given one, and optimal if so said."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplan.planning.scheduling import Graph, Task, peak_of, profile, schedule
+from tensorplan.planning.scheduling.beam import beam
+from tensorplan.planning.scheduling.exact import search
+from tensorplan.planning.scheduling.greedy import backwards, forwards
+from tensorplan.planning.scheduling.improve import improve
+from tensorplan.planning.scheduling.parts import parts, subgraph
+
+
+@st.composite
+def graphs(draw: st.DrawFn, most: int = 7) -> Graph:
+    """Each task writes a value, or two, and reads what was given or written before."""
+
+    def some(count: int, most: int) -> list[int]:
+        return draw(st.lists(st.integers(0, count - 1), max_size=most, unique=True))
+
+    sizes = draw(st.lists(st.integers(0, 8), max_size=2))
+    tasks: list[Task] = []
+    for index in range(draw(st.integers(0, most))):
+        reads = some(len(sizes), 3) if sizes else []
+        overwrites = [value for value in reads if draw(st.booleans())]
+        after = some(index, 1) if index else []
+        writes = range(len(sizes), len(sizes) + draw(st.integers(0, 2)))
+        sizes += [draw(st.sampled_from([0, 1, 2, 4, 8])) for _ in writes]
+        tasks.append(Task(reads, writes, after, overwrites))
+    kept = some(len(sizes), 1) if sizes else []
+    return Graph(tasks, sizes, kept)
+
+
+def orders(graph: Graph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """All that are possible."""
+    if len(start) == len(graph.tasks):
+        yield start
+    for task, before in enumerate(graph.before):
+        if task not in start and all(other in start for other in before):
+            yield from orders(graph, (*start, task))
+
+
+def assert_possible(graph: Graph, order: Sequence[int]) -> None:
+    position = {task: at for at, task in enumerate(order)}
+    assert sorted(position) == list(range(len(graph.tasks)))
+    for task, before in enumerate(graph.before):
+        assert all(position[other] < position[task] for other in before)
+
+
+def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
+    """By the definition, for one position."""
+    done, task = set(order[:at]), graph.tasks[order[at]]
+    behind = set(order[at + 1 :])
+    total = 0
+    freed: list[int] = []
+    for value, size in enumerate(graph.sizes):
+        writer, readers = graph.writer[value], set(graph.readers[value])
+        is_read_later = graph.kept[value] or bool(readers & behind)
+        is_written = writer is None or writer in done
+        if value in task.writes or (is_written and value in task.reads):
+            total += size
+        elif is_written and is_read_later:
+            total += size
+        if value in task.reads and not is_read_later:
+            freed.append(value)
+    if len(task.writes) == 1:
+        size = graph.sizes[task.writes[0]]
+        if any(v in freed and graph.sizes[v] == size for v in task.overwrites):
+            total -= size
+    return total
+
+
+@given(graphs())
+def test_live_bytes_are_what_the_definition_says(graph: Graph) -> None:
+    order = range(len(graph.tasks))
+    want = [live_bytes(graph, order, at) for at in order]
+    assert profile(graph, order) == want
+
+
+@given(graphs())
+def test_a_schedule_is_possible_and_optimal(graph: Graph) -> None:
+    found = schedule(graph)
+    assert_possible(graph, found.order)
+    assert found.peak == peak_of(graph, found.order)
+    assert found.optimal
+    assert found.peak == min(peak_of(graph, order) for order in orders(graph))
+
+
+@given(graphs(30), st.sampled_from([0, 0.001, 0.1]))
+def test_a_schedule_is_never_worse_than_the_given_order(
+    graph: Graph, effort: float
+) -> None:
+    found = schedule(graph, effort)
+    assert_possible(graph, found.order)
+    assert found.peak == peak_of(graph, found.order)
+    assert found.peak <= peak_of(graph, range(len(graph.tasks)))
+    assert found == schedule(graph, effort)
+
+
+@given(graphs(20), st.booleans())
+def test_list_schedules_are_possible(graph: Graph, by_growth: bool) -> None:
+    order = list(range(len(graph.tasks)))
+    for lists in (forwards, backwards):
+        assert_possible(graph, lists(graph, order, by_growth))
+
+
+@given(graphs(12))
+def test_searches_find_only_what_is_better(graph: Graph) -> None:
+    order = list(range(len(graph.tasks)))
+    peak = peak_of(graph, order)
+    found, proved = search(graph, peak, 10_000)
+    assert proved
+    for better in (found, beam(graph, 16, peak)):
+        if better is not None:
+            assert_possible(graph, better)
+            assert peak_of(graph, better) < peak
+    improved = improve(graph, order, 50)
+    assert_possible(graph, improved)
+    assert peak_of(graph, improved) <= peak
+    best = peak if found is None else peak_of(graph, found)
+    assert best <= peak_of(graph, improved)
+
+
+@given(graphs())
+def test_parts_are_what_every_order_keeps_to(graph: Graph) -> None:
+    given_order = list(range(len(graph.tasks)))
+    if not given_order:
+        return
+    found = parts(graph, given_order)
+    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == len(given_order)
+    cuts = {
+        at + 1
+        for at in given_order[:-1]
+        if all(set(o[:at]) == set(range(at)) and o[at] == at for o in orders(graph))
+    }
+    assert {end for _, end in found[:-1]} == cuts
+
+
+@given(graphs(12))
+def test_a_part_has_the_peak_that_it_has_in_the_graph(graph: Graph) -> None:
+    order = list(range(len(graph.tasks)))
+    live = profile(graph, order)
+    for start, end in parts(graph, order) if order else ():
+        within = subgraph(graph, order, (start, end))
+        own = profile(within, range(end - start))
+        around = {a - b for a, b in zip(live[start:end], own, strict=True)}
+        assert len(around) == 1  # what the part does not touch
+
+
+def test_two_chains_run_one_after_the_other() -> None:
+    # Two wide values, each reduced to a narrow one; then both narrow ones are added.
+    tasks = [
+        Task((), (0,)),
+        Task((), (1,)),
+        Task((0,), (2,)),
+        Task((1,), (3,)),
+        Task((2, 3), (4,)),
+    ]
+    graph = Graph(tasks, [100, 100, 1, 1, 1])
+    found = schedule(graph)
+    assert peak_of(graph, range(5)) == 201
+    assert found.peak == 102
+    assert found.optimal
+
+
+def test_a_task_before_what_it_needs_is_refused() -> None:
+    with pytest.raises(ValueError, match="task 0 depends on task 1"):
+        Graph([Task((0,), ()), Task((), (0,))], [4])
+
+
+def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
+    """A training step's shape: forward, backward, and updates at the very end."""
+
+    def looks(layers: int) -> float:
+        from time import process_time
+
+        tasks = [Task((), (0,))]
+        sizes = [8]
+        for layer in range(layers):  # activations 1 ... layers
+            tasks.append(Task((layer,), (layer + 1,)))
+            sizes.append(8)
+        gradient = layers
+        updates: list[Task] = []
+        for layer in reversed(range(layers)):
+            sizes += [8, 64]  # the activation's gradient and the weight's
+            tasks.append(Task((gradient, layer), (len(sizes) - 2,)))
+            tasks.append(Task((gradient, layer), (len(sizes) - 1,)))
+            gradient = len(sizes) - 2
+            updates.append(Task((len(sizes) - 1,), ()))
+        graph = Graph([*tasks, *updates], sizes)
+        start = process_time()
+        found = schedule(graph, 0)
+        seconds = process_time() - start
+        assert found.peak <= 8 * layers + 100 < peak_of(graph, range(len(graph.tasks)))
+        return seconds
+
+    times = [looks(layers) for layers in (500, 1000, 2000, 4000)]
+    assert all(b < 4 * a + 0.05 for a, b in pairwise(times))
