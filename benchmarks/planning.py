@@ -49,6 +49,11 @@ The sets are made by `benchmarks/synthetic.py`:
 * inference: most lives short, residual connections, some long;
 * dag: lives Pareto-distributed, sizes log-normal.
 
+Strategies that only share storages are made comparable as their systems run them: those
+of NNVM and TVM Relay keep a storage for the whole run, so they lie one after the other;
+PyTorch Inductor deletes what is not reused, so each chain of reuse is placed by best
+fit, which stands for PyTorch's allocator.
+
 Quadratic strategies are left out ("-") of sets of more than {limit:,} buffers.
 """
 

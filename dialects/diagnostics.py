@@ -51,6 +51,6 @@ def name_of(op: Operation) -> str:
 
 
 def remark(message: str, op: Operation) -> None:
-    """Tells the user of something left undone at `op`, which is no error."""
+    """Tells the user of a decision at `op` that may be of interest: no error."""
     place = place_of(op)
     REMARKS.info("%sremark: %s", f"{place}: " if place else "", message)

@@ -3,8 +3,14 @@
 driver.py          runs passes; verifies and checks definitions before uses after each
 plan_pipeline.py   the default sequence, as one list
 convert_stablehlo_to_tgraph.py, tgraph_*.py   on tensors (levels 0 and 1)
+fusion/            which operations are computed together: algorithms for tgraph_fuse.py
 tgraph_bufferize.py   tensors to memrefs (level 1 to 2)
+gradients/         differentiation: the rules, and what asks for them
+channels.py        what the passes that fold inference share
+devices.py         what the two passes on devices share
 plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
+versions.py, dependencies.py   what variables hold when; who has to wait for whom
+stream_order.py, happens_before.py   the order of streams, for plan and for proof
 report.py          the figures of a planned module
 """
 
@@ -15,9 +21,17 @@ from xdsl.passes import ModulePass
 
 _CLASSES = {
     "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
+    "tgraph-infer-shapes": "TGraphInferShapes",
+    "tgraph-simplify-inference": "TGraphSimplifyInference",
+    "tgraph-fold-scale-axis": "TGraphFoldScaleAxis",
+    "tgraph-precompute": "TGraphPrecompute",
+    "tgraph-infer-devices": "TGraphInferDevices",
+    "tgraph-gradient": "TGraphGradient",
     "tgraph-place-devices": "TGraphPlaceDevices",
     "tgraph-fuse": "TGraphFuse",
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
+    "tgraph-schedule": "TGraphSchedule",
+    "tgraph-color-streams": "TGraphColorStreams",
     "tgraph-bufferize": "TGraphBufferize",
     "plan-memory": "PlanMemory",
     "plan-check": "PlanCheck",

@@ -14,16 +14,17 @@
       func.return
     }
 
-Needs: static shapes; functions of one block; calls without recursion.
+Needs: ranked tensors; functions of one block; calls without recursion.
 Leaves: each public function, with all calls inlined; no private function; on functions
 and module no attributes of JAX or MHLO; places in the source as they were. A module
-with neither StableHLO nor donated arguments is left as it is.
+with neither StableHLO nor donated arguments is left as it is. Sizes that are
+unknown (`?`) stay so, for `tgraph-infer-shapes`.
 
 A donated argument becomes a variable: with `tf.aliasing_output = N`, for result N; with
 `jax.buffer_donor`, for the first result of the same type that no argument was donated
 to. Where there is none, it stays an argument, and a remark says so.
 
-Does not: convert control flow (`while`, `case`), sorting, random numbers, dynamic
+Does not: convert control flow (`while`, `case`), sorting, random numbers, computed
 shapes, complex numbers. One error names all operations that are not supported.
 """
 

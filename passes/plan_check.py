@@ -8,12 +8,15 @@ nor how buffers are placed. For every arena, that is an allocation of bytes with
  * two buffers that share a byte are never live at the same time. A buffer is live from
    the first to the last operation that has it, or a view of it, among its operands; but
    not from one of them to the next if that overwrites all of it without reading it;
+ * if operations have streams: all operations that have the one of two such buffers are
+   surely over before any that has the other (passes/happens_before.py);
  * nothing reads a buffer that was not written before;
  * nothing uses a buffer after its arena was freed, and none is returned from it.
 
 Raises `LocatedError` for the first fault. A function without arenas is sound.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -35,7 +38,13 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
+from tensorplan.dialects.tgraph.base import (
+    STREAM,
+    AnyMemRef,
+    TensorOp,
+    element_bytes,
+)
+from tensorplan.passes.happens_before import HappensBefore
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class PlannedBuffer:
     size: int  # bytes
     first: int
     last: int
+    steps: Sequence[int]  # in which it is accessed, ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +90,16 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
         if not isinstance(func, FuncOp) or func.is_declaration:
             continue
         for block in func.body.blocks:
-            for op in block.ops:
-                if isinstance(op, memref.AllocOp) and _has_views(op):
-                    pools.append(_check_arena(op, block))
+            arenas = [
+                _check_arena(op, block)
+                for op in block.ops
+                if isinstance(op, memref.AllocOp) and _has_views(op)
+            ]
+            if arenas and any(STREAM in op.attributes for op in block.ops):
+                order = HappensBefore(block)
+                for arena in arenas:
+                    _check_order(arena.buffers, order)
+            pools += arenas
     return pools
 
 
@@ -150,14 +167,17 @@ def _check_buffer(
             f"alignment, {alignment}",
             view,
         )
-    lives = _lives(view, name, step) or [(step[view], step[view])]
-    return [PlannedBuffer(name, view, offset, size, *life) for life in lives]
+    lives = _lives(view, name, step) or [[step[view]]]
+    return [
+        PlannedBuffer(name, view, offset, size, life[0], life[-1], life)
+        for life in lives
+    ]
 
 
 def _lives(
     view: memref.ViewOp, name: str, step: dict[Operation, int]
-) -> list[tuple[int, int]]:
-    """The first and the last step of each life of a buffer, in order."""
+) -> list[list[int]]:
+    """The steps of each life of a buffer, in order."""
     written: dict[int, bool] = {}  # by step: whether it begins a new life
     read: dict[int, bool] = {}  # by step: whether it surely reads before any write
     for op, alias in _accesses(view.result):
@@ -165,16 +185,16 @@ def _lives(
         overwrites = op in step and alias is view.result and _overwrites(op, alias)
         written[at] = written.get(at, True) and overwrites
         read[at] = read.get(at, True) and _reads(op, alias)
-    lives: list[tuple[int, int]] = []
+    lives: list[list[int]] = []
     for at in sorted(written):
         if not lives and read[at]:
             raise LocatedError(
                 f"buffer {name} is read in step {at}, expected a write before", view
             )
         if written[at] or not lives:
-            lives.append((at, at))
+            lives.append([at])
         else:
-            lives[-1] = (lives[-1][0], at)
+            lives[-1].append(at)
     return lives
 
 
@@ -279,3 +299,31 @@ def _check_disjoint(buffers: Sequence[PlannedBuffer]) -> None:
                     f"{max(a.first, b.first)} and share bytes [{low}, {high})",
                     b.op,
                 )
+
+
+def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:
+    """Refuses sharing of bytes by buffers whose accesses are not surely in order.
+
+    Goes through the buffers in program order and keeps who had each byte last: that one
+    must be over, and then so is who had it before.
+    """
+    last: list[tuple[int, int, PlannedBuffer]] = []  # (start, end) of bytes, ascending
+    for b in sorted(buffers, key=lambda b: b.first):
+        if not b.size or not order.end(b.steps):  # empty, or never accessed
+            continue
+        start, end = b.offset, b.offset + b.size
+        low = bisect_right(last, start, key=lambda range: range[1])
+        high = bisect_left(last, end, key=lambda range: range[0])
+        begin = order.begin(b.steps)
+        for _, _, a in last[low:high]:
+            if any(n > begin.get(s, 0) for s, n in order.end(a.steps).items()):
+                raise LocatedError(
+                    f"buffers {a.name} and {b.name} share bytes [{max(a.offset, start)}"
+                    f", {min(a.offset + a.size, end)}), but nothing orders their "
+                    f"streams so that {a.name} is done with before {b.name} is begun",
+                    b.op,
+                )
+        kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]
+        kept.append((start, end, b))
+        kept += [(max(s, end), e, a) for s, e, a in last[low:high] if e > end]
+        last[low:high] = kept

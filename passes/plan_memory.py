@@ -14,7 +14,9 @@
 
 The steps are the operations of the function's block. A buffer is live from the first to
 the last step that accesses it, through views too, and inside regions. A pool's
-alignment is the option's, or the largest that an allocation of it asks for.
+alignment is the option's, or the largest that an allocation of it asks for. If
+operations have streams (`tgraph.stream`), two buffers share bytes only if one is surely
+done with before the other is begun, in whatever way the streams run (stream_order.py).
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: dynamic sizes, layouts
@@ -46,9 +48,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, get_effects
 
 from tensorplan.dialects.diagnostics import name_of, remark
-from tensorplan.dialects.tgraph.base import AnyMemRef
+from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
+from tensorplan.passes.dependencies import MEMREF_VIEWS
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.planning import Buffer, Limits, Problem, find, solve
+from tensorplan.passes.stream_order import StreamOrder
+from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
 
 EFFORT = 0.02
 """Of a strategy's usual work: seconds at most, and the same plan on every machine."""
@@ -80,7 +84,8 @@ class PlanMemory(ModulePass):
 
     def _plan(self, func: FuncOp) -> None:
         allocs = [op for op in func.walk() if isinstance(op, memref.AllocOp)]
-        step = {op: index for index, op in enumerate(func.body.blocks[0].ops)}
+        ops = list(func.body.blocks[0].ops)
+        step = {op: index for index, op in enumerate(ops)}
         pools: dict[Attribute, list[_Allocation]] = {}
         for alloc in allocs:
             if _is_arena(alloc):
@@ -91,17 +96,29 @@ class PlanMemory(ModulePass):
                 remark(f"memref.alloc is left as it is: {reason}", alloc)
             else:
                 pools.setdefault(alloc.memref.type.memory_space, []).append(allocation)
+        has_streams = pools and any(STREAM in op.attributes for op in ops)
+        order = StreamOrder(ops) if has_streams else None
         for space, allocations in pools.items():
-            self._place(func.body.block, space, allocations)
+            self._place(func.body.block, space, allocations, order)
+
+    def _solve(self, problem: Problem) -> Plan:
+        return solve(problem, self.strategy, Limits(effort=EFFORT))
 
     def _place(
-        self, block: Block, space: Attribute, allocations: Sequence["_Allocation"]
+        self,
+        block: Block,
+        space: Attribute,
+        allocations: Sequence["_Allocation"],
+        order: StreamOrder | None,
     ) -> None:
         alignment = max(self.alignment, *(a.alignment for a in allocations))
         buffers = [
             Buffer(a.name, a.size, a.start, a.end, alignment) for a in allocations
         ]
-        plan = solve(Problem(buffers), self.strategy, Limits(effort=EFFORT))
+        if order is None:
+            plan = self._solve(Problem(buffers))
+        else:
+            plan = order.place(buffers, [a.accesses for a in allocations], self._solve)
         arena = memref.AllocOp(
             (),
             (),
@@ -141,6 +158,7 @@ class _Allocation:
     alignment: int  # bytes; 1 if the allocation asks for none
     start: int  # step of the first access
     end: int  # step behind the last access
+    accesses: Sequence[int]  # steps, without those of deallocs
 
     @property
     def name(self) -> str:
@@ -149,18 +167,6 @@ class _Allocation:
 
 class _NotPlannable(Exception):
     """Why an allocation is left as it is."""
-
-
-VIEWS = (
-    memref.CastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
-    memref.MemorySpaceCastOp,
-    memref.ReinterpretCastOp,
-    memref.SubviewOp,
-    memref.ViewOp,
-)
-"""Operations whose result lies in their first operand's memory."""
 
 
 def _is_arena(alloc: memref.AllocOp) -> bool:
@@ -179,7 +185,7 @@ def _follow(
     if len(func.body.blocks) > 1:
         raise _NotPlannable(f"the function has {len(func.body.blocks)} blocks, not 1")
     deallocs: list[Operation] = []
-    accessed = [step[alloc]] if not any(True for _ in alloc.memref.uses) else []
+    accessed: list[int] = []
     aliases: list[SSAValue] = [alloc.memref]
     for alias in aliases:  # grows
         for use in alias.uses:
@@ -188,17 +194,16 @@ def _follow(
                 if user.parent_op() is not func:
                     raise _NotPlannable("it is freed inside a region")
                 deallocs.append(user)
-            elif isinstance(user, VIEWS):
+            elif isinstance(user, MEMREF_VIEWS):
                 aliases.append(user.results[0])
             elif reason := _unclear(user):
                 raise _NotPlannable(reason)
             else:
                 accessed.append(step[_ancestor(user, func)])
     alignment = alloc.alignment.value.data if alloc.alignment else 1
-    if not accessed:
-        accessed = [step[alloc]]
+    live = accessed or [step[alloc]]
     return _Allocation(
-        alloc, deallocs, size, alignment, min(accessed), max(accessed) + 1
+        alloc, deallocs, size, alignment, min(live), max(live) + 1, accessed
     )
 
 

@@ -21,6 +21,9 @@ class PlanPipeline(ModulePass):
     strategy: how buffers are placed (see plan-memory).
     alignment: of every buffer, in bytes.
     device: where operations and arguments go that name no device.
+    groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
+    streams: how many each device has (see tgraph-color-streams); with 1, everything
+        runs in program order.
     """
 
     name = "plan-pipeline"
@@ -28,6 +31,8 @@ class PlanPipeline(ModulePass):
     strategy: str = "auto"
     alignment: int = 64
     device: str = "cpu:0"
+    groups: tuple[str, ...] = ()
+    streams: int = 1
 
     def __post_init__(self) -> None:
         self.passes()  # raises ValueError for a bad option
@@ -44,17 +49,24 @@ class PlanPipeline(ModulePass):
         )
         from tensorplan.passes.plan_memory import PlanMemory
         from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+        from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
         from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
         from tensorplan.passes.tgraph_fuse import TGraphFuse
+        from tensorplan.passes.tgraph_gradient import TGraphGradient
+        from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
         from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 
         return [
             ConvertStablehloToTGraph(),
+            TGraphInferShapes(require_static=True),
+            TGraphGradient(),
+            # Before constants are shared: each is made where it is used.
+            TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
             CommonSubexpressionElimination(),
-            TGraphPlaceDevices(default=self.device),
             TGraphFuse(),
             TGraphEliminateAssigns(),
+            *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
             PlanMemory(strategy=self.strategy, alignment=self.alignment),
         ]

@@ -3,6 +3,7 @@
 `CONVERSIONS` holds all operations that have a tgraph form. Most are the same operation
 under both names. The others:
 
+    batch_norm_inference    its formula, per channel as far as possible
     chlo.square             multiply by itself
     optimization_barrier    its operands
     pad, slice              the operand, where they change nothing
@@ -44,7 +45,6 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     element_bytes,
     ints,
-    is_static,
     with_element,
 )
 
@@ -61,8 +61,6 @@ def check_type(type: Attribute) -> None:
     if not isinstance(type, TensorType):
         raise Unsupported(f"with a value of type {type}")
     tensor = cast(AnyTensor, type)
-    if not is_static(tensor):
-        raise Unsupported(f"with a dynamic shape, {tensor},")
     if not isinstance(tensor.element_type, FixedBitwidthType):
         raise Unsupported(f"with elements of type {tensor.element_type}")
 
@@ -467,6 +465,30 @@ def _select_and_scatter(c: Conversion) -> Values:
     return (result,)
 
 
+def _batch_norm_inference(c: Conversion) -> Values:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset"""
+    x, scale, offset, mean, variance = c.inputs
+    channel, epsilon = _type(variance), c.attribute("epsilon")
+    assert isinstance(epsilon, FloatAttr)
+    element = cast(AnyFloat, channel.element_type)
+    number = FloatAttr(epsilon.value.data, element)
+    small = c.emit(shaping.ConstantOp, (), channel, value=number)
+    sum = c.emit(elementwise.AddOp, (variance, small), channel)
+    deviation = c.emit(elementwise.SqrtOp, (sum,), channel)
+    index = c.attribute("feature_index")
+    assert isinstance(index, IntegerAttr)
+    dims = ints((index.value.data,))
+    for op_type, value in (
+        (elementwise.SubtractOp, mean),
+        (elementwise.DivideOp, deviation),
+        (elementwise.MultiplyOp, scale),
+        (elementwise.AddOp, offset),
+    ):
+        wide = c.emit(shaping.BroadcastInDimOp, (value,), broadcast_dimensions=dims)
+        x = c.emit(op_type, (x, wide))
+    return (x,)
+
+
 # Indexing
 
 
@@ -551,6 +573,7 @@ CONVERSIONS: Mapping[str, Converter] = {
         for op_type, names in _SAME_NAMES.items()
     },
     "chlo.square": _square,
+    "stablehlo.batch_norm_inference": _batch_norm_inference,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
     "stablehlo.concatenate": _concatenate,

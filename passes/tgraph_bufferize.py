@@ -23,14 +23,15 @@
    (`TensorOp.overwritable`) and that nobody reads afterwards.
  * Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
    the result; each view is one `memref.reinterpret_cast` of its buffer.
- * A read variable is used in place, unless its contents are still needed when it is
-   next written; then they are copied at the read.
+ * A read variable is used in place. What of its contents is still needed when it is
+   written is copied just before.
  * Constants that are small or not a single number are `memref.global`s; the others are
    filled in where they are needed.
 
 Needs: level 1, placed (`tgraph-place-devices`), static shapes, one block.
 Leaves: level 2: straight-line memref IR; every alloc has one dealloc, behind its last
-use.
+use. Operations keep their attributes; copies and deallocs have the stream of the
+operation that they serve.
 Does not: share memory between buffers; that is plan-memory's.
 """
 
@@ -54,9 +55,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import (
     RESULT,
+    STREAM,
     VARIABLE,
     AnyTensor,
     TensorOp,
@@ -81,7 +83,7 @@ from tensorplan.passes.functions import (
     tensor_functions,
 )
 from tensorplan.passes.layout import Layout, memref_type
-from tensorplan.passes.tgraph_eliminate_assigns import accesses, uses_of_contents
+from tensorplan.passes.versions import source_of, uses_of_contents
 
 SMALL_CONSTANT = 1024
 """Up to this size, in bytes, a constant is a global even if it is a single number."""
@@ -122,8 +124,11 @@ class _Buffer:
 
     base: SSAValue  # a memref with identity layout
     owned: bool  # allocated, and to be freed, here
+    is_variable: bool = False
     last: int = -1  # the position after which no value in it is read
     views: dict[Layout, SSAValue] = field(default_factory=dict[Layout, SSAValue])
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    """A variable's: what lies in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +203,7 @@ class _Bufferization:
             buffer = self._argument(argument.type, argument.name_hint)
             if isinstance(argument.type, VariableType):
                 attrs[VARIABLE] = UnitAttr()
+                buffer.is_variable = True
                 self.variables[argument] = buffer
             else:
                 self._put(argument, buffer)
@@ -231,7 +237,7 @@ class _Bufferization:
             self.results.append(buffer)
             while isinstance(value.owner, ReshapeOp):
                 value = value.owner.inputs[0]
-            if isinstance(value.owner, TensorOp) and not value.owner.outs:
+            if isinstance(value.owner, TensorOp | ReadOp):
                 self.destinations.setdefault(value, buffer)
 
     def _finish(self) -> None:
@@ -251,7 +257,10 @@ class _Bufferization:
         """Says where a value lies: in the whole buffer, unless a layout is given."""
         layout = layout or Layout.contiguous(tensor_type_of(value.type).get_shape())
         self.places[value] = _Place(buffer, layout)
-        buffer.last = max(buffer.last, self._last_use(value))
+        if buffer.is_variable:
+            buffer.values.append(value)
+        else:
+            buffer.last = max(buffer.last, self._last_use(value))
 
     def _last_use(self, value: SSAValue) -> int:
         """The last position at which the value or a view of it is read."""
@@ -289,13 +298,19 @@ class _Bufferization:
         self.owned[buffer] = None
         return buffer
 
-    def _copy(self, source: SSAValue, target: SSAValue) -> None:
-        self._emit(memref.CopyOp(source, target))
+    def _copy(
+        self, source: SSAValue, target: SSAValue, serves: Operation | None = None
+    ) -> None:
+        copy = memref.CopyOp(source, target)
+        _set_stream(copy, serves or self.at)
+        self._emit(copy)
 
     def _free_dead(self) -> None:
         for buffer in list(self.owned):
             if buffer.last <= self.position[self.at]:
-                self._emit(memref.DeallocOp.get(buffer.base))
+                dealloc = memref.DeallocOp.get(buffer.base)
+                _set_stream(dealloc, self.at)
+                self._emit(dealloc)
                 del self.owned[buffer]
 
     # Operations
@@ -303,7 +318,7 @@ class _Bufferization:
     def _rewrite(self, op: Operation) -> None:
         match op:
             case ReadOp():
-                self._put_contents(op.result, self.variables[op.variable])
+                self._put(op.result, self.variables[op.variable])
             case AssignOp():
                 self._assign(op)
             case ReturnOp():
@@ -317,45 +332,60 @@ class _Bufferization:
             case _:
                 raise LocatedError(f"{op.name} cannot be bufferized", op)
 
-    def _put_contents(self, value: SSAValue, variable: _Buffer) -> None:
-        """A value that is the present contents of a variable."""
-        if not self._is_overwritten(value, variable):
-            self._put(value, variable)
+    def _overwrite(self, variable: _Buffer) -> None:
+        """Readies a variable to be written: saves what of it is still to be read."""
+        needed = [value for value in variable.values if self._is_needed(value)]
+        variable.values = []
+        if not needed:
             return
-        saved = self._allocate(tensor_type_of(value.type), value.name_hint)
-        self._copy(variable.base, saved.base)
-        self._put(value, saved)
-
-    def _is_overwritten(self, value: SSAValue, variable: _Buffer) -> bool:
-        """Whether the variable is written while the value is still to be read."""
-        (argument,) = (a for a, b in self.variables.items() if b is variable)
-        now = self.position[self.at]
-        writes = (
-            at
-            for at, _, write in accesses(argument, self.position)
-            if write and at > now
+        remark(
+            "the old contents of the variable are saved: they are read later", self.at
         )
-        if (next_write := min(writes, default=None)) is None:
-            return False
-        for at, user, operand in uses_of_contents(value, self.position):
-            if at > next_write:
-                return True
-            if at < next_write or (isinstance(user, AssignOp) and operand is not None):
-                continue
-            if not isinstance(user, TensorOp) or operand not in user.overwritable():
+        returned = next(
+            (v for v in needed if v in self.destinations and source_of(v) is v), None
+        )
+        if returned is None:
+            type = tensor_type_of(variable.base.type)
+            saved = self._allocate(type, needed[0].name_hint)
+            target = saved.base
+        else:
+            saved = self.destinations[returned]
+            self._put(returned, saved)
+            target = self._memref(returned)
+        self._copy(variable.base, target)
+        for value in needed:
+            self._put(value, saved, self.places[value].layout)
+
+    def _is_needed(self, value: SSAValue) -> bool:
+        """Whether a tensor in the variable that is written now is to be read yet."""
+        now, op = self.position[self.at], self.at
+        for use in value.uses:  # views that there are already answer for themselves
+            at = self.position[use.operation]
+            if at > now or (
+                at == now
+                and not (
+                    isinstance(op, TensorOp)
+                    and use.index in op.overwritable()
+                    and self.places[value].layout.is_contiguous
+                )
+            ):
                 return True
         return False
 
     def _assign(self, op: AssignOp) -> None:
         variable = self.variables[op.variable]
         place = self.places[op.value]
-        if place.buffer is not variable:
-            self._copy(self._memref(op.value), variable.base)
+        if place.buffer is variable and place.layout.is_contiguous:
+            return
+        self._overwrite(variable)
+        self._copy(self._memref(op.value), variable.base)
 
     def _return(self, op: ReturnOp) -> None:
         for value, buffer in zip(op.operands, self.results, strict=True):
             if self.places[value].buffer is not buffer:
-                self._copy(self._memref(value), buffer.base)
+                computed = source_of(value).owner
+                serves = computed if isinstance(computed, Operation) else op
+                self._copy(self._memref(value), buffer.base, serves)
         self._free_dead()
         self._emit(ReturnOp())
 
@@ -393,6 +423,8 @@ class _Bufferization:
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
+        for variable in op.outs:
+            self._overwrite(self.variables[variable])
         inputs = [self._memref(value) for value in op.inputs]
         outs: list[SSAValue] = []
         for index, result in enumerate(op.res):
@@ -411,8 +443,6 @@ class _Bufferization:
                     regions=[op.detach_region(region) for region in list(op.regions)],
                 )
             )
-        for result, variable in zip(op.res, op.outs, strict=False):
-            self._put_contents(result, self.variables[variable])
 
     def _destination(self, op: TensorOp, index: int) -> _Buffer:
         if op.outs:
@@ -446,6 +476,11 @@ class _Bufferization:
             ):
                 return place.buffer
         return None
+
+
+def _set_stream(op: Operation, serves: Operation) -> None:
+    if stream := serves.attributes.get(STREAM):
+        op.attributes[STREAM] = stream
 
 
 def _contiguous(type: AnyTensor) -> Attribute:

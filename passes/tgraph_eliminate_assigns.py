@@ -9,29 +9,46 @@
 
 That is done exactly when nobody can tell: from the producer's first write on, nothing
 may see the old contents, through whatever view. The producer itself may, where it reads
-them element by element (`TensorOp.overwritable`). An assign of a variable's own
-contents is dropped. Otherwise the assign stays, a copy, and a remark says why.
+them element by element (`TensorOp.overwritable`).
+
+ * An assign of what the variable holds already, or that is overwritten before it is
+   read, is dropped.
+ * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
+ * Otherwise the assign stays, a copy. It moves behind the last reader of the old
+   contents if it can, so that bufferization need not save them: `a, b = b, n` takes two
+   copies in whatever order it is written, and a swap, which is a cycle, three.
+
+Remarks tell what was done with each assign, and why.
 
 Needs: level 1. Leaves: level 1; destinations (`outs`) are variables.
-Does not: reorder operations to make an assign avoidable.
+Does not: move computations to make an assign avoidable.
 
-NNVM's `_assign` marking (GraphCompile) looks at reference counts and patterns instead,
-so it can overwrite a value that is still to be read.
+NNVM's `_assign` marking (GraphCompile) looks at reference counts and patterns instead:
+it copies where no reader is left, and can overwrite a value that is still to be read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import TensorOp, segments
 from tensorplan.dialects.tgraph.shaping import ConstantOp, ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.versions import (
+    Version,
+    last_versions,
+    source_of,
+    uses_of_contents,
+)
 
 
 @dataclass(frozen=True)
@@ -42,103 +59,181 @@ class TGraphEliminateAssigns(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, block in tensor_functions(op):
-            _eliminate(block)
+            _Elimination(block).run()
+            for read in list(block.ops):
+                if isinstance(read, ReadOp) and not _is_used(read.result):
+                    _erase(read)
 
 
-def _eliminate(block: Block) -> None:
-    position = {op: index for index, op in enumerate(block.ops)}
-    for op in list(block.ops):
-        if not isinstance(op, AssignOp):
-            continue
-        if _is_own_contents(op, position):
-            op.detach()
-            op.erase()
-        elif reason := _obstacle(op, position):
-            remark(f"assign stays a copy: {reason}", op)
-        else:
-            producer = op.value.owner
-            assert isinstance(producer, TensorOp)
-            inputs = producer.inputs
-            producer.operands = [*inputs, op.variable]
-            producer.properties["operandSegmentSizes"] = segments(
-                inputs, (op.variable,)
-            )
-            op.detach()
-            op.erase()
+def _is_used(value: SSAValue) -> bool:
+    return value.first_use is not None
 
 
-def accesses(
-    variable: SSAValue, position: Mapping[Operation, int]
-) -> Iterator[tuple[int, Operation, bool]]:
-    """Where a variable is read or written: (position, operation, whether it writes)."""
-    for use in variable.uses:
-        if use.operation in position:
-            yield (
-                position[use.operation],
-                use.operation,
-                not isinstance(use.operation, ReadOp),
-            )
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
 
 
-def uses_of_contents(
-    value: SSAValue, position: Mapping[Operation, int]
-) -> Iterator[tuple[int, Operation, int | None]]:
-    """Where the memory of `value` is read, through views too.
+class _Elimination:
+    """What becomes of the assigns of one block."""
 
-    Yields (position, operation, operand index); the index is None through a view.
-    """
-    stack = [(value, True)]
-    while stack:
-        viewed, direct = stack.pop()
-        for use in viewed.uses:
-            if isinstance(use.operation, ViewOp) and not use.operation.outs:
-                stack.append((use.operation.result, False))
+    def __init__(self, block: Block):
+        ops = list(block.ops)
+        self.position: dict[Operation, int | Fraction] = {
+            op: index for index, op in enumerate(ops)
+        }
+        self.version_of: dict[SSAValue, Version] = {}  # of values in variables
+        made: dict[Operation | None, Version] = {}
+        for version in last_versions(block).values():
+            while version is not None:
+                self.version_of.update((value, version) for value in version.values)
+                made[version.writer] = version
+                version = version.previous
+        self.written = {op: made[op] for op in ops if isinstance(op, AssignOp)}
+
+    def run(self) -> None:
+        self._drop_needless()
+        copies: list[tuple[AssignOp, str]] = []
+        for op in list(self.written):
+            if reason := self._obstacle(op):
+                copies.append((op, reason))
             else:
-                index = use.index if direct else None
-                yield position[use.operation], use.operation, index
+                self._compute_into_variable(op)
+        # The last one first: it may be the reader that another is to come behind.
+        places = {op: self._move_behind_readers(op) for op, _ in reversed(copies)}
+        for op, reason in copies:
+            place = places[op]
+            constant = op.value.owner
+            if isinstance(constant, ConstantOp) and constant.splat is not None:
+                remark(f"assign becomes a fill{place}", op)
+                _fill(op, constant)
+            else:
+                remark(f"assign stays a copy{place}: {reason}", op)
 
+    def _drop_needless(self) -> None:
+        """Drops the assigns that make no difference."""
+        stack: list[Operation | None] = [*reversed(self.written)]
+        while stack:
+            op = stack.pop()
+            version = self.written.get(op) if isinstance(op, AssignOp) else None
+            if version is None or not (reason := _needless(version)):
+                continue
+            assert isinstance(op, AssignOp)
+            assert version.previous is not None
+            remark(f"assign is dropped: {reason}", op)
+            # Without it, others may be needless too.
+            stack.append(version.previous.writer)
+            if version.next is not None:
+                stack.append(version.next.writer)
+            if read := self.version_of.get(op.value):
+                stack.append(read.writer)
+            self.version_of.update((v, version.previous) for v in version.values)
+            version.drop()
+            del self.written[op]
+            _erase(op)
 
-def _is_own_contents(op: AssignOp, position: Mapping[Operation, int]) -> bool:
-    """Whether the variable holds the assigned value already."""
-    read = op.value.owner
-    if not isinstance(read, ReadOp) or read.variable is not op.variable:
-        return False
-    return not any(
-        writes and position[read] < at < position[op]
-        for at, _, writes in accesses(op.variable, position)
-    )
-
-
-def _obstacle(op: AssignOp, position: Mapping[Operation, int]) -> str | None:
-    """Why the value cannot be computed straight into the variable; None if it can."""
-    producer = op.value.owner
-    if not isinstance(producer, TensorOp) or producer not in position:
-        return "the value is not computed here"
-    if isinstance(producer, ViewOp | ConstantOp):
-        return f"the value comes from {producer.name}, which computes nothing"
-    if len(producer.res) > 1:
-        return f"{producer.name} has {len(producer.res)} results"
-    if producer.outs:
-        return "the value is computed into another variable"
-    computed, assigned = position[producer], position[op]
-    for at, access, _ in accesses(op.variable, position):
-        if computed < at < assigned:
+    def _obstacle(self, op: AssignOp) -> str | None:
+        """Why the value cannot be computed into the variable; None if it can."""
+        producer = op.value.owner
+        if not isinstance(producer, TensorOp) or producer not in self.position:
+            return "the value is not computed here"
+        if isinstance(producer, ViewOp | ConstantOp):
+            return f"the value comes from {producer.name}, which computes nothing"
+        if len(producer.res) > 1:
+            return f"{producer.name} has {len(producer.res)} results"
+        if producer.outs:
+            return "the value is computed into another variable"
+        before = self.written[op].previous
+        assert before is not None
+        computed = self.position[producer]
+        if before.writer is not None and self.position[before.writer] > computed:
             return (
-                f"{access.name} of the variable comes between computing and assigning"
+                f"{before.writer.name} of the variable comes between computing and "
+                "assigning"
             )
-    for contents in _contents_before(op.variable, computed, position):
-        for at, user, operand in uses_of_contents(contents, position):
+        for at, user, operand in self._readers(before):
             if at > computed:
                 return f"{user.name} reads the old contents later"
             if at == computed and operand not in producer.overwritable():
                 return f"{user.name} needs the old contents while it writes the new"
+        return None
+
+    def _readers(
+        self, version: Version
+    ) -> Iterator[tuple[int | Fraction, Operation, int | None]]:
+        for value in version.values:
+            yield from uses_of_contents(value, self.position)
+
+    def _compute_into_variable(self, op: AssignOp) -> None:
+        producer = op.value.owner
+        assert isinstance(producer, TensorOp)
+        remark(f"assign is eliminated: {producer.name} writes the variable", op)
+        version = self.written[op]
+        version.writer = producer
+        version.values.append(producer.result)
+        self.version_of[producer.result] = version
+        inputs = producer.inputs
+        producer.operands = [*inputs, op.variable]
+        producer.properties["operandSegmentSizes"] = segments(inputs, (op.variable,))
+        _erase(op)
+
+    def _move_behind_readers(self, op: AssignOp) -> str:
+        """Moves an assign behind all readers of the old contents, if it may; where to.
+
+        It may not pass another access of the variable, nor a write to the variable that
+        the value lies in.
+        """
+        version = self.written[op]
+        assert version.previous is not None
+        start = self.position[op]
+        end, reader = max(
+            self._readers(version.previous), key=lambda r: r[0], default=(start, op)
+        )[:2]
+        lies_in = self.version_of.get(source_of(op.value))
+        stops = [value.owner for value in version.values]
+        stops += [v.next.writer for v in (version, lies_in) if v and v.next]
+        if (
+            end <= start
+            or reader.has_trait(IsTerminator)
+            or any(
+                start < self.position[stop] <= end
+                for stop in stops
+                if isinstance(stop, Operation)
+            )
+        ):
+            return ""
+        following = reader.next_op
+        assert following is not None
+        self.position[op] = (
+            Fraction(self.position[reader] + self.position[following]) / 2
+        )
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.after(reader))
+        return f", behind {reader.name}"
+
+
+def _needless(version: Version) -> str | None:
+    """Why an assign that makes this version may be left out; None if it may not."""
+    before, op = version.previous, version.writer
+    assert before is not None
+    assert isinstance(op, AssignOp)
+    if version.next is not None and not any(map(_is_used, version.values)):
+        assert version.next.writer is not None
+        return f"{version.next.writer.name} overwrites it, and nobody reads it"
+    if op.value in before.values or (
+        isinstance(before.writer, AssignOp) and before.writer.value is op.value
+    ):
+        return "the variable holds the value already"
     return None
 
 
-def _contents_before(
-    variable: SSAValue, computed: int, position: Mapping[Operation, int]
-) -> Iterator[SSAValue]:
-    """The tensors that may lie in the variable's memory before position `computed`."""
-    for at, access, _ in accesses(variable, position):
-        if at < computed:
-            yield from access.results
+def _fill(op: AssignOp, constant: ConstantOp) -> None:
+    fill = ConstantOp.create(
+        operands=[op.variable],
+        result_types=[constant.result.type],
+        properties=constant.properties
+        | {"operandSegmentSizes": segments((), (op.variable,))},
+        attributes=op.attributes,
+    )
+    fill.location = op.location
+    Rewriter.replace_op(op, fill, [])

@@ -1,12 +1,12 @@
-"""`tgraph-fuse`: chains of elementwise operations become one `tgraph.fusion`.
+"""`tgraph-fuse`: operations that are computed together become one `tgraph.fusion`.
 
     %0 = tgraph.broadcast_in_dim %b {...} : (tensor<8xf32>) -> tensor<4x8xf32>
     %1 = tgraph.add %a, %0 : tensor<4x8xf32>
     %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
     %3 = tgraph.maximum %1, %2 : tensor<4x8xf32>
 
-    %3 = tgraph.fusion(%x = %a, %y = %b)
-         : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
+    %3 = tgraph.fusion(%y = %b, %x = %a)
+         : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
       %0 = tgraph.broadcast_in_dim %y {...} : (tensor<8xf32>) -> tensor<4x8xf32>
       %1 = tgraph.add %x, %0 : tensor<4x8xf32>
       %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
@@ -14,20 +14,25 @@
       tgraph.yield %3 : tensor<4x8xf32>
     }
 
-So what is between the operations is never stored, and a broadcast or constant that only
-elementwise operations read is never stored at its full size. An elementwise operation
-joins the group of its users if one group holds them all; broadcasts, constants with one
-number and iotas cost nothing to repeat and are copied into every group that reads them.
+So what is between the operations is never stored. Groups are chains of elementwise
+operations, these behind a contraction or before a reduction, and whole rows with their
+reductions, such as softmax (`dialects/tgraph/fusing.py`). Which operations belong
+together is found by post-dominators, as in TVM Relay, or by NNVM's scans. Broadcasts,
+constants with one number and iotas cost nothing to repeat and are copied into every
+group that reads them. Operations with different `tgraph.device`, `tgraph.group` or
+`tgraph.stream` are never fused; a group has these attributes of its members.
 
-Needs: level 1. Leaves: level 1; groups have one result and one shape.
-Does not: fuse reductions, contractions or views, compute a value in two groups, look at
-what fusing does to the peak.
+A group is computed where its last operation is, so what it reads has to live until
+then. With `keep-peak`, values are stored after all where the live bytes would be more
+than they ever are in the program as it was (`fusion/liveness.py`).
+
+Needs: level 1. Leaves: level 1; groups have one result.
+Does not: compute a value in two groups, move views through elementwise operations, fuse
+concatenations or pads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -37,110 +42,124 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.tgraph.base import TensorOp, segments, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.fusion.groups import (
+    MODES,
+    PLACE,
+    Function,
+    candidates,
+    grouped,
+    has_destination,
+    is_repeatable,
+    unfinished,
+)
+from tensorplan.passes.fusion.peak import Peak, copied
 
 
 @dataclass(frozen=True)
 class TGraphFuse(ModulePass):
-    """Fuses chains of elementwise operations."""
+    """Fuses operations so that what is between them is never stored.
+
+    mode: "relay" (by post-dominators), "nnvm" (by NNVM's scans) or "none".
+    max_depth: the largest number of operations that relay's groups have.
+    keep_peak: whether a fusion that would raise the peak of live bytes is not made.
+    """
 
     name = "tgraph-fuse"
 
+    mode: str = "relay"
+    max_depth: int = 256
+    keep_peak: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(
+                f"mode is {self.mode!r}, expected one of {', '.join(MODES)}"
+            )
+        if self.max_depth < 1:
+            raise ValueError(f"max-depth is {self.max_depth}, expected 1 or more")
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.mode == "none":
+            return
         for _, block in tensor_functions(op):
             _erase_unused(block)  # a dead reader would keep its operand out of a group
-            ops = list(block.ops)
-            position = {op: index for index, op in enumerate(ops)}
-            grouped: set[Operation] = set()
-            # Backwards, so that an operation's users have their groups before it.
-            for root in reversed(ops):
-                if _is_elementwise(root) and root not in grouped:
-                    members = _group(root, ops, position)
-                    grouped.update(members)
-                    _outline(root, sorted(members, key=position.__getitem__))
+            self._fuse(block)
             _erase_unused(block)
 
-
-def _is_elementwise(op: Operation) -> TypeGuard[ElementwiseOp]:
-    return isinstance(op, ElementwiseOp) and bool(op.res)
-
-
-def _is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
-    """Costs nothing to compute again wherever its result is needed."""
-    if isinstance(op, ConstantOp):
-        return op.splat is not None and bool(op.res)
-    return isinstance(op, BroadcastInDimOp | IotaOp) and bool(op.res)
-
-
-def _group(
-    root: ElementwiseOp, ops: Sequence[Operation], position: Mapping[Operation, int]
-) -> set[TensorOp]:
-    """The operations that are computed together with `root`."""
-    members: set[TensorOp] = {root}
-    candidates: list[int] = []
-
-    def push_producers(op: TensorOp) -> None:
-        for operand in op.inputs:
-            if isinstance(operand.owner, Operation) and operand.owner in position:
-                heappush(candidates, -position[operand.owner])
-
-    push_producers(root)
-    while candidates:  # latest first: all users of a candidate are decided
-        op = ops[-heappop(candidates)]
-        if op in members:
-            continue
-        if _is_repeatable(op):
-            members.add(op)
-        elif (
-            _is_elementwise(op)
-            and not op.outs
-            and all(use.operation in members for use in op.result.uses)
-        ):
-            members.add(op)
-            push_producers(op)
-    return members
+    def _fuse(self, block: Block) -> None:
+        function = Function(block)
+        candidate = candidates(function, self.mode, self.max_depth)
+        peak = Peak(function) if self.keep_peak else None
+        stored: set[int] = set()
+        while True:
+            grouping = grouped(function, candidate, stored)
+            more = unfinished(function, grouping) | copied(function, grouping)
+            if not more and peak:
+                more = peak.raised_by(grouping)
+            if more <= stored:
+                break
+            stored |= more
+        for root, members in grouping.members.items():
+            _outline(function, members, root)
 
 
-def _outline(root: ElementwiseOp, members: Sequence[TensorOp]) -> None:
-    """Puts the members, in program order, into a fusion in the place of `root`."""
-    if len(members) == 1:
+def _outline(function: Function, members: Sequence[int], root: int) -> None:
+    """Puts the members and the repeatables that they read into a fusion."""
+    found = set(members)
+    queue = list(members)
+    for member in queue:
+        for value in function.ops[member].operands:
+            owner = value.owner
+            if isinstance(owner, Operation) and is_repeatable(owner):
+                index = function.position[owner]
+                if index not in found:
+                    found.add(index)
+                    queue.append(index)
+    last = function.ops[root]
+    assert isinstance(last, TensorOp)
+    if len(members) == 1 and (len(found) == 1 or not isinstance(last, ElementwiseOp)):
         return
     body = Block()
     inputs: list[SSAValue] = []
     inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body
-    for op in members:
-        for value in op.inputs:
+    for index in sorted(found):
+        op = function.ops[index]
+        operands = op.operands[:-1] if has_destination(op) else op.operands
+        for value in operands:
             if value not in inside:
                 inputs.append(value)
                 argument = body.insert_arg(tensor_type_of(value.type), len(inputs) - 1)
                 inside[value] = argument
                 inside[value].name_hint = value.name_hint
         copy = type(op).create(
-            operands=[inside[value] for value in op.inputs],
-            result_types=[op.result.type],
-            properties=op.properties | {"operandSegmentSizes": segments(op.inputs, ())},
+            operands=[inside[value] for value in operands],
+            result_types=[op.results[0].type],
+            properties=op.properties | {"operandSegmentSizes": segments(operands, ())},
+            attributes={n: a for n, a in op.attributes.items() if n not in PLACE},
             location=op.location,
         )
         body.add_op(copy)
-        inside[op.result] = copy.results[0]
-        copy.results[0].name_hint = op.result.name_hint
-    body.add_op(YieldOp(inside[root.result]))
+        inside[op.results[0]] = copy.results[0]
+        copy.results[0].name_hint = op.results[0].name_hint
+    body.add_op(YieldOp(inside[last.result]))
     fusion = FusionOp(
-        inputs, Region(body), outs=root.outs, result_types=[root.result.type]
+        inputs, Region(body), outs=last.outs, result_types=[last.result.type]
     )
-    fusion.location = root.location
-    Rewriter.insert_op(fusion, InsertPoint.before(root))
-    root.result.replace_all_uses_with(fusion.result)
+    fusion.attributes |= {n: a for n, a in last.attributes.items() if n in PLACE}
+    fusion.location = last.location
+    Rewriter.insert_op(fusion, InsertPoint.before(last))
+    last.result.replace_all_uses_with(fusion.result)
 
 
 def _erase_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
         if (
             isinstance(op, TensorOp)
-            and not op.outs
-            and not any(result.uses for result in op.res)
+            and not has_destination(op)
+            and op.results
+            and not any(result.uses for result in op.results)
         ):
             op.detach()
             op.erase()

@@ -5,8 +5,9 @@ registry.py   strategies by name; solve()
 validate.py   the check that every plan passes, sharing no code with a strategy
 csv_format.py buffers as CSV, as minimalloc has it
 naive.py, greedy.py, field.py   the strategies
-auto.py       ours: heuristics (skyline.py), then exact search (search.py), over
-              sections.py; kernels.py compiles their loops where numba is installed
+auto.py       ours: heuristics (skyline.py), the core first (core.py, repair.py), then
+              exact search (search.py), over sections.py, in several orders (orders.py);
+              kernels.py compiles their loops where numba is installed
 nnvm/         NNVM's planner of shared storages; storages.py lays them out in bytes
 relay.py      TVM Relay's, on the same graph
 inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tree

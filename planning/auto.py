@@ -3,7 +3,9 @@
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
 2. The skyline in some orders and, for at most 4000 buffers, first fit by duration,
    greedy-by-size and best-fit; done when one reaches the lower bound (`skyline.py`).
-3. In parts that are small enough, valley branch and bound under capacities between the
+3. The heaviest sections first, the others around them, under capacities just above the
+   lower bound (`core.py`, `repair.py`).
+4. In parts that are small enough, valley branch and bound under capacities between the
    lower bound and the best peak, with growing limits and varied orders (`search.py`).
 
 Gaps, given offsets and different alignments are beyond the search. Such problems get
@@ -21,15 +23,15 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import lcm
-from time import process_time
 
-from tensorplan.planning import greedy
+from tensorplan.planning import greedy, orders
+from tensorplan.planning.budget import Budget
+from tensorplan.planning.core import SLACKS, CoreFirst
 from tensorplan.planning.problem import (
     Buffer,
     Limits,
     Placement,
     Problem,
-    Progress,
     peak_of,
 )
 from tensorplan.planning.registry import strategy
@@ -43,42 +45,17 @@ from tensorplan.planning.search import (
 from tensorplan.planning.sections import Part, parts_of, unit_of
 from tensorplan.planning.skyline import Skyline
 
-_WORK = 1_000_000_000  # sections that the searches of a pool look at, about
 _GREEDY = 4000  # buffers up to which quadratic planners are tried
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
+_CORES = (
+    *((effort, 0.0) for effort in (1, 4)),
+    *((4, excess) for excess in (0.001, 0.0025, 0.01, 0.03)),
+    *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
+)
+"""How long to try the core first, under capacities how far above the lower bound."""
+
 _CLIMB = 30_000_000  # pairs of buffers that the local search looks at, about
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
-
-
-class _Budget:
-    """What may still be spent, in work or in seconds of CPU time."""
-
-    def __init__(self, limits: Limits, lower_bound: int) -> None:
-        self._started = process_time()
-        self._limits = limits
-        self._lower_bound = lower_bound
-        self._spent = 0
-
-    @property
-    def seconds(self) -> float:
-        return process_time() - self._started
-
-    def spend(self, work: int) -> None:
-        self._spent += work
-
-    @property
-    def left(self) -> int:
-        """Work; with a time limit, as much as fits into it at the speed so far."""
-        if self._limits.time_limit is None:
-            return int(_WORK * self._limits.effort) - self._spent
-        seconds = self._limits.time_limit - self.seconds
-        if not self._spent:
-            return int(seconds * 200_000)
-        return int(seconds * max(200_000, self._spent / max(self.seconds, 0.01)))
-
-    def report(self, peak: int) -> None:
-        if self._limits.progress:
-            self._limits.progress(Progress(peak, self._lower_bound, self.seconds))
 
 
 @strategy("auto")
@@ -88,14 +65,14 @@ def auto(problem: Problem, limits: Limits) -> Placement:
     Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
     """
     buffers = [b for b in problem.buffers if b.size]
-    budget = _Budget(limits, problem.lower_bound)
+    budget = Budget(limits, problem.lower_bound)
     placement = _any(Problem(buffers, problem.capacity), limits, budget)
     found = iter(placement.offsets)
     offsets = [next(found) if b.size else b.offset or 0 for b in problem.buffers]
     return Placement(offsets, placement.exhausted)
 
 
-def _any(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+def _any(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     buffers = problem.buffers
     if not buffers:
         return Placement([], True)
@@ -107,7 +84,7 @@ def _any(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
     return _irregular(problem, limits, budget)
 
 
-def _regular(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     """No gaps, no given offsets, one alignment: all offsets are multiples of a unit."""
     buffers = problem.buffers
     alignment = buffers[0].alignment
@@ -153,31 +130,15 @@ def _regular(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
     return Placement(offsets, exhausted)
 
 
-def _orders(part: Part) -> list[list[int]]:
-    """Orders for the skyline, the best first."""
-    area = [w * size for w, size in zip(part.steps, part.size, strict=True)]
-    keys: list[Callable[[int], tuple[int, ...]]] = [
-        lambda i: (-part.size[i], -part.steps[i]),
-        lambda i: (-part.steps[i], -part.size[i]),
-        lambda i: (-area[i],),
-    ]
-    covered = sum(end - first for first, end in zip(part.first, part.end, strict=True))
-    if covered <= 5 * _SEARCHABLE:  # else the tallest sections take long to find
-        tall = part.tallest
-        keys.append(lambda i: (-tall[i], -area[i], -part.steps[i]))
-        keys.append(lambda i: (-tall[i], -part.steps[i], -area[i]))
-    return [sorted(range(len(area)), key=key) for key in keys]
-
-
 def _heuristics(
     part: Part, goal: int, buffers: Sequence[Buffer], unit: int
 ) -> list[int]:
     """The best of the cheap plans, in units; the first that reaches the goal."""
-    orders = _orders(part)
-    skyline = Skyline(part, len(orders))
+    tries = orders.for_skyline(part)
+    skyline = Skyline(part, len(tries))
     best: list[int] = []
     for offsets in chain(
-        (skyline.place(order) for order in orders),
+        (skyline.place(order) for order in tries),
         _greedy_plans(part, buffers, unit) if len(part.size) <= _GREEDY else (),
     ):
         if not best or part.peak(offsets) < part.peak(best):
@@ -211,16 +172,15 @@ def _minimise(
     low: int,
     target: int | None,
     seed: int,
-    budget: _Budget,
+    budget: Budget,
     improved: Callable[[Part, Sequence[int]], None],
 ) -> tuple[int, int]:
     """Lowers the peak towards `low`: what is proved to be needed, what was reached."""
-    high = part.peak(offsets)
-    covered = sum(end - first for first, end in zip(part.first, part.end, strict=True))
-    if covered > _SEARCHABLE:
+    high = _core_first(part, part.peak(offsets), low, budget, improved)
+    if low == high or part.covered > _SEARCHABLE:
         return low, high
     search = ValleySearch(part)
-    measures = _measures(part)
+    measures = orders.measures(part)
     chance = random.Random(seed)
     limit = 2 * len(part.size) * (16 + part.sections // 4)
     noisy = False
@@ -235,7 +195,7 @@ def _minimise(
                 allowed = min(limit, budget.left)
                 if allowed <= 0:
                     return low, high
-                order = _ordered(measure, chance if noisy else None)
+                order = orders.by_measure(measure, chance if noisy else None)
                 found = search.fit(capacity, order, rule, allowed)
                 budget.spend(found.work)
                 if found.status == FEASIBLE:
@@ -251,29 +211,30 @@ def _minimise(
     return low, high
 
 
-def _measures(part: Part) -> list[list[int]]:
-    """How urgent a buffer is, in several ways: the more, the earlier it is tried."""
-    large = max(part.size) + 1
-    wide = part.sections + 1
-    length = [end - first for first, end in zip(part.first, part.end, strict=True)]
-    columns = list(zip(length, part.size, part.tallest, strict=True))
-    return [
-        [w * large + size for w, size, _ in columns],
-        [w * size for w, size, _ in columns],
-        [size * wide + w for w, size, _ in columns],
-        [t * wide + w for w, _, t in columns],
-        [t * size for _, size, t in columns],
-    ]
+def _core_first(
+    part: Part,
+    high: int,
+    low: int,
+    budget: Budget,
+    improved: Callable[[Part, Sequence[int]], None],
+) -> int:
+    """Lowers the peak from `high` towards `low` by placing the core first."""
+    core = CoreFirst(part)
+    for effort, excess in _CORES:
+        for slack in SLACKS:
+            capacity = low + int(low * excess)
+            if capacity >= high:
+                break
+            if budget.left <= 0:
+                return high
+            offsets = core.fit(capacity, slack, effort, budget)
+            if offsets is not None:
+                high = part.peak(offsets)
+                improved(part, offsets)
+    return high
 
 
-def _ordered(measure: Sequence[int], chance: random.Random | None) -> list[int]:
-    """By falling measure, if wanted with a fifth of noise."""
-    if chance:
-        measure = [value * chance.randrange(800, 1200) for value in measure]
-    return sorted(range(len(measure)), key=lambda i: (-measure[i], i))
-
-
-def _irregular(problem: Problem, limits: Limits, budget: _Budget) -> Placement:
+def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     """Gaps, given offsets or several alignments: the best of what is sound."""
     buffers = problem.buffers
     lower_bound = problem.lower_bound
@@ -303,7 +264,7 @@ def _climb(
     buffers: Sequence[Buffer],
     best: Sequence[int],
     lower_bound: int,
-    budget: _Budget,
+    budget: Budget,
     chance: random.Random,
     effort: float,
     take: Callable[[Sequence[int]], None],

@@ -125,9 +125,11 @@ def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
     """PyTorch Inductor's reuse of equal buffers (`plan_reuse`).
 
     Sizes and alignments must be equal. The estimate of memory is the bytes live in each
-    step. What nobody reuses goes back to the allocator, which is best fit here: a
-    buffer and those that reuse it, one after the other, are one buffer to it. Gaps are
-    not used, and buffers with a given offset are neither reused nor reuse others.
+    step. A chain of buffers that reuse each other is one buffer, live from the first
+    allocation to the last use. The chains are not laid out like NNVM's storages, which
+    are kept for the whole run: what nobody reuses is deleted in the generated code and
+    goes back to PyTorch's caching allocator, which is best fit here. Gaps are not used,
+    and buffers with a given offset are neither reused nor reuse others.
     """
     buffers = problem.buffers
     first = list(range(len(buffers)))  # the buffer whose memory each one has

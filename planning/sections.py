@@ -41,8 +41,22 @@ class Part:
     @property
     def tallest(self) -> list[int]:
         """The highest load of the sections in which it is live, per buffer."""
-        load = self.load
-        return [max(load[a:b]) for a, b in zip(self.first, self.end, strict=True)]
+        # highest[k][s]: of the 2**k sections from s on.
+        highest = [self.load]
+        while (width := 1 << (len(highest) - 1)) * 2 <= self.sections:
+            last = highest[-1]
+            highest.append(list(map(max, last, last[width:])))
+        result: list[int] = []
+        for first, end in zip(self.first, self.end, strict=True):
+            level = (end - first).bit_length() - 1
+            among = highest[level]
+            result.append(max(among[first], among[end - (1 << level)]))
+        return result
+
+    @property
+    def covered(self) -> int:
+        """Sections, summed over the buffers that are live in them."""
+        return sum(self.end) - sum(self.first)
 
     def peak(self, offsets: Sequence[int]) -> int:
         """The end of the highest buffer, in units."""

@@ -2,8 +2,10 @@
 
 executor.py    Executable: binds the caller's arrays, runs the list of calls
 program.py     memref IR to memory and calls; poison for `sanitize`
-kernels/       the calls for each operation
+kernels/       the calls for each operation, in NumPy
+native/        the same, compiled, for elementwise operations, reductions and groups
 pool.py        a device's memory; the kernels' workspace
+allocators/    memory for what has no planned offset
 reference.py   run_reference: level 1, plainly
 signature.py   inputs and results in the caller's order
 dtypes.py      element types and constants as NumPy sees them

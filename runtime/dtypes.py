@@ -5,7 +5,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BFloat16Type,
+    BytesAttr,
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
@@ -15,6 +17,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     Signedness,
+    TensorType,
 )
 from xdsl.ir import Attribute, Operation
 
@@ -87,6 +90,20 @@ def constant(value: Attribute, dtype: DType) -> Array:
     else:
         elements = np.frombuffer(data, dtype)
     return elements.reshape(value.get_shape())
+
+
+def constant_attribute(array: Array, element_type: Attribute) -> Attribute:
+    """The attribute for a constant: one number where all elements are the same bits."""
+    data = np.ascontiguousarray(array).reshape(array.shape)
+    first = data.ravel()[:1]
+    if data.size and data.tobytes() == first.tobytes() * data.size:
+        if isinstance(element_type, IntegerType | IndexType):
+            return IntegerAttr(int(first[0]), cast(IntegerType, element_type))
+        return FloatAttr(float(first[0]), cast(AnyFloat, element_type))
+    if data.dtype.kind == "b":  # stored as 0x00 and 0xFF
+        data = data.view(np.uint8) * np.uint8(0xFF)
+    type = TensorType(cast(AnyFloat, element_type), array.shape)
+    return DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes()))
 
 
 def identity(kind: str, dtype: DType) -> Array:

@@ -4,7 +4,7 @@ The caller's arrays are the arguments' memory. When a call brings an argument in
 memory than the last, the steps that touch it are made again; else nothing is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.native.records import joined
 from tensorplan.runtime.pool import Pool
 from tensorplan.runtime.program import Memory, PlanViolation, Program
 from tensorplan.runtime.signature import Input, Result, Slot, signature
@@ -41,16 +42,33 @@ class Executable:
     access and in buffers after their last; 0xA5 in what no buffer of a pool covers,
     which is looked at after the run (`PlanViolation`). A sound plan's results are the
     same, an unsound plan's are not.
+
+    What the program allocates without a plan comes from an `allocator` (a name in
+    `tensorplan.runtime.allocators.ALLOCATORS`). With `pools`, those of other programs,
+    it uses their memory and their allocators; only one of the programs may run at a
+    time.
+
+    Where llvmlite is installed, elementwise operations, reductions and fused groups are
+    compiled to native code, unless `native` is false (or the environment variable
+    `TENSORPLAN_NATIVE` is 0).
     """
 
     def __init__(
-        self, module: ModuleOp, entry: str = "main", *, sanitize: bool = False
+        self,
+        module: ModuleOp,
+        entry: str = "main",
+        *,
+        sanitize: bool = False,
+        allocator: str = "bfc",
+        pools: Sequence[Pool] = (),
+        native: bool = True,
     ):
         signature_ = signature(module, entry)
         self.inputs: Sequence[Input] = signature_.inputs
         self.results: Sequence[Result] = signature_.results
-        self._program = Program(module, signature_, sanitize)
+        self._program = Program(module, signature_, sanitize, pools, allocator, native)
         self._tape = self._flat()
+        self._parameters: dict[int, Array] = {}
         # What the last call gave for each input, if used in place.
         self._given: list[object] = [None] * len(self.inputs)
         # The array that each argument is bound to, first the program's own.
@@ -67,6 +85,31 @@ class Executable:
         return self._program.pools
 
     @property
+    def parameters(self) -> Mapping[int, Array]:
+        """The inputs that `bind` has given once, by number."""
+        return self._parameters
+
+    def bind(self, parameters: Mapping[int, object]) -> None:
+        """Gives inputs, by number, for all calls from now on; these take the others
+        only. Programs share parameters when one binds those of another:
+        `other.bind(program.parameters)`; then each sees how the others update them.
+
+        Raises `TypeError` or `ValueError` for arrays that do not fit.
+        """
+        bound: dict[int, Array] = {}
+        for index, given in parameters.items():
+            if not 0 <= index < len(self.inputs):
+                raise ValueError(
+                    f"there is no input {index}, expected 0 to {len(self.inputs) - 1}"
+                )
+            slot = self.inputs[index]
+            array = _as_array(given, slot, f"argument {index}")
+            if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
+                array = np.array(array, order="C")
+            bound[index] = array
+        self._parameters |= bound
+
+    @property
     def scratch_bytes(self) -> int:
         """Bytes of the workspaces that kernels use while they run, on all devices."""
         return self._program.scratch_bytes
@@ -74,8 +117,19 @@ class Executable:
     def __call__(
         self, *arrays: object, out: Sequence[Array | None] | None = None
     ) -> list[Array]:
-        if len(arrays) != len(self.inputs):
-            raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
+        expected = len(self.inputs) - len(self._parameters)
+        if len(arrays) != expected:
+            raise TypeError(f"got {len(arrays)} arrays, expected {expected}")
+        if self._parameters:
+            rest = iter(arrays)
+            arrays = tuple(
+                self._parameters[index] if index in self._parameters else next(rest)
+                for index in range(len(self.inputs))
+            )
+        if self._program.follow_pools():
+            for step in self._program.steps:
+                step.remake()
+            self._tape = self._flat()
         wanted: dict[SSAValue, Array] = {}
         in_place = self._given.copy()
         for index, given in enumerate(arrays):
@@ -194,7 +248,7 @@ class Executable:
         return out
 
     def _flat(self) -> list[tuple[Any, tuple[Any, ...]]]:
-        return [call for step in self._program.steps for call in step.calls]
+        return joined([call for step in self._program.steps for call in step.calls])
 
 
 def _as_array(given: object, slot: Slot, name: str) -> Array:

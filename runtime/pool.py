@@ -1,30 +1,75 @@
 """A device's memory, and the workspace that kernels on the device share."""
 
+from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from tensorplan.dialects.tgraph.base import Shape
+from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
+from tensorplan.runtime.allocators.host import aligned_bytes
 from tensorplan.runtime.dtypes import Array, DType
 
 ALIGNMENT = 64
 """Bytes: a cache line, and what DLPack consumers expect of a pointer."""
 
 
-class Pool:
-    """One aligned block of a device's memory. All devices live in host memory."""
+UNLIMITED = 1 << 47
+"""Bytes: more than a process can address."""
 
-    def __init__(self, device: str, size: int, alignment: int = ALIGNMENT):
-        """`size` and `alignment` are in bytes; `alignment` is a power of two."""
+
+class Pool:
+    """A device's memory: an arena, for what has a planned offset, and apart from it the
+    regions of an allocator, for what has none. All devices live in host memory.
+
+    Programs that never run at the same time can share a pool (as MXNet's executors do):
+    the arena is as large as the largest one needs.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        size: int,
+        alignment: int = ALIGNMENT,
+        *,
+        allocator: str = "bfc",
+        limit: int = UNLIMITED,
+    ):
+        """`size` and `alignment`, a power of two, are those of the arena, in bytes;
+        `limit` is that of the allocator, a name in `ALLOCATORS`."""
+        if allocator not in ALLOCATORS:
+            raise ValueError(
+                f"allocator is {allocator!r}, expected one of {', '.join(ALLOCATORS)}"
+            )
         self.device = device
         self.alignment = alignment
-        block = np.empty(size + alignment, np.uint8)
-        start = -block.ctypes.data % alignment
-        self.memory: Array = block[start : start + size]
+        self.limit = limit
+        self.memory: Array = aligned_bytes(size, alignment)
+        self._host = HostMemory()
+        self._kind = ALLOCATORS[allocator]
 
     @property
     def bytes(self) -> int:
+        """Of the arena."""
         return self.memory.nbytes
+
+    @cached_property
+    def allocator(self) -> Allocator[Any]:
+        """What serves all that is not planned."""
+        return self._kind(Regions(self._host, self.limit, self.device))
+
+    def region(self, address: int) -> tuple[int, Array]:
+        """The start of the region that an address of `allocator` is in; its bytes."""
+        return self._host.region(address)
+
+    def reserve(self, size: int, alignment: int = ALIGNMENT) -> None:
+        """Makes the arena at least so large. If it was not, `memory` is another then,
+        and its contents are lost."""
+        if size <= self.bytes and alignment <= self.alignment:
+            return
+        self.alignment = max(alignment, self.alignment)
+        self.memory = aligned_bytes(max(size, self.bytes), self.alignment)
 
     def view(self, offset: int, dtype: DType, shape: Shape) -> Array:
         """A C-contiguous array at `offset` bytes from the start.

@@ -1,7 +1,8 @@
 """Memref IR made ready to run: where each value lies, and the steps that compute.
 
-Of level 3 (one arena per device, a view at a constant offset for each buffer) or of
-level 2 (each `memref.alloc` gets its own part of its device's pool).
+An arena, a `memref.alloc` that `memref.view`s take parts of (level 3), is that of its
+device's pool. Any other `memref.alloc` (level 2) is served by the pool's allocator,
+once, in program order: it may have the memory of what has been deallocated before.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp, is_static
+from tensorplan.runtime.allocators import NULL, OutOfMemoryError
 from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
@@ -34,6 +36,8 @@ DEAD = 0xFF
 
 UNUSED = 0xA5
 """Fills what no buffer of an arena covers."""
+
+_NOTHING = np.empty(0, np.uint8)
 
 
 class PlanViolation(RuntimeError):
@@ -115,8 +119,19 @@ class Program:
     that are written and not marked so.
     """
 
-    def __init__(self, module: ModuleOp, signature: Signature, sanitize: bool):
+    def __init__(
+        self,
+        module: ModuleOp,
+        signature: Signature,
+        sanitize: bool,
+        pools: Sequence[Pool] = (),
+        allocator: str = "bfc",
+        native: bool = True,
+    ):
+        """`pools` are those to share; devices without get one with `allocator`."""
         function = signature.function
+        self._sanitize = sanitize
+        self._native = native
         self.steps: list[Step] = []
         self.arguments: dict[SSAValue, Memory] = {}
         """By function argument. Who binds one sets its `bytes` and remakes steps."""
@@ -130,6 +145,9 @@ class Program:
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
         self._globals_memory: dict[str, Memory] = {}
+        self._regions: dict[tuple[str, int], Memory] = {}  # of allocators
+        self._allocated: dict[Buffer, tuple[Pool, int]] = {}  # where from
+        self._held: set[Buffer] = set()  # of those, not yet deallocated
         self._read_only = {s.value for s in signature.inputs if not s.is_variable}
 
         block = function.body.block
@@ -137,10 +155,22 @@ class Program:
             view = self._contiguous(argument, function)
             self._views[argument] = view
             self.arguments[argument] = view.buffer.memory
-        self.pools: Sequence[Pool] = self._allocate(block.ops)
-        """One for each device, in order of first use."""
+        given = {pool.device: pool for pool in pools}
+        self._pools: dict[str, Pool] = {}
         for op in block.ops:
-            self._add(op)
+            if isinstance(op, memref.AllocOp | memref.AllocaOp):
+                device = _device(op.memref.type)
+                pool = given.get(device) or Pool(device, 0, allocator=allocator)
+                self._pools.setdefault(device, pool)
+        self._arena_memories = {device: Memory(_NOTHING) for device in self._pools}
+        self._reserve(block.ops)
+        self.follow_pools()
+        try:
+            for op in block.ops:
+                self._add(op)
+        finally:
+            for buffer in self._allocated:
+                self._release(buffer)
         if sanitize:
             results = [s.value for s in signature.results if s.input is None]
             self._poison(results)
@@ -154,8 +184,23 @@ class Program:
     def scratch_bytes(self) -> int:
         return sum(scratch.bytes for scratch in self._scratches.values())
 
+    @property
+    def pools(self) -> Sequence[Pool]:
+        """One for each device, in order of first use."""
+        return list(self._pools.values())
+
     def view(self, value: SSAValue) -> View:
         return self._views[value]
+
+    def follow_pools(self) -> bool:
+        """Whether an arena has moved, as another program needed a larger one. The
+        caller has to remake the steps."""
+        has_moved = False
+        for device, memory in self._arena_memories.items():
+            if memory.bytes is not self._pools[device].memory:
+                memory.bytes = self._pools[device].memory
+                has_moved = True
+        return has_moved
 
     # Memory
 
@@ -174,28 +219,49 @@ class Program:
         buffer = Buffer(Memory(Pool(_device(type), size).memory), 0, size)
         return _layout(buffer, type, op)
 
-    def _allocate(self, ops: Iterable[Operation]) -> list[Pool]:
-        """Gives each `memref.alloc` its part of its device's pool."""
+    def _reserve(self, ops: Iterable[Operation]) -> None:
+        """Gives each arena its part of that of its device's pool."""
         sizes: dict[str, int] = {}
-        alignments: dict[str, int] = {}
-        buffers: list[tuple[str, SSAValue, Buffer, Operation]] = []
         for op in ops:
             if not isinstance(op, memref.AllocOp | memref.AllocaOp):
                 continue
+            users = (use.operation for use in op.memref.uses)
+            if not any(isinstance(user, memref.ViewOp) for user in users):
+                continue
             type = op.memref.type
-            device, size = _device(type), _size(type, op)
-            alignment = max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
+            device, size, alignment = _device(type), _size(type, op), _alignment(op)
             start = -(-sizes.get(device, 0) // alignment) * alignment
             sizes[device] = start + size
-            alignments[device] = max(alignment, alignments.get(device, 1))
-            buffer = Buffer(Memory(np.empty(0, np.uint8)), start, size)
-            buffers.append((device, op.memref, buffer, op))
-        pools = {d: Pool(d, size, alignments[d]) for d, size in sizes.items()}
-        memories = {device: Memory(pool.memory) for device, pool in pools.items()}
-        for device, value, buffer, op in buffers:
-            buffer.memory = memories[device]
-            self._views[value] = _layout(buffer, cast(AnyMemRef, value.type), op)
-        return list(pools.values())
+            self._pools[device].reserve(sizes[device], alignment)
+            buffer = Buffer(self._arena_memories[device], start, size)
+            self._views[op.memref] = _layout(buffer, type, op)
+
+    def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
+        """A view of memory from the allocator."""
+        type = op.memref.type
+        device, size = _device(type), _size(type, op)
+        pool = self._pools[device]
+        label = f"%{op.memref.name_hint}" if op.memref.name_hint else ""
+        try:
+            address = pool.allocator.allocate(
+                size, alignment=_alignment(op), label=label
+            )
+        except (OutOfMemoryError, ValueError) as error:
+            raise LocatedError(str(error), op) from None
+        if address == NULL:
+            return _layout(Buffer(Memory(_NOTHING), 0, 0), type, op)
+        start, region = pool.region(address)
+        memory = self._regions.setdefault((device, start), Memory(region))
+        buffer = Buffer(memory, address - start, size)
+        self._allocated[buffer] = pool, address
+        self._held.add(buffer)
+        return _layout(buffer, type, op)
+
+    def _release(self, buffer: Buffer) -> None:
+        if buffer in self._held:
+            self._held.remove(buffer)
+            pool, address = self._allocated[buffer]
+            pool.allocator.deallocate(address)
 
     def _global(self, op: memref.GetGlobalOp) -> View:
         name = op.name_.string_value()
@@ -234,8 +300,9 @@ class Program:
 
     def _add(self, op: Operation) -> None:
         if isinstance(op, memref.AllocOp | memref.AllocaOp):
-            return
-        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+            if op.memref not in self._views:
+                self._views[op.memref] = self._allocate(op)
+        elif isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             self._indices[op.result] = op.value.value.data
         elif isinstance(op, memref.ViewOp):
             self._views[op.result] = self._arena_view(op)
@@ -260,6 +327,8 @@ class Program:
         elif isinstance(op, memref.DeallocOp):
             buffer = self._views[op.memref].buffer
             self._deallocations.append((buffer, len(self.steps) - 1))
+            if not self._sanitize:  # else nobody else gets it: late use shows
+                self._release(buffer)
         elif not isinstance(op, ReturnOp):
             raise LocatedError(f"{op.name} has no kernel", op)
 
@@ -287,9 +356,9 @@ class Program:
             self._accesses[view.buffer] = len(self.steps)
 
         def make() -> list[Call]:
-            return compile_call(
-                op, [v.array() for v in sources], [v.array() for v in targets], scratch
-            )
+            inputs = [v.array() for v in sources]
+            outs = [v.array() for v in targets]
+            return compile_call(op, inputs, outs, scratch, self._native)
 
         touched = [view.buffer.memory for view in (*sources, *targets)]
         arguments = frozenset(by_memory[m] for m in touched if m in by_memory)
@@ -311,20 +380,20 @@ class Program:
                 or memory in argument_memories
             ):
                 dying.setdefault(last, []).append(buffer)
-        steps = [self._poison_pools()]
+        steps = [Step(self._poison_pools)]
         for value in results:
             if value in self.arguments:
                 steps.append(_fill(self._views[value].buffer, value))
         for index, step in enumerate(self.steps):
             steps.append(step)
             steps.extend(_fill(buffer) for buffer in dying.get(index, ()))
-        self.steps = [*steps, Step(lambda: [(_check_unused, (gaps,))])]
-        gaps = self._gaps()
+        self.steps = [*steps, Step(lambda: [(_check_unused, (self._gaps(),))])]
 
-    def _poison_pools(self) -> Step:
+    def _poison_pools(self) -> list[Call]:
         calls: list[Call] = [(pool.memory.fill, (DEAD,)) for pool in self.pools]
         calls += [(gap.fill, (UNUSED,)) for _, _, gap in self._gaps()]
-        return Step(lambda: calls)
+        calls += [(buffer.bytes.fill, (DEAD,)) for buffer in self._allocated]
+        return calls
 
     def _gaps(self) -> Sequence[tuple[str, int, Array]]:
         """What no buffer covers: device, offset, bytes."""
@@ -333,7 +402,7 @@ class Program:
             buffers = {
                 view.buffer
                 for view in self._views.values()
-                if view.buffer.memory.bytes is pool.memory
+                if view.buffer.memory is self._arena_memories[pool.device]
             } - self._arenas
             end = 0
             spans = sorted((b.start, b.start + b.size) for b in buffers)
@@ -356,6 +425,10 @@ def _check_unused(gaps: Sequence[tuple[str, int, Array]]) -> None:
                 f"byte {offset + int(changed.argmax())} of the pool on {device} was "
                 "written, which belongs to no buffer"
             )
+
+
+def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:
+    return max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
 
 
 def _device(type: AnyMemRef) -> str:

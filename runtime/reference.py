@@ -29,7 +29,13 @@ from xdsl.ir import Operation
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
-from tensorplan.dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, YieldOp
+from tensorplan.dialects.tgraph.structure import (
+    AssignOp,
+    FusionOp,
+    OnDeviceOp,
+    ReadOp,
+    YieldOp,
+)
 from tensorplan.runtime.dtypes import (
     Array,
     DType,
@@ -100,7 +106,17 @@ class Variable:
 
 
 def _check_supported(module: ModuleOp) -> None:
-    known = (ModuleOp, FuncOp, CallOp, ReturnOp, ReadOp, AssignOp, FusionOp, YieldOp)
+    known = (
+        ModuleOp,
+        FuncOp,
+        CallOp,
+        ReturnOp,
+        ReadOp,
+        AssignOp,
+        OnDeviceOp,
+        FusionOp,
+        YieldOp,
+    )
     for op in module.walk():
         if not isinstance(op, known) and type(op) not in _EVALUATE:
             raise LocatedError(
@@ -128,6 +144,20 @@ def _evaluates(*ops: type[TensorOp]) -> Callable[[Evaluate], Evaluate]:
         return function
 
     return register
+
+
+def can_evaluate(op: TensorOp) -> bool:
+    """Whether `evaluate` knows the operation."""
+    return type(op) in _EVALUATE
+
+
+def evaluate(op: TensorOp, inputs: Sequence[Array]) -> Array:
+    """The result of one operation with one result on tensors.
+
+    An elementwise operation takes inputs of any one shape, whatever its types say.
+    """
+    with np.errstate(all="ignore"):
+        return _EVALUATE[type(op)](op, *inputs)
 
 
 def _result_dtype(op: TensorOp) -> DType:
@@ -611,6 +641,12 @@ class _StructureFunctions(InterpreterFunctions):
         variable, value = args
         variable.contents = value
         return ()
+
+    @impl(OnDeviceOp)
+    def run_on_device(
+        self, interpreter: Interpreter, op: OnDeviceOp, args: PythonValues
+    ) -> PythonValues:
+        return args
 
     @impl(FusionOp)
     def run_fusion(

@@ -376,7 +376,7 @@ func.func @main(%x: !t, %y: !t, %r: !t {tgraph.result = 0 : i32},
 
 
 def test_nothing_is_allocated_while_running() -> None:
-    program = Executable(parse(FUSED))
+    program = Executable(parse(FUSED), native=False)
     x = np.ones((512, 512), np.float32)
     y = np.full_like(x, 0.5)
     out: list[Array | None] = [np.empty_like(x), np.empty(512, np.float32)]

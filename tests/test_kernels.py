@@ -30,9 +30,19 @@ from tensorplan.runtime.kernels import KERNELS, compile_call
 from tensorplan.runtime.kernels.base import tiles, try_reshape
 from tensorplan.runtime.kernels.elementwise import TILE
 from tensorplan.runtime.kernels.reducing import spans
+from tensorplan.runtime.native import is_available
 from tensorplan.runtime.pool import Scratch
 
 Rng = np.random.Generator
+
+
+@pytest.fixture(autouse=True, params=["numpy", "native"])
+def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test runs with NumPy's kernels and with native code."""
+    if request.param == "numpy":
+        monkeypatch.setattr("tensorplan.runtime.native.is_available", lambda: False)
+    elif not is_available():
+        pytest.skip("llvmlite is not installed")
 
 
 def run(op: TensorOp, inputs: Sequence[Array], out: Array) -> None:

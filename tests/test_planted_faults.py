@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.passes import plan_check, plan_memory
+from tensorplan.passes import happens_before, plan_check, plan_memory
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.reference import run_reference
@@ -160,9 +160,15 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
     """Else the faults above could blind it as well."""
     borrowed = {
         name
-        for name, value in vars(plan_check).items()
+        for module in (plan_check, happens_before)
+        for name, value in vars(module).items()
         if getattr(value, "__module__", "").startswith(
-            ("tensorplan.passes.plan_memory", "tensorplan.planning")
+            (
+                "tensorplan.passes.plan_memory",
+                "tensorplan.passes.stream_order",
+                "tensorplan.passes.dependencies",
+                "tensorplan.planning",
+            )
         )
     }
     assert not borrowed

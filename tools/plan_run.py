@@ -202,8 +202,9 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
         from tensorplan.passes.convert_stablehlo_to_tgraph import (
             ConvertStablehloToTGraph,
         )
+        from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 
-        return [ConvertStablehloToTGraph()]
+        return [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
     try:
         pipeline = PlanPipeline(options.strategy, options.alignment, options.device)
         return list(flatten([pipeline]))

@@ -1,17 +1,21 @@
 """`tgraph`: tensor programs with explicit state and devices.
 
 base.py         what all operations share: the two forms, the rules, the syntax
+partial.py      types that are known in part, and what follows for the rest
 elementwise.py  add, exponential, select, ...
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
 reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter
+differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion
+fusing.py       what a fusion may hold so that nothing in it is stored
 canonicalization.py   the rewrites that `canonicalize` knows
 """
 
 from xdsl.ir import Dialect
 
 from tensorplan.dialects.tgraph.base import VariableType
+from tensorplan.dialects.tgraph.differentiation import DIFFERENTIATION_OPS
 from tensorplan.dialects.tgraph.elementwise import ELEMENTWISE_OPS
 from tensorplan.dialects.tgraph.indexing import INDEXING_OPS
 from tensorplan.dialects.tgraph.reducing import REDUCING_OPS
@@ -20,6 +24,13 @@ from tensorplan.dialects.tgraph.structure import STRUCTURE_OPS
 
 TGraph = Dialect(
     "tgraph",
-    [*ELEMENTWISE_OPS, *INDEXING_OPS, *REDUCING_OPS, *SHAPING_OPS, *STRUCTURE_OPS],
+    [
+        *DIFFERENTIATION_OPS,
+        *ELEMENTWISE_OPS,
+        *INDEXING_OPS,
+        *REDUCING_OPS,
+        *SHAPING_OPS,
+        *STRUCTURE_OPS,
+    ],
     [VariableType],
 )

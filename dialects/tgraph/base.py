@@ -14,13 +14,14 @@ computes the sum into the variable `%v : !tgraph.variable<tensor<4xf32>>`; `%r` 
 new contents. Where all types are equal, one type stands for the signature.
 
 Each operation states here, in its class and nowhere else: its shape rule
-(`result_types_of`), its fusion pattern, the operands it may overwrite, and the operands
-that it reads for their shape only.
+(`result_types_of`; `refine` where types are known in part), its fusion pattern, the
+operands it may overwrite, and the operands that it reads for their shape only.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
@@ -57,6 +58,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedVerifyError
+from tensorplan.dialects.tgraph.partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
@@ -71,6 +73,16 @@ RESULT = "tgraph.result"
 
 DEVICE = "tgraph.device"
 """String attribute of an argument, result or operation that is to be on this device."""
+
+STREAM = "tgraph.stream"
+"""Integer attribute of an operation: the stream of its device that it runs on, from 0."""
+
+GROUP = "tgraph.group"
+"""String attribute instead of a device: tgraph-place-devices knows that of each group.
+(MXNet's ctx_group.)"""
+
+PARAMETER = "tgraph.parameter"
+"""Unit attribute of an argument that is the same in every run: a weight."""
 
 
 class Pattern(IntEnum):
@@ -160,7 +172,12 @@ def ints(values: Sequence[int]) -> DenseArrayBase:
 
 def segments(inputs: Sequence[object], outs: Sequence[object]) -> DenseArrayBase:
     """The property that divides an operation's operands into inputs and outs."""
-    return DenseArrayBase.from_list(i32, [len(inputs), len(outs)])
+    return _segments(len(inputs), len(outs))
+
+
+@cache
+def _segments(inputs: int, outs: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, [inputs, outs])
 
 
 class _TensorOpEffects(MemoryEffect):
@@ -195,6 +212,9 @@ class TensorOp(IRDLOperation):
     ARITY: ClassVar[int | None] = None
     """The number of inputs; None means that any number is allowed."""
 
+    RESULTS: ClassVar[int | None] = 1
+    """The number of results; None means that any number is allowed."""
+
     SHAPE_ONLY: ClassVar[Sequence[int]] = ()
     """Inputs whose shape matters and whose elements are never read."""
 
@@ -216,6 +236,21 @@ class TensorOp(IRDLOperation):
 
         Raises `VerifyException` for inputs that do not fit.
         """
+
+    def refine(self, types: PartialTypes) -> None:
+        """The shape rule where types are known in part: fills in what follows.
+
+        From inputs to results and back. This one: results follow from known inputs.
+        Raises `VerifyException` for types that do not fit.
+        """
+        inputs = [tensor_type_of(value.type) for value in self.inputs]
+        if all(map(is_complete, inputs)):
+            results = types.values[len(inputs) :]
+            for value, type in zip(results, self.result_types_of(inputs), strict=False):
+                types.check_rank(value, type.get_num_dims())
+                types.set_element(value, type.element_type)
+                for dim, size in enumerate(type.get_shape()):
+                    types.set_size((value, dim), size)
 
     @property
     def declared(self) -> Sequence[AnyTensor]:
@@ -250,9 +285,16 @@ class TensorOp(IRDLOperation):
             types = [tensor_type_of(value.type) for value in self.inputs]
             if self.ARITY is not None and len(types) != self.ARITY:
                 raise VerifyException(f"has {len(types)} inputs, expected {self.ARITY}")
+            declared = self.declared
+            if self.RESULTS is not None and len(declared) != self.RESULTS:
+                raise VerifyException(
+                    f"has {len(declared)} results, expected {self.RESULTS}"
+                )
             self._verify_one_device(types)
-            if all(map(is_static, types)):
+            if all(map(is_complete, (*types, *declared))):
                 self._verify_types(self.result_types_of(types))
+            else:
+                self.refine(PartialTypes(types, declared))
         except VerifyException as e:
             raise LocatedVerifyError(f"{self.name}: {e}", self) from None
 
@@ -293,9 +335,7 @@ class TensorOp(IRDLOperation):
                 f"has {len(declared)} results, expected {len(expected)}"
             )
         for got, want in zip(declared, expected, strict=True):
-            if is_static(got) and (
-                got.shape != want.shape or got.element_type != want.element_type
-            ):
+            if got.shape != want.shape or got.element_type != want.element_type:
                 raise VerifyException(
                     f"result has type {bare(got)}, expected {bare(want)}"
                 )

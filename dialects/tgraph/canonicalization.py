@@ -1,6 +1,8 @@
 """What `canonicalize` does to tgraph: shape operations merged, folded or dropped.
 
 Only on tensors: on memrefs (levels 2 and 3) every operation writes its own destination.
+What replaces an operation keeps its attributes (`tgraph.device`, ...). So operations
+with different ones are not merged, and one that has some is not dropped.
 """
 
 from math import prod
@@ -15,6 +17,7 @@ from xdsl.pattern_rewriter import (
 from tensorplan.dialects.tgraph.base import (
     Shape,
     TensorOp,
+    device_of,
     ints,
     is_static,
     tensor_type_of,
@@ -23,7 +26,9 @@ from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConstantOp,
+    DeviceCopyOp,
     FullLikeOp,
+    IotaOp,
     ReshapeOp,
     TransposeOp,
 )
@@ -35,6 +40,7 @@ def _shape(value: SSAValue) -> Shape:
 
 def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
     new.location = op.location
+    new.attributes = {**op.attributes}
     rewriter.replace(op, new)
 
 
@@ -43,12 +49,30 @@ def _plain(op: TensorOp) -> bool:
     return not op.outs
 
 
+def _merges(op: TensorOp, source: TensorOp) -> bool:
+    """Whether one operation may stand for both."""
+    same = not op.attributes or op.attributes == source.attributes
+    return same and _plain(op) and _plain(source)
+
+
+def _droppable(op: TensorOp) -> bool:
+    return _plain(op) and not op.attributes
+
+
+def _merge(
+    rewriter: PatternRewriter, op: TensorOp, source: TensorOp, new: TensorOp
+) -> None:
+    new.location = op.location
+    new.attributes = {**source.attributes}
+    rewriter.replace(op, new)
+
+
 class DropIdentityReshape(RewritePattern):
     """reshape to the operand's own shape -> the operand."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        if _plain(op) and op.inputs[0].type == op.result.type:
+        if _droppable(op) and op.inputs[0].type == op.result.type:
             rewriter.replace(op, (), (op.inputs[0],))
 
 
@@ -58,9 +82,9 @@ class MergeReshapes(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
-        if _plain(op) and isinstance(source, ReshapeOp) and _plain(source):
+        if isinstance(source, ReshapeOp) and _merges(op, source):
             new = ReshapeOp(source.inputs, result_types=(op.result.type,))
-            _replace(rewriter, op, new)
+            _merge(rewriter, op, source, new)
 
 
 class DropIdentityTranspose(RewritePattern):
@@ -69,7 +93,7 @@ class DropIdentityTranspose(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
         permutation = op.permutation.get_values()
-        if _plain(op) and permutation == tuple(range(len(permutation))):
+        if _droppable(op) and permutation == tuple(range(len(permutation))):
             rewriter.replace(op, (), (op.inputs[0],))
 
 
@@ -79,7 +103,7 @@ class MergeTransposes(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
-        if not (_plain(op) and isinstance(source, TransposeOp) and _plain(source)):
+        if not (isinstance(source, TransposeOp) and _merges(op, source)):
             return
         inner = source.permutation.get_values()
         merged = [inner[d] for d in op.permutation.get_values()]
@@ -88,7 +112,7 @@ class MergeTransposes(RewritePattern):
             result_types=(op.result.type,),
             properties={"permutation": ints(merged)},
         )
-        _replace(rewriter, op, new)
+        _merge(rewriter, op, source, new)
 
 
 class TransposeOfDotGeneral(RewritePattern):
@@ -100,7 +124,7 @@ class TransposeOfDotGeneral(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
-        if not (_plain(op) and isinstance(source, DotGeneralOp) and _plain(source)):
+        if not (isinstance(source, DotGeneralOp) and _merges(op, source)):
             return
         if not op.inputs[0].has_one_use():
             return
@@ -125,7 +149,7 @@ class TransposeOfDotGeneral(RewritePattern):
                 "rhs_contracting_dimensions": source.lhs_contracting_dimensions,
             },
         )
-        _replace(rewriter, op, new)
+        _merge(rewriter, op, source, new)
 
 
 class DropIdentityBroadcast(RewritePattern):
@@ -136,7 +160,7 @@ class DropIdentityBroadcast(RewritePattern):
         self, op: BroadcastInDimOp, rewriter: PatternRewriter
     ) -> None:
         dims = op.broadcast_dimensions.get_values()
-        same = op.inputs[0].type == op.result.type if _plain(op) else False
+        same = op.inputs[0].type == op.result.type if _droppable(op) else False
         if same and dims == tuple(range(len(dims))):
             rewriter.replace(op, (), (op.inputs[0],))
 
@@ -149,7 +173,7 @@ class MergeBroadcasts(RewritePattern):
         self, op: BroadcastInDimOp, rewriter: PatternRewriter
     ) -> None:
         source = op.inputs[0].owner
-        if not (_plain(op) and isinstance(source, BroadcastInDimOp) and _plain(source)):
+        if not (isinstance(source, BroadcastInDimOp) and _merges(op, source)):
             return
         outer = op.broadcast_dimensions.get_values()
         merged = [outer[d] for d in source.broadcast_dimensions.get_values()]
@@ -158,7 +182,7 @@ class MergeBroadcasts(RewritePattern):
             result_types=(op.result.type,),
             properties={"broadcast_dimensions": ints(merged)},
         )
-        _replace(rewriter, op, new)
+        _merge(rewriter, op, source, new)
 
 
 class BroadcastOfReshape(RewritePattern):
@@ -169,7 +193,7 @@ class BroadcastOfReshape(RewritePattern):
         self, op: BroadcastInDimOp, rewriter: PatternRewriter
     ) -> None:
         source = op.inputs[0].owner
-        if not (_plain(op) and isinstance(source, ReshapeOp) and _plain(source)):
+        if not (isinstance(source, ReshapeOp) and _merges(op, source)):
             return
         outer = op.broadcast_dimensions.get_values()
         before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
@@ -193,7 +217,7 @@ class BroadcastOfReshape(RewritePattern):
             result_types=(op.result.type,),
             properties={"broadcast_dimensions": ints(dims)},
         )
-        _replace(rewriter, op, new)
+        _merge(rewriter, op, source, new)
 
 
 class ShapeOfSplat(RewritePattern):
@@ -203,8 +227,10 @@ class ShapeOfSplat(RewritePattern):
         if not isinstance(op, BroadcastInDimOp | ReshapeOp | TransposeOp):
             return
         source = op.inputs[0].owner
-        if _plain(op) and isinstance(source, ConstantOp) and source.splat is not None:
-            _replace(rewriter, op, ConstantOp(source.splat, op.result.type))
+        if not isinstance(source, ConstantOp) or source.splat is None:
+            return
+        if _merges(op, source):
+            _merge(rewriter, op, source, ConstantOp(source.splat, op.result.type))
 
 
 class FullLikeOfStaticShape(RewritePattern):
@@ -224,3 +250,34 @@ class ReduceOfUnitDimensions(RewritePattern):
         shape = _shape(op.inputs[0])
         if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
             _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))
+
+
+class DropCopyHome(RewritePattern):
+    """device_copy to where the operand is -> the operand; so is a copy of its copy."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
+        if not _droppable(op) or device_of(op.result.type) is None:
+            return
+        source = op.inputs[0]
+        if isinstance(owner := source.owner, DeviceCopyOp) and _plain(owner):
+            source = owner.inputs[0]
+        for value in (op.inputs[0], source):
+            if value.type == op.result.type:
+                rewriter.replace(op, (), (value,))
+                return
+
+
+class CopyOfConstant(RewritePattern):
+    """device_copy(constant) -> that constant on the other device; the same for iota."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not isinstance(source, ConstantOp | IotaOp):
+            return
+        if _droppable(op) and _droppable(source) and device_of(op.result.type):
+            new = type(source).create(
+                result_types=(op.result.type,), properties=source.properties
+            )
+            _replace(rewriter, op, new)

@@ -20,6 +20,7 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
     with_element,
 )
+from tensorplan.dialects.tgraph.partial import PartialTypes
 
 
 class ElementwiseOp(TensorOp):
@@ -43,6 +44,13 @@ class ElementwiseOp(TensorOp):
                     f"{inputs[0].element_type} as operand 0 has"
                 )
         return [self._same_shape(inputs)]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_shape(*types.values)
+        self._refine_elements(types)
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        types.same_element(*types.values)
 
     def _same_shape(self, inputs: Sequence[AnyTensor]) -> AnyTensor:
         """The last input's type; all inputs must have its shape."""
@@ -158,6 +166,9 @@ class IsFiniteOp(UnaryOp):
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         return [with_element(inputs[0], i1)]
 
+    def _refine_elements(self, types: PartialTypes) -> None:
+        types.set_element(1, i1)
+
 
 @irdl_op_definition
 class ConvertOp(UnaryOp):
@@ -170,6 +181,9 @@ class ConvertOp(UnaryOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         return [with_element(inputs[0], self.declared[0].element_type)]
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        pass  # from any type to any other
 
 
 @irdl_op_definition
@@ -260,6 +274,10 @@ class CompareOp(BinaryOp):
             )
         return [with_element(super().result_types_of(inputs)[0], i1)]
 
+    def _refine_elements(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        types.set_element(2, i1)
+
 
 @irdl_op_definition
 class SelectOp(ElementwiseOp):
@@ -275,6 +293,10 @@ class SelectOp(ElementwiseOp):
             )
         super().result_types_of(inputs[1:])
         return [self._same_shape(inputs)]
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        types.set_element(0, i1)
+        types.same_element(1, 2, 3)
 
 
 @irdl_op_definition

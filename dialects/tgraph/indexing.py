@@ -21,6 +21,7 @@ from tensorplan.dialects.tgraph.base import (
     ints,
     with_shape,
 )
+from tensorplan.dialects.tgraph.partial import PartialTypes
 from tensorplan.dialects.tgraph.reducing import (
     KINDS,
     check_kind,
@@ -45,6 +46,22 @@ def check_index_vector(indices: Shape, index_vector_dim: int, length: int) -> No
             f"index vectors have {size} entries, expected {length}: one for each "
             "operand dimension that is indexed"
         )
+
+
+def _same_batch(
+    types: PartialTypes,
+    indices: int,
+    index_vector_dim: IntegerAttr,
+    slices: int,
+    window_dims: Sequence[int],
+) -> None:
+    """One slice for each index vector: their other dimensions have equal sizes."""
+    vector_dim = index_vector_dim.value.data
+    of_indices = [d for d in range(types.rank(indices)) if d != vector_dim]
+    of_slices = [d for d in range(types.rank(slices)) if d not in window_dims]
+    types.check_rank(slices, len(of_indices) + len(window_dims))
+    for pair in zip(of_indices, of_slices, strict=True):
+        types.same_size((indices, pair[0]), (slices, pair[1]))
 
 
 @irdl_op_definition
@@ -99,6 +116,23 @@ class GatherOp(TensorOp):
         ]
         return [with_shape(inputs[0], shape)]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 2)
+        operand, indices, result = range(3)
+        dropped = (
+            *self.collapsed_slice_dims.get_values(),
+            *self.operand_batching_dims.get_values(),
+        )
+        sizes = self.slice_sizes.get_values()
+        check_length("slice_sizes", sizes, types.rank(operand))
+        offset_dims = self.offset_dims.get_values()
+        window = [size for d, size in enumerate(sizes) if d not in dropped]
+        check_length("offset_dims", offset_dims, len(window))
+        check_dimensions("offset_dims", offset_dims, types.rank(result))
+        for dim, size in zip(sorted(offset_dims), window, strict=True):
+            types.set_size((result, dim), size)
+        _same_batch(types, indices, self.index_vector_dim, result, offset_dims)
+
 
 @irdl_op_definition
 class ScatterOp(TensorOp):
@@ -152,6 +186,13 @@ class ScatterOp(TensorOp):
                 "not update_window_dims, as the indices have"
             )
         return [inputs[0]]
+
+    def refine(self, types: PartialTypes) -> None:
+        operand, indices, updates, result = range(4)
+        types.same_element(operand, updates, result)
+        types.same_shape(operand, result)
+        window_dims = self.update_window_dims.get_values()
+        _same_batch(types, indices, self.index_vector_dim, updates, window_dims)
 
 
 INDEXING_OPS = (GatherOp, ScatterOp)

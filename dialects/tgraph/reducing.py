@@ -18,6 +18,7 @@ from tensorplan.dialects.tgraph.base import (
     ints,
     with_shape,
 )
+from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes, Place
 from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
 
 KINDS = ("add", "multiply", "maximum", "minimum", "and", "or")
@@ -60,6 +61,15 @@ class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
         check_dimensions("dimensions", dims, len(shape))
         kept = [size for d, size in enumerate(shape) if d not in dims]
         return [with_shape(inputs[0], kept)]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        dims = self.dimensions.get_values()
+        check_dimensions("dimensions", dims, types.rank(0))
+        kept = [d for d in range(types.rank(0)) if d not in dims]
+        types.check_rank(1, len(kept))
+        for target, source in enumerate(kept):
+            types.same_size((0, source), (1, target))
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -132,6 +142,27 @@ class DotGeneralOp(TensorOp):
         result = with_shape(inputs[0], [*batch, *free[0], *free[1]])
         return [result]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1, 2)
+        batching, contracting = self.batching, self.contracting
+        check_length("rhs_batching_dimensions", batching[1], len(batching[0]))
+        check_length("rhs_contracting_dimensions", contracting[1], len(contracting[0]))
+        free: list[Place] = []
+        for side in (0, 1):
+            used = (*batching[side], *contracting[side])
+            check_dimensions(
+                ("lhs", "rhs")[side] + " dimensions", used, types.rank(side)
+            )
+            free += [(side, d) for d in range(types.rank(side)) if d not in used]
+        batch = list(zip(*batching, strict=True))
+        types.check_rank(2, len(batch) + len(free))
+        for target, (left, right) in enumerate(batch):
+            types.same_size((0, left), (1, right), (2, target))
+        for left, right in zip(*contracting, strict=True):
+            types.same_size((0, left), (1, right))
+        for target, place in enumerate(free, len(batch)):
+            types.same_size(place, (2, target))
+
 
 def windowed(
     shape: Shape,
@@ -161,6 +192,31 @@ def windowed(
         reach = (window[d] - 1) * window_dilation[d] + 1
         result.append((extent - reach) // strides[d] + 1 if extent >= reach else 0)
     return result
+
+
+def refine_windowed(
+    types: PartialTypes,
+    sources: Sequence[Place],
+    targets: Sequence[Place],
+    window: Sequence[int],
+    strides: Sequence[int],
+    low: Sequence[int],
+    high: Sequence[int],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> None:
+    """`windowed` both ways; back only where the stride is 1: else it is not unique."""
+    sizes = [types.size(place) for place in sources]
+    places = windowed(
+        tuple(sizes), window, strides, low, high, base_dilation, window_dilation
+    )
+    for d, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        if sizes[d] != UNKNOWN:
+            types.set_size(target, places[d])
+        elif strides[d] == 1 and (count := types.size(target)) > 0:
+            extent = count + (window[d] - 1) * window_dilation[d]
+            dilated = extent - low[d] - high[d]
+            types.set_size(source, dilated and (dilated - 1) // base_dilation[d] + 1)
 
 
 @irdl_op_definition
@@ -251,6 +307,33 @@ class ConvolutionOp(TensorOp):
         result |= {"b": image["b"] // batches, "f": kernel["o"]}
         return [with_shape(inputs[0], [result[label] for label in result_labels])]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1, 2)
+        for value, labels in enumerate(self.labels):
+            types.check_rank(value, len(labels))
+        image, kernel, result = (
+            {label: (value, dim) for dim, label in enumerate(labels)}
+            for value, labels in enumerate(self.labels)
+        )
+        types.same_size(kernel["o"], result["f"])
+        types.multiple(image["f"], self.feature_group_count.value.data, kernel["i"])
+        types.multiple(image["b"], self.batch_group_count.value.data, result["b"])
+        spatial = [str(d) for d in range(types.rank(0) - 2)]
+        window = [types.size(kernel[d]) for d in spatial]
+        if UNKNOWN in window:
+            return
+        refine_windowed(
+            types,
+            [image[d] for d in spatial],
+            [result[d] for d in spatial],
+            window,
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.lhs_dilation.get_values(),
+            self.rhs_dilation.get_values(),
+        )
+
 
 @irdl_op_definition
 class ReduceWindowOp(TensorOp):
@@ -279,6 +362,21 @@ class ReduceWindowOp(TensorOp):
             self.window_dilations.get_values(),
         )
         return [with_shape(inputs[0], shape)]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        types.check_rank(1, types.rank(0))
+        refine_windowed(
+            types,
+            [(0, d) for d in range(types.rank(0))],
+            [(1, d) for d in range(types.rank(0))],
+            self.window_dimensions.get_values(),
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.base_dilations.get_values(),
+            self.window_dilations.get_values(),
+        )
 
 
 @irdl_op_definition
@@ -318,6 +416,24 @@ class SelectAndScatterOp(TensorOp):
                 "of the window"
             )
         return [inputs[0]]
+
+    def refine(self, types: PartialTypes) -> None:
+        operand, source, result = range(3)
+        ones = (1,) * types.rank(operand)
+        types.same_element(operand, source, result)
+        types.same_shape(operand, result)
+        types.check_rank(source, len(ones))
+        refine_windowed(
+            types,
+            [(operand, d) for d in range(len(ones))],
+            [(source, d) for d in range(len(ones))],
+            self.window_dimensions.get_values(),
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            ones,
+            ones,
+        )
 
 
 REDUCING_OPS = (

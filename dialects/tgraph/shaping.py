@@ -23,12 +23,16 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.tgraph.base import (
+    DEVICE,
+    GROUP,
     AnyTensor,
     Pattern,
     TensorOp,
     bare,
+    tensor_type_of,
     with_shape,
 )
+from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
 
 
 def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
@@ -103,6 +107,15 @@ class ConstantOp(TensorOp):
             )
         return [declared]
 
+    def refine(self, types: PartialTypes) -> None:
+        if (splat := self.splat) is not None:
+            types.set_element(0, splat.type)
+            return
+        types.set_element(0, self.dense.get_element_type())
+        types.check_rank(0, len(self.dense.get_shape()))
+        for dim, size in enumerate(self.dense.get_shape()):
+            types.set_size((0, dim), size)
+
     def print(self, printer: Printer) -> None:
         printer.print_string("<")
         printer.print_attribute(self.value)
@@ -135,6 +148,11 @@ class FullLikeOp(TensorOp, HasCanonicalizationPatternsInterface):
             )
         return [inputs[0]]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_shape(0, 1)
+        types.set_element(1, self.value.type)
+        types.same_element(0, 1)
+
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         from tensorplan.dialects.tgraph import canonicalization as c
@@ -159,6 +177,9 @@ class IotaOp(TensorOp):
         )
         return [declared]
 
+    def refine(self, types: PartialTypes) -> None:
+        pass  # any type
+
 
 class ViewOp(TensorOp):
     """Rearranges elements; on memrefs it is a view wherever strides can say it."""
@@ -181,6 +202,23 @@ class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
                 f"{bare(inputs[0])} has"
             )
         return [with_shape(inputs[0], declared.get_shape())]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        for known, other in ((0, 1), (1, 0)):
+            shape = types.shapes[other]
+            if not types.is_known(known) or shape.count(UNKNOWN) != 1:
+                continue
+            count = prod(types.shapes[known])
+            rest = prod(size for size in shape if size != UNKNOWN)
+            if not rest:
+                continue
+            if count % rest:
+                raise VerifyException(
+                    f"has {count} elements on one side, expected a multiple of {rest} "
+                    "as the other side has"
+                )
+            types.set_size((other, shape.index(UNKNOWN)), count // rest)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -216,6 +254,18 @@ class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
                 )
         return [with_shape(inputs[0], target)]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        dims = self.broadcast_dimensions.get_values()
+        check_length("broadcast_dimensions", dims, types.rank(0))
+        check_dimensions("broadcast_dimensions", dims, types.rank(1))
+        for pair in enumerate(dims):
+            source, target = (0, pair[0]), (1, pair[1])
+            if types.size(source) not in (1, UNKNOWN):
+                types.same_size(source, target)
+            elif types.size(target) == 1:
+                types.set_size(source, 1)
+
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         from tensorplan.dialects.tgraph import canonicalization as c
@@ -242,6 +292,15 @@ class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
         check_length("permutation", permutation, len(shape))
         check_dimensions("permutation", permutation, len(shape))
         return [with_shape(inputs[0], [shape[d] for d in permutation])]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
+        permutation = self.permutation.get_values()
+        check_length("permutation", permutation, types.rank(0))
+        check_dimensions("permutation", permutation, types.rank(0))
+        types.check_rank(1, types.rank(0))
+        for target, source in enumerate(permutation):
+            types.same_size((0, source), (1, target))
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -288,6 +347,17 @@ class SliceOp(ViewOp):
             result.append(-(-(limit - start) // stride))
         return [with_shape(inputs[0], result)]
 
+    def refine(self, types: PartialTypes) -> None:
+        """The result's sizes follow from the attributes alone."""
+        limits = self.limit_indices.get_values()
+        check_length("limit_indices", limits, types.rank(0))
+        bound = with_shape(tensor_type_of(self.inputs[0].type), limits)
+        (result,) = self.result_types_of([bound])
+        types.check_rank(1, types.rank(0))
+        types.same_element(0, 1)
+        for dim, size in enumerate(result.get_shape()):
+            types.set_size((1, dim), size)
+
 
 @irdl_op_definition
 class ReverseOp(ViewOp):
@@ -301,6 +371,10 @@ class ReverseOp(ViewOp):
         dims = self.dimensions.get_values()
         check_dimensions("dimensions", dims, inputs[0].get_num_dims())
         return [inputs[0]]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.same_shape(0, 1)
+        types.same_element(0, 1)
 
 
 @irdl_op_definition
@@ -328,6 +402,26 @@ class ConcatenateOp(TensorOp):
                 )
             total += shape[dim]
         return [with_shape(inputs[0], [*first[:dim], total, *first[dim + 1 :]])]
+
+    def refine(self, types: PartialTypes) -> None:
+        along = self.dimension.value.data
+        *inputs, result = types.values
+        if not inputs:
+            raise VerifyException("has 0 inputs, expected 1 or more")
+        check_dimensions("dimension", [along], types.rank(result))
+        types.same_element(*types.values)
+        for value in inputs:
+            types.check_rank(value, types.rank(result))
+        for dim in range(types.rank(result)):
+            if dim != along:
+                types.same_size(*((value, dim) for value in types.values))
+        sizes = [types.size((value, along)) for value in inputs]
+        total = types.size((result, along))
+        if UNKNOWN not in sizes:
+            types.set_size((result, along), sum(sizes))
+        elif sizes.count(UNKNOWN) == 1 and total != UNKNOWN:
+            rest = sum(size for size in sizes if size != UNKNOWN)
+            types.set_size((inputs[sizes.index(UNKNOWN)], along), total - rest)
 
 
 @irdl_op_definition
@@ -368,10 +462,32 @@ class PadOp(TensorOp):
             raise VerifyException(f"cuts off more than there is: {shape}")
         return [with_shape(x, shape)]
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_element(*types.values)
+        types.check_rank(1, 0)
+        types.check_rank(2, types.rank(0))
+        lists = [p.get_values() for p in (self.low, self.high, self.interior)]
+        for name, values in zip(("low", "high", "interior"), lists, strict=True):
+            check_length(name, values, types.rank(0))
+        if min(lists[2], default=0) < 0:
+            raise VerifyException(f"interior is {list(lists[2])}, expected 0 or more")
+        for dim, (low, high, inner) in enumerate(zip(*lists, strict=True)):
+            source, target = (0, dim), (2, dim)
+            if (size := types.size(source)) != UNKNOWN:
+                padded = low + size + max(size - 1, 0) * inner + high
+                types.set_size(target, padded)
+            elif (size := types.size(target)) != UNKNOWN:
+                spread = size - low - high
+                types.set_size(source, spread and -(-spread // (inner + 1)))
+
 
 @irdl_op_definition
-class DeviceCopyOp(TensorOp):
-    """Its operand's elements on the device that the result type names."""
+class DeviceCopyOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """Its operand's elements on the device that the result type names.
+
+    Before tgraph-place-devices, an attribute may name it instead; the operand's device
+    may be open.
+    """
 
     name = "tgraph.device_copy"
     ARITY: ClassVar = 1
@@ -382,10 +498,23 @@ class DeviceCopyOp(TensorOp):
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         return inputs
 
+    def refine(self, types: PartialTypes) -> None:
+        types.same_shape(0, 1)
+        types.same_element(0, 1)
+
     def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
-        for type in (*inputs, *self.declared):
-            if type.encoding == _NO_DEVICE:
-                raise VerifyException(f"copies {type}, expected a type with a device")
+        (target,) = self.declared
+        if target.encoding == _NO_DEVICE and not {DEVICE, GROUP} & {*self.attributes}:
+            raise VerifyException(
+                f"copies to {target}, expected a type with a device, or the attribute "
+                f"{DEVICE}"
+            )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropCopyHome(), c.CopyOfConstant())
 
 
 _NO_DEVICE = NoneAttr()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -12,6 +12,7 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     operand_def,
+    prop_def,
     region_def,
     result_def,
     traits_def,
@@ -31,6 +32,8 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.fusing import Form, Group, group_of
+from tensorplan.dialects.tgraph.reducing import ReduceOp
 
 
 @irdl_op_definition
@@ -74,6 +77,33 @@ class AssignOp(IRDLOperation):
 
 
 @irdl_op_definition
+class OnDeviceOp(IRDLOperation):
+    """Its operand, which is to be computed on a device (TVM Relay's annotation).
+
+        %r = tgraph.on_device %x, "gpu:0" : tensor<4xf32>
+
+    `tgraph-infer-devices` and `tgraph-place-devices` leave none.
+    """
+
+    name = "tgraph.on_device"
+
+    T: ClassVar = VarConstraint("T", base(TensorType))
+
+    value = operand_def(T)
+    device = prop_def(StringAttr)
+    result = result_def(T)
+
+    assembly_format = "$value `,` $device attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, device: str):
+        super().__init__(
+            operands=[value],
+            result_types=[value.type],
+            properties={"device": StringAttr(device)},
+        )
+
+
+@irdl_op_definition
 class YieldOp(IRDLOperation):
     """Ends a fusion's body with its results."""
 
@@ -105,6 +135,7 @@ class FusionOp(TensorOp):
     """
 
     name = "tgraph.fusion"
+    RESULTS: ClassVar = None
 
     body = region_def("single_block")
 
@@ -124,8 +155,28 @@ class FusionOp(TensorOp):
         assert isinstance(terminator, YieldOp)
         return terminator.values
 
+    def group(self) -> Group | None:
+        """What the body is, if it is one of the groups that need no storage."""
+        if len(self.yielded) != 1:
+            return None
+        return group_of(self.body.block, self.yielded[0])
+
     def overwritable(self) -> Sequence[int]:
-        """Inputs that the body reads element by element, at the result's position."""
+        """Inputs that the body reads at the result's position, or in its row, only.
+
+        A group of rows is computed row by row (or some rows at a time): all of a row is
+        read before the last operation writes it. A contraction's result is in the
+        result's buffer before anything else is read, so there it may be none.
+        """
+        group = self.group()
+        if group is None:
+            return ()
+        if group.form is Form.LOOP:
+            readers = (ElementwiseOp,)
+        elif group.form is Form.ROWS:
+            readers = (ElementwiseOp, ReduceOp)
+        else:
+            return ()
         (result, *_) = self.declared
         size = element_bytes(result.element_type)
         return [
@@ -133,7 +184,7 @@ class FusionOp(TensorOp):
             for index, argument in enumerate(self.body.block.args)
             if (type := cast(AnyTensor, argument.type)).shape == result.shape
             and element_bytes(type.element_type) == size
-            and all(isinstance(u.operation, ElementwiseOp) for u in argument.uses)
+            and all(isinstance(u.operation, readers) for u in argument.uses)
         ]
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
@@ -200,4 +251,4 @@ class FusionOp(TensorOp):
         return op
 
 
-STRUCTURE_OPS = (AssignOp, FusionOp, ReadOp, YieldOp)
+STRUCTURE_OPS = (AssignOp, FusionOp, OnDeviceOp, ReadOp, YieldOp)

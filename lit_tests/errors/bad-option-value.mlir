@@ -1,6 +1,8 @@
 // RUN: not plan-opt %s -p 'plan-memory{alignment=48}' 2>&1 | filecheck %s
 // RUN: not plan-opt %s -p 'plan-memory{alignment=wide}' 2>&1 | filecheck %s --check-prefix=KIND
 // RUN: not plan-opt %s -p 'plan-pipeline{strategy=magic}' 2>&1 | filecheck %s --check-prefix=NESTED
+// RUN: not plan-opt %s -p 'tgraph-fuse{mode=tvm}' 2>&1 | filecheck %s --check-prefix=MODE
+// RUN: not plan-opt %s -p 'tgraph-fuse{max-depth=0}' 2>&1 | filecheck %s --check-prefix=DEPTH
 
 func.func @f() {
   func.return
@@ -12,3 +14,5 @@ func.func @f() {
 // KIND:       plan-opt: error: pass plan-memory: option 'alignment' is 'wide', expected int
 // NESTED-NOT: Traceback
 // NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size
+// MODE:       plan-opt: error: pass tgraph-fuse: mode is 'tvm', expected one of relay, nnvm, none
+// DEPTH:      plan-opt: error: pass tgraph-fuse: max-depth is 0, expected 1 or more

@@ -5,10 +5,10 @@
 // CHECK-SAME:    %w: memref<4x8xf32, "cpu:0"> {tgraph.result = 0 : i32, tgraph.variable}
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
-// CHECK-NEXT:    %y = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to memref<2x8xf32, "cpu:0">
-// CHECK-NEXT:    tgraph.dot_general %x, %w outs(%y)
-// CHECK-NEXT:    tgraph.fusion(%{{.*}} = %y) outs(%y)
-// CHECK:         tgraph.dot_general %x, %y outs(%[[G:.*]])
+// CHECK-NEXT:    %relu = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to memref<2x8xf32, "cpu:0">
+// CHECK-NEXT:    tgraph.fusion({{.*}}) outs(%relu)
+// CHECK-NEXT:      tgraph.dot_general
+// CHECK:         tgraph.dot_general %x, %relu outs(%[[G:.*]])
 // CHECK:         tgraph.fusion(
 // CHECK-SAME:      outs(%w)
 // CHECK-NOT:     memref.copy

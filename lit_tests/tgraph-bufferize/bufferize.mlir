@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p tgraph-bufferize --split-input-file | filecheck %s
+// RUN: plan-opt %s -p tgraph-bufferize --split-input-file 2>/dev/null | filecheck %s
 
 // A result is computed into its argument; what is in between is allocated and freed
 // behind its last use; an operand that dies gives its buffer to the result.
@@ -124,6 +124,63 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32, "cpu:0">>, %b: !tgraph.variab
   tgraph.assign %a, %y : tensor<4xf32, "cpu:0">
   tgraph.assign %b, %x : tensor<4xf32, "cpu:0">
   func.return
+}
+
+// -----
+
+// What is saved is saved once, whoever reads it, and as late as it can be.
+// CHECK-LABEL: func.func @saved_late
+// CHECK-NEXT:    %n = memref.alloc()
+// CHECK-NEXT:    tgraph.exponential %v outs(%n)
+// CHECK-NEXT:    %w = memref.alloc()
+// CHECK-NEXT:    "memref.copy"(%v, %w)
+// CHECK-NEXT:    "memref.copy"(%n, %v)
+// CHECK-NEXT:    memref.dealloc %n
+// CHECK-NEXT:    tgraph.add %w, %v outs
+// CHECK-NEXT:    %[[R:.*]] = memref.reinterpret_cast %w
+// CHECK-NEXT:    tgraph.add %[[R]], %w outs
+// CHECK-NEXT:    memref.dealloc %w
+// CHECK-NEXT:    func.return
+func.func @saved_late(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>) -> (tensor<4xf32, "cpu:0">, tensor<4xf32, "cpu:0">) {
+  %w = tgraph.read %v : tensor<4xf32, "cpu:0">
+  %again = tgraph.read %v : tensor<4xf32, "cpu:0">
+  %r = tgraph.reverse %again {dimensions = array<i64: 0>} : tensor<4xf32, "cpu:0">
+  %n = tgraph.exponential %w : tensor<4xf32, "cpu:0">
+  tgraph.assign %v, %n : tensor<4xf32, "cpu:0">
+  %x = tgraph.read %v : tensor<4xf32, "cpu:0">
+  %s = tgraph.add %w, %x : tensor<4xf32, "cpu:0">
+  %t = tgraph.add %r, %again : tensor<4xf32, "cpu:0">
+  func.return %s, %t : tensor<4xf32, "cpu:0">, tensor<4xf32, "cpu:0">
+}
+
+// -----
+
+// Old contents that are returned are saved where they are returned.
+// CHECK-LABEL: func.func @saved_result(
+// CHECK-SAME:    %[[R:[0-9]+]]: memref<4xf32, "cpu:0"> {tgraph.result = 0 : i32})
+// CHECK-NEXT:    "memref.copy"(%v, %[[R]])
+// CHECK-NEXT:    "memref.copy"(%g, %v)
+// CHECK-NEXT:    func.return
+func.func @saved_result(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>, %g: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
+  %w = tgraph.read %v : tensor<4xf32, "cpu:0">
+  tgraph.assign %v, %g : tensor<4xf32, "cpu:0">
+  func.return %w : tensor<4xf32, "cpu:0">
+}
+
+// -----
+
+// Attributes stay; a copy is on the stream of what it serves, a dealloc on that of the
+// last reader.
+// CHECK-LABEL: func.func @streams
+// CHECK:         tgraph.exponential %a outs(%x) {my.note = "kept", tgraph.stream = 1 : i32}
+// CHECK-NEXT:    tgraph.reduce %x
+// CHECK-NEXT:    memref.dealloc %x {tgraph.stream = 2 : i32}
+// CHECK-NEXT:    "memref.copy"(%a, %v) {tgraph.stream = 3 : i32}
+func.func @streams(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>, %a: tensor<4xf32, "cpu:0">) -> tensor<f32, "cpu:0"> {
+  %x = tgraph.exponential %a {my.note = "kept", tgraph.stream = 1 : i32} : tensor<4xf32, "cpu:0">
+  %s = tgraph.reduce %x {kind = "add", dimensions = array<i64: 0>, tgraph.stream = 2 : i32} : (tensor<4xf32, "cpu:0">) -> tensor<f32, "cpu:0">
+  tgraph.assign %v, %a {tgraph.stream = 3 : i32} : tensor<4xf32, "cpu:0">
+  func.return %s : tensor<f32, "cpu:0">
 }
 
 // -----

@@ -5,6 +5,7 @@
 // CHECK-LABEL: func.func @update
 // CHECK:         %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
 // CHECK-NEXT:    func.return %n
+// REMARK: remark: assign is eliminated: tgraph.subtract writes the variable
 func.func @update(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
   %w = tgraph.read %v : tensor<4xf32>
   %n = tgraph.subtract %w, %g : tensor<4xf32>
@@ -58,6 +59,7 @@ func.func @overwrite(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>)
   func.return
 }
 
+// A cycle: whichever is assigned first, the other's old contents have to be saved.
 // CHECK-LABEL: func.func @swap
 // CHECK:         tgraph.assign %a, %y
 // CHECK-NEXT:    tgraph.assign %b, %x
@@ -72,8 +74,8 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor
 
 // Its own contents: nothing to do.
 // CHECK-LABEL: func.func @unchanged
-// CHECK-NEXT:    %x = tgraph.read %v
 // CHECK-NEXT:    func.return
+// REMARK: remark: assign is dropped: the variable holds the value already
 func.func @unchanged(%v: !tgraph.variable<tensor<4xf32>>) {
   %x = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>
@@ -95,10 +97,83 @@ func.func @two_variables(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variab
 // The variable is read between computing and assigning: still the old contents.
 // CHECK-LABEL: func.func @read_between
 // CHECK:         tgraph.assign %v, %n
-// REMARK: remark: assign stays a copy: tgraph.read of the variable comes between computing and assigning
+// REMARK: remark: assign stays a copy: func.return reads the old contents later
 func.func @read_between(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
   %n = tgraph.negate %g : tensor<4xf32>
   %w = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %n : tensor<4xf32>
   func.return %w : tensor<4xf32>
+}
+
+// The copy comes behind the last reader of the old contents: nothing has to be saved.
+// CHECK-LABEL: func.func @moved
+// CHECK:         tgraph.exponential %w
+// CHECK-NEXT:    tgraph.assign %v, %n
+// CHECK-NEXT:    func.return
+// REMARK: remark: assign stays a copy, behind tgraph.exponential: tgraph.exponential reads the old contents later
+func.func @moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %w = tgraph.read %v : tensor<4xf32>
+  %n = tgraph.negate %g : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  %e = tgraph.exponential %w : tensor<4xf32>
+  func.return %e : tensor<4xf32>
+}
+
+// But not behind a read of the new contents.
+// CHECK-LABEL: func.func @not_moved
+// CHECK:         tgraph.assign %v, %n
+// CHECK-NEXT:    %x = tgraph.read %v
+// REMARK: remark: assign stays a copy: tgraph.add reads the old contents later
+func.func @not_moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %w = tgraph.read %v : tensor<4xf32>
+  %n = tgraph.negate %g : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  %x = tgraph.read %v : tensor<4xf32>
+  %e = tgraph.add %w, %x : tensor<4xf32>
+  func.return %e : tensor<4xf32>
+}
+
+// A shift register in the wrong order is put right.
+// CHECK-LABEL: func.func @shift
+// CHECK:         tgraph.assign %c, %y
+// CHECK-NEXT:    tgraph.assign %b, %x
+// CHECK-NEXT:    tgraph.assign %a, %g
+func.func @shift(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>, %c: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
+  %x = tgraph.read %a : tensor<4xf32>
+  %y = tgraph.read %b : tensor<4xf32>
+  tgraph.assign %a, %g : tensor<4xf32>
+  tgraph.assign %b, %x : tensor<4xf32>
+  tgraph.assign %c, %y : tensor<4xf32>
+  func.return
+}
+
+// Only the last of several assigns counts, unless somebody reads what is between.
+// CHECK-LABEL: func.func @several
+// CHECK-NEXT:    tgraph.negate %g outs(%v)
+// CHECK-NEXT:    %x = tgraph.read %v
+// CHECK-NEXT:    tgraph.add %x, %g outs(%v)
+// CHECK-NEXT:    func.return
+// REMARK: remark: assign is dropped: tgraph.assign overwrites it, and nobody reads it
+func.func @several(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
+  tgraph.assign %v, %g : tensor<4xf32>
+  %n = tgraph.negate %g : tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  %x = tgraph.read %v : tensor<4xf32>
+  %m = tgraph.add %x, %g : tensor<4xf32>
+  tgraph.assign %v, %m : tensor<4xf32>
+  func.return
+}
+
+// A single number is filled in, where the assign is.
+// CHECK-LABEL: func.func @reset
+// CHECK:         tgraph.multiply %w, %w
+// CHECK-NEXT:    tgraph.constant<0.000000e+00 : f32> outs(%v)
+// CHECK-NEXT:    func.return
+// REMARK: remark: assign becomes a fill
+func.func @reset(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
+  %zero = tgraph.constant<0.0 : f32> : tensor<4xf32>
+  %w = tgraph.read %v : tensor<4xf32>
+  %s = tgraph.multiply %w, %w : tensor<4xf32>
+  tgraph.assign %v, %zero : tensor<4xf32>
+  func.return %s : tensor<4xf32>
 }

@@ -21,15 +21,16 @@ func.func @bias_relu(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> 
 // A value with users in two groups is stored once, and computed once.
 // CHECK-LABEL: func.func @shared
 // CHECK-NEXT:    %e = tgraph.exponential %a
-// CHECK-NEXT:    %s = tgraph.reduce %e
-// CHECK-NEXT:    tgraph.fusion
+// CHECK-NEXT:    tgraph.fusion(%{{.*}} = %e)
+// CHECK:         tgraph.fusion(%{{.*}} = %e)
 // CHECK-NOT:     tgraph.exponential
-func.func @shared(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+func.func @shared(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   %e = tgraph.exponential %a : tensor<4x8xf32>
-  %s = tgraph.reduce %e {kind = "add", dimensions = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
-  %b = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x8xf32>
-  %d = tgraph.divide %e, %b : tensor<4x8xf32>
-  func.return %d : tensor<4x8xf32>
+  %n = tgraph.negate %e : tensor<4x8xf32>
+  %x = tgraph.tanh %n : tensor<4x8xf32>
+  %f = tgraph.floor %e : tensor<4x8xf32>
+  %y = tgraph.tanh %f : tensor<4x8xf32>
+  func.return %x, %y : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
 // A diamond within one group is fused whole.
@@ -67,4 +68,31 @@ func.func @broadcast_of_two_groups(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> (t
 func.func @alone(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tgraph.negate %a : tensor<4xf32>
   func.return %0 : tensor<4xf32>
+}
+
+// A value computed at a smaller shape is not computed again for every element.
+// CHECK-LABEL: func.func @small_operand
+// CHECK-NEXT:    %e = tgraph.exponential %b : tensor<8xf32>
+// CHECK-NEXT:    tgraph.fusion(%{{.*}} = %e, %{{.*}} = %a)
+// CHECK-NEXT:      tgraph.broadcast_in_dim
+// CHECK-NEXT:      tgraph.add
+func.func @small_operand(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %e = tgraph.exponential %b : tensor<8xf32>
+  %0 = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<4x8xf32>
+  %1 = tgraph.add %a, %0 : tensor<4x8xf32>
+  func.return %1 : tensor<4x8xf32>
+}
+
+// Operations of different streams (devices, groups) are not computed together; a group
+// keeps the attribute of its members.
+// CHECK-LABEL: func.func @streams
+// CHECK-NEXT:    %0 = tgraph.negate %a {tgraph.stream = 0 : i32}
+// CHECK-NEXT:    %{{.*}} = tgraph.fusion(%{{.*}} = %0) {tgraph.stream = 1 : i32}
+// CHECK-NEXT:      tgraph.abs %{{.*}} : tensor<4xf32>
+// CHECK-NEXT:      tgraph.exponential
+func.func @streams(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.negate %a {tgraph.stream = 0 : i32} : tensor<4xf32>
+  %1 = tgraph.abs %0 {tgraph.stream = 1 : i32} : tensor<4xf32>
+  %2 = tgraph.exponential %1 {tgraph.stream = 1 : i32} : tensor<4xf32>
+  func.return %2 : tensor<4xf32>
 }

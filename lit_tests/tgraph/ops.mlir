@@ -15,6 +15,15 @@ func.func @state(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>, %a: tensor<4xf32,
   func.return
 }
 
+// CHECK-LABEL: func.func @unplaced
+func.func @unplaced(%a: tensor<4xf32> {tgraph.group = "g"}) {
+  // CHECK-NEXT: %c = tgraph.device_copy %a {tgraph.device = "gpu:0"} : tensor<4xf32>
+  %c = tgraph.device_copy %a {tgraph.device = "gpu:0"} : tensor<4xf32>
+  // CHECK-NEXT: %d = tgraph.on_device %c, "gpu:0" : tensor<4xf32>
+  %d = tgraph.on_device %c, "gpu:0" : tensor<4xf32>
+  func.return
+}
+
 // A constant with one number stays one number, infinities and NaN as their bits.
 // CHECK-LABEL: func.func @constants
 func.func @constants() {

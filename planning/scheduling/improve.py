@@ -18,8 +18,8 @@ WIDEST = 32
 def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
     """An order with a peak that is lower, or the order itself; looks at `tries`."""
     live = profile(graph, order)
-    while True:
-        worst = max(live, default=0)
+    while live:
+        worst = max(live)
         at = live.index(worst)
         for candidate in _moves(graph, order, at):
             if not tries:
@@ -31,7 +31,8 @@ def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
                 order, live = candidate, new
                 break
         else:
-            return order
+            break
+    return order
 
 
 def _moves(graph: Graph, order: list[int], at: int) -> Iterator[list[int]]:

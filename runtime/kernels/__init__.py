@@ -1,7 +1,8 @@
 """NumPy kernels that write into given memory, one for each family of operations.
 
 base.py          calls, the registry, views
-elementwise.py   the ufuncs, alone and in fusions, tile by tile
+elementwise.py   the ufuncs, alone and in loops, tile by tile
+fusion.py        groups of operations, without storing what is between them
 moving.py        constants, copies and whatever only moves elements
 dot.py, convolution.py   on matrix products
 reducing.py      reduce, windows
@@ -13,6 +14,7 @@ from tensorplan.runtime.kernels import (
     convolution,
     dot,
     elementwise,
+    fusion,
     indexing,
     moving,
     reducing,
@@ -26,6 +28,7 @@ __all__ = [
     "convolution",
     "dot",
     "elementwise",
+    "fusion",
     "indexing",
     "moving",
     "reducing",

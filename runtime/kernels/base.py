@@ -42,9 +42,14 @@ def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
 
 
 def compile_call(
-    op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+    op: Operation,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+    native: bool = True,
 ) -> list[Call]:
-    """The calls that compute `outs` from `inputs`, as `op` says.
+    """The calls that compute `outs` from `inputs`, as `op` says: native code where
+    there is some (see `tensorplan.runtime.native`), unless told otherwise.
 
     Raises `LocatedError` for an operation, or types of elements, without a kernel.
     """
@@ -53,6 +58,12 @@ def compile_call(
     scratch.reset()
     if not any(out.size for out in outs):
         return []
+    if native:
+        from tensorplan.runtime.native import compile_native
+
+        calls = compile_native(op, inputs, outs, scratch)
+        if calls is not None:
+            return calls
     return KERNELS[type(op)](op, inputs, outs, scratch)
 
 

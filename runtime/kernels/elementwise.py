@@ -1,9 +1,9 @@
-"""Kernels of elementwise operations, alone and in fusions.
+"""Kernels of elementwise operations, alone and in loops of many.
 
-A fusion is computed tile by tile: all its operations on one part of the result's
+A loop is computed tile by tile: all its operations on one part of the result's
 elements, then all on the next, so that what is between them stays in the cache. Values
 between operations live in tiles of the workspace, taken over as soon as their last use
-is past. A single operation is a fusion of one.
+is past. A single operation is a loop of one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
-from tensorplan.dialects.tgraph.shaping import (
-    BroadcastInDimOp,
-    ConstantOp,
-    FullLikeOp,
-    IotaOp,
-)
-from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime.dtypes import Array, DType, constant, is_float, numpy_dtype
+from tensorplan.dialects.tgraph.base import Shape, TensorOp
+from tensorplan.runtime.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,
@@ -34,7 +26,6 @@ from tensorplan.runtime.kernels.base import (
     tiles,
     ufunc_call,
 )
-from tensorplan.runtime.kernels.moving import broadcast_in_dim, iota
 from tensorplan.runtime.pool import Scratch
 
 TILE = 1 << 15
@@ -94,9 +85,10 @@ def _number(value: int, like: Array) -> Array:
     return np.array(value).astype(like.dtype)
 
 
-def _one_ufunc(
+def one_ufunc(
     op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
 ) -> list[Call]:
+    """The emitter of all operations that are not in COMPOSITES."""
     if isinstance(op, ops.CompareOp):
         function = COMPARISONS[op.direction.data]
     else:
@@ -286,7 +278,7 @@ class Instruction:
 
 @dataclass
 class Body:
-    """What one elementwise operation or fusion computes: its last instruction's result.
+    """What a loop computes: its last instruction's result.
 
     `leaves` are the values that are read from arrays of the result's shape, `splats`
     those that are a constant number; each instruction computes one more.
@@ -302,77 +294,18 @@ def single(
     op: TensorOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     leaves = dict(zip(op.inputs, inputs, strict=True))
-    body = Body(leaves, {}, [Instruction(op, op.inputs, op.outs[0])])
-    return _compile(body, outs[0], scratch)
+    (result,) = op.outs or op.res
+    body = Body(leaves, {}, [Instruction(op, op.inputs, result)])
+    return loop(body, outs[0], scratch)
 
 
-@kernel(FusionOp)
-def fusion(
-    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
-) -> list[Call]:
-    if len(outs) != 1:
-        raise LocatedError(f"{op.name} has {len(outs)} results, expected one", op)
-    (out,) = outs
-    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
-    splats: dict[SSAValue, Array] = {}
-    instructions: dict[SSAValue, Instruction] = {}
-    for inner in op.body.block.ops:
-        if isinstance(inner, YieldOp):
-            break
-        assert isinstance(inner, TensorOp)
-        result = inner.result
-        type = tensor_type_of(result.type)
-        shape = type.get_shape()
-        if isinstance(inner, ConstantOp | FullLikeOp):
-            value = constant(inner.value, numpy_dtype(type.element_type, inner))
-            (arrays if value.ndim else splats)[result] = value
-        elif isinstance(inner, IotaOp):
-            dtype = numpy_dtype(type.element_type, inner)
-            arrays[result] = iota(inner, shape, dtype)
-        elif isinstance(inner, BroadcastInDimOp) and inner.inputs[0] in splats:
-            splats[result] = splats[inner.inputs[0]]
-        elif isinstance(inner, BroadcastInDimOp) and inner.inputs[0] in arrays:
-            dims = inner.broadcast_dimensions.get_values()
-            arrays[result] = broadcast_in_dim(arrays[inner.inputs[0]], dims, shape)
-        elif isinstance(inner, ops.ElementwiseOp) and shape == out.shape:
-            instructions[result] = Instruction(inner, inner.inputs, result)
-        else:
-            raise LocatedError(
-                f"{inner.name} in a fusion has no kernel: expected elementwise "
-                "operations at the result's shape, of arguments, broadcast arguments "
-                "and constants",
-                inner,
-            )
-    (result,) = op.yielded
-    if result in arrays:
-        return copy(out, arrays[result])
-    if result in splats:
-        return copy(out, np.broadcast_to(splats[result], out.shape))
-    needed = _needed(instructions, result)
-    read = {value for instruction in needed for value in instruction.operands}
-    leaves = {value: array for value, array in arrays.items() if value in read}
-    return _compile(Body(leaves, splats, needed), out, scratch)
-
-
-def _needed(
-    instructions: dict[SSAValue, Instruction], result: SSAValue
-) -> list[Instruction]:
-    """The instructions that `result` depends on, in order; it is the last one's."""
-    needed = {result}
-    kept: list[Instruction] = []
-    for value, instruction in reversed(instructions.items()):
-        if value in needed:
-            needed.update(instruction.operands)
-            kept.append(instruction)
-    return kept[::-1]
-
-
-def _compile(body: Body, out: Array, scratch: Scratch) -> list[Call]:
+def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
+    """The calls that compute a body, tile by tile."""
     out, *leaves = merge_dimensions([out, *body.leaves.values()])
     first = body.instructions[0].op
     is_one_call = len(body.instructions) == 1 and type(first) not in COMPOSITES
     limit = out.size if is_one_call else min(out.size, TILE)
-    program = _Program(body)
+    program = Program(body)
     registers = Registers(scratch, limit)
     calls: list[Call] = []
     for tile in tiles(out.shape, limit):
@@ -394,7 +327,7 @@ class _Numbered:
     """Operands in registers that no later instruction reads."""
 
 
-class _Program:
+class Program:
     """A body with its values numbered, leaves first, then splats."""
 
     def __init__(self, body: Body):
@@ -418,7 +351,7 @@ class _Program:
             )
             numbered = _Numbered(
                 op,
-                COMPOSITES.get(type(op), _one_ufunc),
+                COMPOSITES.get(type(op), one_ufunc),
                 numpy_dtype(op.declared[0].element_type, op),
                 [numbers[v] for v in operands],
                 numbers.setdefault(instruction.result, len(numbers)),

@@ -43,14 +43,15 @@ def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or a file.
 
     Text in pretty form and bytecode need the extra `jax`. A donated argument becomes a
-    variable.
+    variable. Sizes `?` must follow from others.
 
     Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
-    supported.
+    supported, or types that stay unknown.
     """
     from tensorplan import frontends
     from tensorplan.passes import driver
     from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+    from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 
     if isinstance(source, os.PathLike):
         data, name = Path(source).read_bytes(), os.fspath(source)
@@ -59,7 +60,8 @@ def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
         name = "stablehlo"
     ctx = context()
     module = frontends.read(data, name, ctx)
-    driver.run(ctx, module, [ConvertStablehloToTGraph()])
+    passes = [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
+    driver.run(ctx, module, passes)
     return module
 
 

@@ -1,0 +1,200 @@
+"""What a group of operations may be, so that it can be computed without storing it.
+
+LOOP         elementwise operations, all of the result's shape, of leaves: arguments and
+             views of them, numbers, iotas
+CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
+             elementwise operations of that shape
+REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
+ROWS         elementwise operations and `reduce`s of whole rows: all values are either
+             of the full shape `(R, C)` or hold one number for each row, `(R)` or
+             `(R, 1)`; broadcasts bring these to the full shape (softmax, layer norm)
+
+A group has one result, that of its root. Both the passes that make groups and those who
+run them ask `Group`, so that no one else has to know these rules.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+from math import prod
+
+from xdsl.ir import Block, SSAValue
+
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from tensorplan.dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConstantOp,
+    FullLikeOp,
+    IotaOp,
+    ViewOp,
+)
+
+
+class Form(Enum):
+    """How a group can be computed; see the module's docstring."""
+
+    LOOP = auto()
+    CONTRACTION = auto()
+    REDUCTION = auto()
+    ROWS = auto()
+
+
+Spread = tuple[Shape, Shape, tuple[int, ...]]
+"""A broadcast of a computed value: its shape, the result's, `broadcast_dimensions`."""
+
+
+class Group:
+    """Operations that are computed together, added from the root up.
+
+    Broadcasts are not added: `add` finds those between an operation and its readers.
+    """
+
+    def __init__(self, root: TensorOp):
+        self.root = root
+        self.shapes: dict[Shape, None] = {}  # of elementwise operations
+        self.reductions: list[tuple[Shape, Sequence[int]]] = []  # of which shape, dims
+        self.spreads: dict[Spread, None] = {}
+        self.contractions: list[Shape] = []
+        self._take(root)
+
+    def add(self, op: TensorOp) -> bool:
+        """Adds an operation that only members read, directly or through broadcasts.
+
+        Returns False, and leaves the group as it was, if that would be no group any
+        more. Values of rows are taken before the reduction that they come from is seen;
+        in the end, `form` says whether one was.
+        """
+        spreads = list(_spreads(op.results[0]))
+        is_elementwise = isinstance(op, ElementwiseOp)
+        if is_elementwise and not spreads and _shape(op) in self.shapes:
+            return True
+        before = (
+            dict(self.shapes),
+            list(self.reductions),
+            dict(self.spreads),
+            list(self.contractions),
+        )
+        self._take(op)
+        self.spreads.update(dict.fromkeys(spreads))
+        if self.form or (not self.reductions and self.rows is not None):
+            return True
+        self.shapes, self.reductions, self.spreads, self.contractions = before
+        return False
+
+    def _take(self, op: TensorOp) -> None:
+        if isinstance(op, ElementwiseOp):
+            self.shapes[_shape(op)] = None
+        elif isinstance(op, ReduceOp):
+            shape = tensor_type_of(op.operands[0].type).get_shape()
+            self.reductions.append((shape, sorted(op.dimensions.get_values())))
+        else:
+            self.contractions.append(_shape(op))
+
+    @property
+    def form(self) -> Form | None:
+        """None if it cannot be computed in any of the ways, or not yet."""
+        result = _shape(self.root)
+        if self.contractions:
+            is_alone = not self.reductions and not self.spreads
+            is_one = self.contractions == [result] and all(
+                shape == result for shape in self.shapes
+            )
+            return Form.CONTRACTION if is_alone and is_one else None
+        if not self.reductions:
+            is_loop = not self.spreads and list(self.shapes) == [result]
+            return Form.LOOP if is_loop else None
+        if (
+            isinstance(self.root, ReduceOp)
+            and len(self.reductions) == 1
+            and not self.spreads
+            and all(shape == self.reductions[0][0] for shape in self.shapes)
+        ):
+            return Form.REDUCTION
+        return Form.ROWS if self.rows is not None else None
+
+    @property
+    def rows(self) -> int | None:
+        """The number of leading dimensions that count rows, if there are rows."""
+        if self.contractions:
+            return None
+        shapes = self.shapes | {s: None for pair in self.spreads for s in pair[:2]}
+        if self.reductions:
+            full, dims = self.reductions[0]
+            count = len(full) - len(dims)
+            if list(dims) != list(range(count, len(full))) or any(
+                other != (full, dims) for other in self.reductions
+            ):
+                return None
+        else:
+            full = max(shapes, key=lambda shape: (prod(shape), len(shape)))
+            (small, _, _) = next(iter(self.spreads))
+            count = len(small)
+            while count and small[count - 1] == 1:
+                count -= 1
+        if not all(_is_of_rows(shape, full, count) for shape in shapes):
+            return None
+        for small, large, dims in self.spreads:
+            if small != large and tuple(dims[:count]) != tuple(range(count)):
+                return None
+            if small == full and small != large:
+                return None
+        return count
+
+
+def _is_of_rows(shape: Shape, full: Shape, count: int) -> bool:
+    """Whether these are whole rows, or one number for each."""
+    if shape == full:
+        return True
+    return shape[:count] == full[:count] and all(size == 1 for size in shape[count:])
+
+
+def _shape(op: TensorOp) -> Shape:
+    return tensor_type_of(op.results[0].type).get_shape()
+
+
+def _spreads(value: SSAValue) -> Iterable[Spread]:
+    """The broadcasts of a value, and of these."""
+    values = [value]
+    for read in values:
+        for use in read.uses:
+            op = use.operation
+            if isinstance(op, BroadcastInDimOp) and op.results:
+                dims = op.broadcast_dimensions.get_values()
+                yield tensor_type_of(read.type).get_shape(), _shape(op), dims
+                values.append(op.results[0])
+
+
+CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
+COMPUTED = (ElementwiseOp, ReduceOp, *CONTRACTIONS)
+"""What groups are made of."""
+
+LEAVES = (ConstantOp, FullLikeOp, IotaOp)
+"""Operations of a body that need no other's result."""
+
+
+def group_of(body: Block, result: SSAValue) -> Group | None:
+    """The group that a fusion's body, which yields `result`, is; None if it is none."""
+    leaves: set[SSAValue] = set(body.args)
+    for op in body.ops:
+        if isinstance(op, LEAVES) or (
+            isinstance(op, ViewOp) and op.inputs[0] in leaves
+        ):
+            leaves.add(op.results[0])
+    group: Group | None = None
+    needed = {result}
+    for op in reversed(list(body.ops)):
+        if not isinstance(op, TensorOp) or op.results[0] not in needed:
+            continue
+        needed.update(op.inputs)
+        if op.results[0] in leaves or (isinstance(op, BroadcastInDimOp) and group):
+            continue
+        if not isinstance(op, COMPUTED) or (
+            isinstance(op, CONTRACTIONS) and not leaves.issuperset(op.inputs)
+        ):
+            return None
+        if group is None:
+            group = Group(op)
+        elif not group.add(op):
+            return None
+    return group

@@ -1,0 +1,145 @@
+"""Types that are known in part, and what follows for the rest.
+
+An unknown size is `?`, an unknown element type `none`: `tensor<?x4xnone>`. Ranks are
+always known. An operation's rule (`TensorOp.refine`) tells here which sizes are equal,
+or follow from each other, in whatever direction; `tgraph-infer-shapes` applies the
+rules until nothing new comes out. Values are named by number: an operation's inputs
+from 0 on, its results after them.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneType, TensorType
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+Place: TypeAlias = tuple[int, int]
+"""A value and one of its dimensions."""
+
+UNKNOWN = DYNAMIC_INDEX
+
+
+def is_complete(type: TensorType[Attribute] | MemRefType[Attribute]) -> bool:
+    """Whether all sizes and the element type are known."""
+    return UNKNOWN not in type.get_shape() and not isinstance(
+        type.element_type, NoneType
+    )
+
+
+class PartialTypes:
+    """The types of one operation's inputs and results, as far as they are known.
+
+    All methods fill in what follows; they raise `VerifyException` where what is known
+    does not fit.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorType[Attribute]],
+        results: Sequence[TensorType[Attribute]],
+    ):
+        types = (*inputs, *results)
+        self.inputs = len(inputs)
+        self.values = range(len(types))
+        self.shapes = [list(type.get_shape()) for type in types]
+        self.elements = [type.element_type for type in types]
+        self.changed: set[int] = set()
+
+    def is_known(self, value: int) -> bool:
+        """Whether all sizes of the value are known."""
+        return UNKNOWN not in self.shapes[value]
+
+    def rank(self, value: int) -> int:
+        return len(self.shapes[value])
+
+    def size(self, place: Place) -> int:
+        return self.shapes[place[0]][place[1]]
+
+    def check_rank(self, value: int, rank: int) -> None:
+        if self.rank(value) != rank:
+            raise VerifyException(
+                f"{self._name(value)} has type {self._type(value)}, expected rank "
+                f"{rank}"
+            )
+
+    def set_size(self, place: Place, size: int) -> None:
+        """The size at `place` is `size`."""
+        value, dim = place
+        known = self.shapes[value][dim]
+        if known == size:
+            return
+        if known != UNKNOWN or size < 0:
+            raise VerifyException(
+                f"{self._name(value)} has type {self._type(value)}, but dimension "
+                f"{dim} has size {size} by the other types"
+            )
+        self.shapes[value][dim] = size
+        self.changed.add(value)
+
+    def same_size(self, *places: Place) -> None:
+        """The sizes at all these places are equal."""
+        source = next((p for p in places if self.size(p) != UNKNOWN), None)
+        if source is None:
+            return
+        size = self.size(source)
+        for place in places:
+            if self.size(place) not in (size, UNKNOWN):
+                raise VerifyException(
+                    f"{self._name(place[0])} has type {self._type(place[0])}, expected "
+                    f"size {size} along dimension {place[1]}, as dimension {source[1]} "
+                    f"of {self._name(source[0])} of type {self._type(source[0])} has"
+                )
+            self.set_size(place, size)
+
+    def same_shape(self, *values: int) -> None:
+        """The shapes of all these values are equal."""
+        rank = self.rank(values[0])
+        for value in values:
+            self.check_rank(value, rank)
+        for dim in range(rank):
+            self.same_size(*((value, dim) for value in values))
+
+    def multiple(self, place: Place, factor: int, of: Place) -> None:
+        """The size at `place` is `factor` times the size at `of`."""
+        size = self.size(place)
+        if (part := self.size(of)) != UNKNOWN:
+            self.set_size(place, factor * part)
+        elif size != UNKNOWN:
+            if factor < 1 or size % factor:
+                raise VerifyException(
+                    f"{self._name(place[0])} has size {size} along dimension "
+                    f"{place[1]}, expected a multiple of {factor}"
+                )
+            self.set_size(of, size // factor)
+
+    def set_element(self, value: int, element: Attribute) -> None:
+        """The elements of the value have this type."""
+        known = self.elements[value]
+        if isinstance(element, NoneType) or known == element:
+            return
+        if not isinstance(known, NoneType):
+            raise VerifyException(
+                f"{self._name(value)} has type {self._type(value)}, expected elements "
+                f"of type {element}"
+            )
+        self.elements[value] = element
+        self.changed.add(value)
+
+    def same_element(self, *values: int) -> None:
+        """The element types of all these values are equal."""
+        for value in values:
+            if not isinstance(element := self.elements[value], NoneType):
+                for other in values:
+                    self.set_element(other, element)
+                return
+
+    def _name(self, value: int) -> str:
+        if value < self.inputs:
+            return f"operand {value}"
+        if len(self.values) == self.inputs + 1:
+            return "the result"
+        return f"result {value - self.inputs}"
+
+    def _type(self, value: int) -> TensorType[Attribute]:
+        return TensorType(self.elements[value], self.shapes[value])

@@ -1,0 +1,16 @@
+// RUN: plan-opt %s -p plan-check | filecheck %s
+
+// %b may have the bytes of %a: its stream waits for %out, behind the last reader of %a.
+// CHECK-LABEL: func.func @f
+func.func @f(%in: memref<16xf32>, %out: memref<16xf32>, %other: memref<16xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  %b = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %in outs(%a) {tgraph.stream = 0 : i32} : memref<16xf32>
+  tgraph.exponential %a outs(%out) {tgraph.stream = 0 : i32} : memref<16xf32>
+  tgraph.negate %out outs(%b) {tgraph.stream = 1 : i32} : memref<16xf32>
+  tgraph.exponential %b outs(%other) {tgraph.stream = 1 : i32} : memref<16xf32>
+  memref.dealloc %arena : memref<64xi8>
+  func.return
+}

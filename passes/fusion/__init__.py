@@ -1,0 +1,8 @@
+"""Which operations are computed together: pure algorithms, and what limits them.
+
+graph.py            operations as the algorithms see them
+postdominators.py   TVM Relay's groups
+nnvm.py             NNVM's groups
+groups.py           groups cut to what a `tgraph.fusion` may hold
+liveness.py         live bytes of a function, with and without groups
+"""

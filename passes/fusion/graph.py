@@ -1,0 +1,25 @@
+"""Operations as the fusion algorithms see them: patterns, shapes, who reads whom."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TUPLE = 7
+"""Relay's pattern of a node that only bundles values; between those of `Pattern`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation, or an input of the graph. A graph is a list in order of execution.
+
+    pattern: a `Pattern`, or `TUPLE`.
+    inputs: what it reads, each as (index of the node, number of its output).
+    shapes: of the outputs.
+    """
+
+    pattern: int
+    inputs: Sequence[tuple[int, int]] = ()
+    shapes: Sequence[Sequence[int]] = ((),)
+    is_variable: bool = False
+
+
+Graph = Sequence[Node]

@@ -1,0 +1,104 @@
+"""Groups that would cost memory, and what to store instead."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
+from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
+from tensorplan.passes.fusion.groups import Function, Grouping
+from tensorplan.passes.fusion.liveness import Liveness
+
+
+def copied(function: Function, grouping: Grouping) -> set[int]:
+    """Contractions whose group would update a variable that it reads by a copy.
+
+    The contraction is computed into the result's buffer before the old contents are
+    read, so that buffer cannot be the variable. Alone, the last operation can.
+    """
+    result: set[int] = set()
+    for root, members in grouping.members.items():
+        if len(members) == 1:
+            continue
+        variables = {
+            use.operation.variable
+            for use in function.ops[root].results[0].uses
+            if isinstance(use.operation, AssignOp)
+        }
+        read = (v.owner for m in members for v in function.ops[m].operands)
+        if variables and any(
+            isinstance(owner, ReadOp) and owner.variable in variables for owner in read
+        ):
+            result.update(
+                m for m in members if isinstance(function.ops[m], CONTRACTIONS)
+            )
+    return result
+
+
+class Peak:
+    """The most bytes that live at once in a function without groups, on each device."""
+
+    def __init__(self, function: Function):
+        self.function = function
+        self.alone = Liveness(function)
+        profile = self.alone.profile()
+        self.limits = {device: max(live) for device, live in profile.items()}
+
+    def raised_by(self, grouping: Grouping) -> set[int]:
+        """Members of groups that have to be stored, so that no more bytes live.
+
+        Where too much lives, groups that span the place are cut there: what was
+        computed until then is stored. At first, those that hold more than they save.
+        """
+        is_over = [False] * len(self.function.ops)
+        for device, live in Liveness(self.function, grouping).profile().items():
+            limit = self.limits.get(device, 0)
+            for at in range(len(is_over)):
+                is_over[at] |= live[at] > limit
+        if not any(is_over):
+            return set()
+        before = [0, *accumulate(map(int, is_over))]
+        costly: set[int] = set()
+        others: set[int] = set()
+        for root, members in grouping.members.items():
+            if len(members) > 1 and before[root + 1] > before[members[0]]:
+                at = min(is_over.index(True, members[0]), root - 1)
+                crossing = self._read_beyond(members, at)
+                is_costly = self._held(members, at) > self._saved(crossing)
+                (costly if is_costly else others).update(crossing)
+        return costly or others
+
+    def _read_beyond(self, members: Sequence[int], at: int) -> set[int]:
+        """Members until a position that later members read."""
+        inside = set(members)
+        return {
+            member
+            for member in members
+            if member <= at
+            and any(
+                reader > at and reader in inside
+                for reader in self.function.readers(member)
+            )
+        }
+
+    def _saved(self, members: set[int]) -> int:
+        """Bytes of what is not stored."""
+        return sum(
+            storage.size
+            for member in members
+            for result in self.function.ops[member].results
+            if (storage := self.alone.storages.get(result))
+        )
+
+    def _held(self, members: Sequence[int], at: int) -> int:
+        """Bytes of what otherwise would have died until then."""
+        read = {
+            self.alone.origin(value): None
+            for member in members
+            if member <= at
+            for value in self.function.ops[member].operands
+        }
+        return sum(
+            storage.size
+            for origin in read
+            if (storage := self.alone.storages.get(origin)) and storage.last <= at
+        )

@@ -1,0 +1,336 @@
+"""Best fit with coalescing: the allocator of TensorFlow (`tsl::BFCAllocator`).
+
+Requests are rounded up to 256 bytes and get the smallest free chunk that is large
+enough, the lowest in address among equals. What a chunk has too much is split off if it
+is as large as the request, or larger than a limit; else it is waste. A freed chunk is
+merged with its free neighbours. Regions are taken as needed, each twice the last.
+
+TensorFlow keeps 21 bins by size, each ordered by (size, address). They are consecutive
+ranges of one order, so one sorted list finds the same chunks; bins are for reports.
+
+Frees may be stamped, for devices that work through a queue: with a `clock`, a free
+takes a stamp from it, and the chunk is not merged before `set_safe_frontier` says that
+work with that stamp is done. An allocation may take a stamped chunk, as its own work is
+queued later; one with `freed_before` only those with an earlier or the same stamp.
+
+Three defects of the original are impossible here. Its queue of stamped chunks holds
+handles that dangle when a region is given back; this queue holds addresses, looked up
+when they are needed. It forgets to queue a part that is split off a stamped chunk,
+which then never merges; here whoever makes a stamped free chunk queues it. When two
+neighbours become safe at once, it merges them with each other, but not with what is
+free behind them.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensorplan.runtime.allocators.base import Allocator
+from tensorplan.runtime.allocators.bfc_dump import GRAIN, BFCDump
+from tensorplan.runtime.allocators.regions import Region, Regions
+from tensorplan.runtime.allocators.report import Block
+
+_FIRST_REGION = 2 << 20
+_MOST_WASTE = 128 << 20
+_SHIFT = 64
+_ADDRESS = (1 << _SHIFT) - 1
+
+
+@dataclass(eq=False, slots=True)
+class Chunk(Block):
+    previous: "Chunk | None" = None
+    """The neighbour below in the same region."""
+    next: "Chunk | None" = None
+
+    @property
+    def key(self) -> int:
+        """Orders chunks by size, then by address."""
+        return self.size << _SHIFT | self.address
+
+
+class BFC(Allocator[Chunk]):
+    """Best fit with coalescing.
+
+    Args:
+        allow_growth: start with 2 MiB and double; else take the whole limit at once.
+        garbage_collection: give regions without a used chunk back to make room.
+        fragmentation_fraction: split off what is at least this part of the limit;
+            with 0, what is at least 128 MiB.
+        back_off_once: after a refusal of the sub-allocator, try smaller regions only
+            the first time (as up to TensorFlow 2.15) instead of each time.
+        clock: gives ascending stamps for frees, from 1.
+    """
+
+    name = "bfc"
+
+    def __init__(
+        self,
+        regions: Regions,
+        *,
+        allow_growth: bool = True,
+        garbage_collection: bool = False,
+        fragmentation_fraction: float = 0.0,
+        back_off_once: bool = False,
+        clock: Callable[[], int] | None = None,
+        retry_seconds: float = 0.0,
+    ):
+        super().__init__(regions, retry_seconds)
+        limit = regions.limit
+        self._garbage_collection = garbage_collection
+        self._most_waste = _MOST_WASTE
+        if fragmentation_fraction > 0:
+            self._most_waste = max(1, int(fragmentation_fraction * limit))
+        self._may_back_off = True
+        self._back_off_once = back_off_once
+        self._clock = clock
+        self._next_region = _round(min(limit, _FIRST_REGION) if allow_growth else limit)
+        self._chunks: dict[int, Chunk] = {}
+        self._free: list[int] = []  # keys of free chunks, ascending
+        self._stamped: deque[int] = deque()
+        self._frontier = 0
+
+    # Allocation
+
+    def place(self, size: int, alignment: int, freed_before: int) -> Chunk | None:
+        if self._stamped:
+            self._merge_safe()
+        rounded = (size + GRAIN - 1) & -GRAIN
+        chunk = self._find(rounded, alignment, freed_before)
+        if chunk:
+            return chunk
+        if self._extend(rounded, alignment):
+            return self._find(rounded, alignment, freed_before)
+        if not freed_before and self._stamped:
+            self._merge_unsafe(rounded)
+            chunk = self._find(rounded, alignment, 0)
+            if chunk:
+                return chunk
+        if self._collect(rounded, freed_before) and self._extend(rounded, alignment):
+            return self._find(rounded, alignment, freed_before)
+        return None
+
+    def _find(self, size: int, alignment: int, freed_before: int) -> Chunk | None:
+        """Takes the best chunk, if any, out of the free ones, and cuts it."""
+        free = self._free
+        place = bisect_left(free, size << _SHIFT)
+        while place < len(free):
+            chunk = self._chunks[free[place] & _ADDRESS]
+            lead = -chunk.address & (alignment - 1)
+            if lead + size <= chunk.size and not 0 < freed_before < chunk.freed_at:
+                break
+            place += 1
+        else:
+            return None
+        del free[place]
+        if lead:
+            before, chunk = chunk, self._split(chunk, lead)
+            insort(free, before.key)
+        rest = chunk.size - size
+        if rest >= size or rest >= self._most_waste:
+            insort(free, self._split(chunk, size).key)
+        return chunk
+
+    def _split(self, chunk: Chunk, size: int) -> Chunk:
+        """Shortens the chunk; returns the rest of it, which is in no list yet."""
+        rest = Chunk(chunk.address + size, chunk.size - size)
+        rest.previous = chunk
+        rest.next = chunk.next
+        if chunk.next:
+            chunk.next.previous = rest
+        chunk.next = rest
+        chunk.size = size
+        self._chunks[rest.address] = rest
+        if chunk.freed_at:
+            rest.freed_at = chunk.freed_at
+            self._stamped.append(rest.address)
+        return rest
+
+    # Freeing
+
+    def release(self, block: Chunk) -> None:
+        block.freed_at = self._clock() if self._clock else 0
+        if block.freed_at:
+            self._stamped.append(block.address)
+        else:
+            block = self._coalesce(block)
+        insort(self._free, block.key)
+
+    def _coalesce(self, chunk: Chunk, ignore_stamps: bool = False) -> Chunk:
+        """Merges a chunk that is in no list with its free neighbours."""
+        after, before = chunk.next, chunk.previous
+        if after and not after.id and (ignore_stamps or not after.freed_at):
+            self._unlist(after)
+            self._absorb(chunk, after)
+        if before and not before.id and (ignore_stamps or not before.freed_at):
+            self._unlist(before)
+            self._absorb(before, chunk)
+            return before
+        return chunk
+
+    def _absorb(self, chunk: Chunk, after: Chunk) -> None:
+        chunk.size += after.size
+        chunk.next = after.next
+        if after.next:
+            after.next.previous = chunk
+        if after.freed_at > chunk.freed_at:
+            chunk.freed_at = after.freed_at
+        del self._chunks[after.address]
+
+    def _unlist(self, chunk: Chunk) -> None:
+        del self._free[bisect_left(self._free, chunk.key)]
+
+    # Stamps
+
+    def set_safe_frontier(self, stamp: int) -> None:
+        """All work on what was freed with an earlier stamp is done. Only rises."""
+        with self._lock:
+            if stamp > self._frontier:
+                self._frontier = stamp
+                self._freed.notify_all()
+
+    def _merge_safe(self) -> None:
+        """Merges the queued chunks that are safe; drops those in use again."""
+        safe: list[int] = []
+        for _ in range(len(self._stamped)):
+            address = self._stamped.popleft()
+            chunk = self._chunks.get(address)
+            if chunk is None or chunk.id:
+                continue
+            if chunk.freed_at < self._frontier:
+                chunk.freed_at = 0
+            if chunk.freed_at:
+                self._stamped.append(address)
+            else:
+                safe.append(address)
+        for address in safe:
+            if chunk := self._chunks.get(address):
+                self._unlist(chunk)
+                size = 0
+                while size != chunk.size:  # several neighbours may have become safe
+                    size = chunk.size
+                    chunk = self._coalesce(chunk)
+                insort(self._free, chunk.key)
+
+    def _merge_unsafe(self, size: int) -> None:
+        """Merges queued chunks, one after the other, until one has `size` bytes."""
+        queue, self._stamped = self._stamped, deque()
+        is_done = False
+        for address in queue:
+            chunk = self._chunks.get(address)
+            if chunk is None or chunk.id:
+                continue
+            if not is_done:
+                self._unlist(chunk)
+                chunk = self._coalesce(chunk, ignore_stamps=True)
+                insort(self._free, chunk.key)
+                is_done = chunk.size >= size
+            self._stamped.append(chunk.address)
+
+    # Regions
+
+    def _extend(self, size: int, alignment: int) -> bool:
+        """Takes a new region with room for `size` bytes."""
+        available = self.regions.available // GRAIN * GRAIN
+        if size > available:
+            return False
+        was_enough = size <= self._next_region
+        while size > self._next_region:
+            self._next_region *= 2
+        alignment = max(alignment, GRAIN)
+        wanted = min(self._next_region, available)
+        region = self.regions.take(wanted, alignment, merge=True)
+        if region is None and self._may_back_off:
+            self._may_back_off = not self._back_off_once
+            while region is None and (wanted := _nine_tenths(wanted)) >= size:
+                region = self.regions.take(wanted, alignment, merge=True)
+        if region is None:
+            return False
+        if was_enough:
+            self._next_region *= 2
+        self._add(region)
+        return True
+
+    def _add(self, new: Region) -> None:
+        """Makes a new region, or a new part of one, a free chunk."""
+        chunk = self._chunks[new.address] = Chunk(new.address, new.size)
+        whole = next(r for r in self.regions if r.address <= new.address < _end(r))
+        if whole is not new:
+            last = self._chunks[whole.address]
+            while last.next:
+                last = last.next
+            last.next = chunk
+            chunk.previous = last
+        insort(self._free, self._coalesce(chunk).key)
+
+    def _collect(self, size: int, freed_before: int) -> bool:
+        """Gives all free regions back, if that may help to get `size` bytes.
+
+        Those that `freed_before` forbids to use stay.
+        """
+        if not self._garbage_collection:
+            return False
+        regions = [r for r in self.regions if self._is_unused(r, freed_before)]
+        total = sum(region.size for region in regions)
+        if not total or size > self.regions.available + total:
+            return False
+        for region in regions:
+            chunk: Chunk | None = self._chunks[region.address]
+            while chunk:
+                self._unlist(chunk)
+                del self._chunks[chunk.address]
+                chunk = chunk.next
+            self.regions.give_back(region)
+        return True
+
+    def _is_unused(self, region: Region, freed_before: int) -> bool:
+        chunk: Chunk | None = self._chunks[region.address]
+        while chunk:
+            if chunk.id or 0 < freed_before < chunk.freed_at:
+                return False
+            chunk = chunk.next
+        return True
+
+    def collect(self, size: int = 0) -> bool:
+        """Gives regions without a used chunk back, if `garbage_collection` is on and
+        `size` bytes could be had then. Returns whether it did."""
+        with self._lock:
+            return self._collect(size, 0)
+
+    # Reports
+
+    def largest_free(self) -> int:
+        return self._free[-1] >> _SHIFT if self._free else 0
+
+    def free_blocks(self) -> Iterable[Block]:
+        for key in self._free:
+            chunk = self._chunks[key & _ADDRESS]
+            yield Block(chunk.address, chunk.size, freed_at=chunk.freed_at)
+
+    def dump(self) -> BFCDump:
+        with self._lock:
+            return self._dump()
+
+    def _dump(self) -> BFCDump:
+        dump = super()._dump()
+        return BFCDump(
+            **vars(dump),
+            next_region_bytes=self._next_region,
+            stamped=list(self._stamped),
+        )
+
+
+def _end(region: Region) -> int:
+    return region.address + region.size
+
+
+def _round(size: int) -> int:
+    return -(-size // GRAIN) * GRAIN
+
+
+def _nine_tenths(size: int) -> int:
+    """Rounded up to the grain, but less; in single precision, as in TensorFlow (which
+    does not come to an end below ten grains)."""
+    return min(_round(int(np.float32(size) * np.float32(0.9))), size - GRAIN)

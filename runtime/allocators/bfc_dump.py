@@ -1,0 +1,53 @@
+"""What `BFC` holds, by bins of sizes, as TensorFlow's allocator reports it."""
+
+from dataclasses import dataclass, field
+
+from tensorplan.runtime.allocators.report import Block, Dump
+
+GRAIN = 256
+"""Sizes are multiples of so many bytes."""
+
+BINS = 21
+
+
+def bin_of(size: int) -> int:
+    """Bin b has the sizes from 256 << b to below 256 << (b + 1), the last all above."""
+    return min((max(size, GRAIN) // GRAIN).bit_length() - 1, BINS - 1)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Chunks with a size in one of the ranges, counts and bytes."""
+
+    chunks_in_bin: int = 0
+    bytes_in_bin: int = 0
+    chunks_in_use: int = 0
+    bytes_in_use: int = 0
+    requested_in_use: int = 0
+
+
+@dataclass(frozen=True)
+class BFCDump(Dump):
+    next_region_bytes: int = 0
+    """What the next region will take at least, if the limit allows."""
+    stamped: list[int] = field(default_factory=list[int])
+    """The queue: addresses of chunks that were freed with a stamp. Some may be in use
+    again."""
+
+    def bins(self) -> dict[int, Bin]:
+        """The bins that have chunks, by number."""
+        found: dict[int, list[Block]] = {}
+        for block in self.blocks:
+            found.setdefault(bin_of(block.size), []).append(block)
+        return {number: _bin(found[number]) for number in sorted(found)}
+
+
+def _bin(blocks: list[Block]) -> Bin:
+    used = [block for block in blocks if block.id]
+    return Bin(
+        len(blocks),
+        sum(block.size for block in blocks),
+        len(used),
+        sum(block.size for block in used),
+        sum(block.requested for block in used),
+    )

@@ -1,0 +1,57 @@
+"""Host memory as a sub-allocator: each region is a block of its own.
+
+Addresses count from 0 in the order of the calls, so that they, and what allocators
+decide by them, are the same in every run.
+"""
+
+from bisect import bisect_right
+
+import numpy as np
+
+from tensorplan.runtime.dtypes import Array
+
+_LARGE_PAGE = 2 << 20
+
+
+def aligned_bytes(size: int, alignment: int) -> Array:
+    """New memory at a multiple of `alignment`, a power of two.
+
+    Pages of it that nobody touches take no memory.
+    """
+    block = np.empty(size + alignment, np.uint8)
+    start = -block.ctypes.data % alignment
+    return block[start : start + size]
+
+
+class HostMemory:
+    """Regions of host memory, and their bytes."""
+
+    supports_coalescing = False
+    max_alignment = _LARGE_PAGE
+
+    def __init__(self) -> None:
+        self._regions: dict[int, Array] = {}
+        self._starts: list[int] = []
+        self._end = 0
+
+    def allocate(self, size: int, alignment: int) -> tuple[int, int] | None:
+        """See `SubAllocator`. Every region is aligned to `max_alignment`."""
+        try:
+            memory = aligned_bytes(size, _LARGE_PAGE)
+        except MemoryError:
+            return None
+        start = self._end
+        self._end += -(-size // _LARGE_PAGE) * _LARGE_PAGE
+        self._regions[start] = memory
+        self._starts.append(start)
+        return start, size
+
+    def free(self, address: int, size: int) -> None:
+        """See `SubAllocator`. Arrays that were made of the region stay valid."""
+        del self._regions[address]
+        self._starts.remove(address)
+
+    def region(self, address: int) -> tuple[int, Array]:
+        """The start of the region that an address is in, and the region's bytes."""
+        start = self._starts[bisect_right(self._starts, address) - 1]
+        return start, self._regions[start]

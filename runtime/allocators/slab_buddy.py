@@ -1,0 +1,71 @@
+"""Slabs for small requests, buddies for larger ones, regions for the largest; as in XDL
+(`xdl/core/framework`, SlabBuddy), whose GPU device has it with these defaults.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tensorplan.runtime.allocators.base import Allocator
+from tensorplan.runtime.allocators.buddy import Buddy, BuddyBlock
+from tensorplan.runtime.allocators.regions import Region, Regions
+from tensorplan.runtime.allocators.report import Block
+from tensorplan.runtime.allocators.slab import MOST_GRAINS, Slab, SlabBlock
+
+
+@dataclass(eq=False, slots=True)
+class RegionBlock(Block):
+    """A region of its own."""
+
+    region: Region | None = None
+
+
+class SlabBuddy(Allocator[Block]):
+    """By size: `Slab` below `block_size`, `Buddy` below `allocate_size`, else a region
+    of its own, which is given back when it is freed.
+
+    What is aligned more than a slab can is placed by its alignment instead of its size.
+    """
+
+    name = "slab-buddy"
+
+    def __init__(
+        self,
+        regions: Regions,
+        *,
+        allocate_size: int = 1 << 30,
+        block_size: int = 16 << 10,
+        segments: int = 32,
+        retry_seconds: float = 0.0,
+    ):
+        super().__init__(regions, retry_seconds)
+        if block_size % MOST_GRAINS:
+            raise ValueError(
+                f"block_size is {block_size}, expected a multiple of {MOST_GRAINS}"
+            )
+        grain = block_size // MOST_GRAINS
+        self._allocate_size = allocate_size
+        self._block_size = block_size
+        self._buddy = Buddy(regions, allocate_size=allocate_size, block_size=block_size)
+        self._slab = Slab(
+            regions, allocate_size=allocate_size, segments=segments, block_size=grain
+        )
+
+    def place(self, size: int, alignment: int, freed_before: int) -> Block | None:
+        reach = max(size, alignment)
+        if reach >= self._allocate_size:
+            region = self.regions.take(size, alignment)
+            return region and RegionBlock(region.address, region.size, region=region)
+        part = self._buddy if reach >= self._block_size else self._slab
+        return part.place(size, alignment, freed_before)
+
+    def release(self, block: Block) -> None:
+        if isinstance(block, SlabBlock):
+            self._slab.release(block)
+        elif isinstance(block, BuddyBlock):
+            self._buddy.release(block)
+        elif isinstance(block, RegionBlock) and block.region:
+            self.regions.give_back(block.region)
+
+    def free_blocks(self) -> Iterable[Block]:
+        yield from self._slab.free_blocks()
+        yield from self._buddy.free_blocks()

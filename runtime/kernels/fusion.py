@@ -1,0 +1,360 @@
+"""Kernels of `tgraph.fusion`: groups computed without storing what is between them.
+
+By the group's form (`dialects/tgraph/fusing.py`):
+
+ * a loop, tile by tile;
+ * rows, some at a time: all that is between lies in tiles of the workspace, and the
+   last operation alone writes the result;
+ * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
+ * a contraction into the result's buffer, then a loop over it in place.
+
+A body that is none of these is computed operation by operation, in the workspace.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime.dtypes import (
+    Array,
+    DType,
+    constant,
+    identity,
+    is_float,
+    numpy_dtype,
+)
+from tensorplan.runtime.kernels.base import (
+    KERNELS,
+    Call,
+    copy,
+    fill,
+    kernel,
+    tiles,
+    try_reshape,
+    ufunc_call,
+)
+from tensorplan.runtime.kernels.elementwise import (
+    COMPOSITES,
+    TILE,
+    Body,
+    Instruction,
+    Operand,
+    Program,
+    Registers,
+    loop,
+    one_ufunc,
+)
+from tensorplan.runtime.kernels.moving import broadcast_in_dim, iota
+from tensorplan.runtime.kernels.reducing import reduce, reduction_ufunc
+from tensorplan.runtime.pool import Scratch
+
+
+@kernel(FusionOp)
+def fusion(
+    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    """The calls of a fusion, whatever its body is."""
+    parts = _parts(op, inputs)
+    group = op.group()
+    if group is None or parts is None or _is_empty(group):
+        return _stored(op, inputs, outs, scratch)
+    (out,) = outs
+    match group.form:
+        case Form.LOOP:
+            return loop(parts.body(), out, scratch)
+        case Form.CONTRACTION:
+            return _contraction(op, parts, inputs, out, scratch)
+        case Form.REDUCTION:
+            return _reduction(parts, out, scratch)
+        case Form.ROWS:
+            return _rows(group, parts, out, scratch)
+        case _:
+            return _stored(op, inputs, outs, scratch)
+
+
+def _is_empty(group: Group) -> bool:
+    return any(prod(shape) == 0 for shape, _ in group.reductions)
+
+
+def _shape(value: SSAValue) -> Shape:
+    return tensor_type_of(value.type).get_shape()
+
+
+def _dtype(op: TensorOp) -> DType:
+    return numpy_dtype(op.declared[0].element_type, op)
+
+
+@dataclass
+class _Parts:
+    """A body's leaves, and the operations that its result needs beyond them."""
+
+    arrays: dict[SSAValue, Array]
+    splats: dict[SSAValue, Array]
+    ops: Sequence[TensorOp]
+
+    def body(self) -> Body:
+        """As a loop, of elementwise operations only."""
+        read = {value for op in self.ops for value in op.inputs}
+        leaves = {value: array for value, array in self.arrays.items() if value in read}
+        return Body(
+            leaves,
+            self.splats,
+            [Instruction(op, op.inputs, op.result) for op in self.ops],
+        )
+
+    def array(self, value: SSAValue) -> Array:
+        """A leaf at its full size."""
+        if value in self.splats:
+            return np.broadcast_to(self.splats[value], _shape(value))
+        return self.arrays[value]
+
+
+def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
+    """None if a leaf is no view of an argument."""
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    splats: dict[SSAValue, Array] = {}
+    rest: list[TensorOp] = []
+    for inner in op.body.block.ops:
+        if not isinstance(inner, TensorOp):
+            continue
+        result, dtype = inner.results[0], _dtype(inner)
+        if isinstance(inner, shaping.ConstantOp | shaping.FullLikeOp):
+            value = constant(inner.value, dtype)
+            (arrays if value.ndim else splats)[result] = value
+        elif isinstance(inner, shaping.IotaOp):
+            arrays[result] = iota(inner, _shape(result), dtype)
+        elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in splats:
+            splats[result] = splats[inner.inputs[0]]
+        elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in arrays:
+            view = _viewed(inner, arrays[inner.inputs[0]])
+            if view is None:
+                return None
+            arrays[result] = view
+        else:
+            rest.append(inner)
+    return _Parts(arrays, splats, _needed(rest, op.yielded))
+
+
+def _viewed(op: shaping.ViewOp, x: Array) -> Array | None:
+    """The operation's result as a view, if there is one."""
+    shape = _shape(op.results[0])
+    match op:
+        case shaping.BroadcastInDimOp():
+            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
+        case shaping.ReshapeOp():
+            return try_reshape(x, shape)
+        case shaping.TransposeOp():
+            return x.transpose(op.permutation.get_values())
+        case shaping.ReverseOp():
+            return np.flip(x, op.dimensions.get_values())
+        case shaping.SliceOp():
+            bounds = op.start_indices, op.limit_indices, op.strides
+            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
+        case _:
+            return None
+
+
+def _needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
+    """The operations that the results depend on, in order."""
+    needed = set(results)
+    kept: list[TensorOp] = []
+    for op in reversed(ops):
+        if not needed.isdisjoint(op.results):
+            needed.update(op.inputs)
+            kept.append(op)
+    return kept[::-1]
+
+
+# Operation by operation
+
+
+def _stored(
+    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    targets = dict(zip(op.yielded, outs, strict=True))
+    calls: list[Call] = []
+    ops = [inner for inner in op.body.block.ops if isinstance(inner, TensorOp)]
+    for inner in _needed(ops, op.yielded):
+        (result,) = inner.results
+        sources = [arrays[value] for value in inner.inputs]
+        view = _viewed(inner, sources[0]) if isinstance(inner, shaping.ViewOp) else None
+        if view is not None and result not in targets:
+            arrays[result] = view
+            continue
+        out = targets.get(result)
+        arrays[result] = (
+            scratch.take(_shape(result), _dtype(inner)) if out is None else out
+        )
+        mark = scratch.mark
+        calls += KERNELS[type(inner)](inner, sources, [arrays[result]], scratch)
+        scratch.mark = mark
+    for value, out in zip(op.yielded, outs, strict=True):
+        calls += copy(out, arrays[value])
+    return calls
+
+
+# A contraction and what follows
+
+
+def _contraction(
+    op: FusionOp,
+    parts: _Parts,
+    inputs: Sequence[Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
+    (first,) = (inner for inner in parts.ops if isinstance(inner, CONTRACTIONS))
+    dtype = _dtype(first)
+    if dtype.itemsize != out.dtype.itemsize:
+        return _stored(op, inputs, [out], scratch)
+    target = out.view(dtype)
+    arrays = [parts.array(value) for value in first.inputs]
+    calls = KERNELS[type(first)](first, arrays, [target], scratch)
+    scratch.mark = 0
+    rest = [inner for inner in parts.ops if inner is not first]
+    if not rest:
+        return calls
+    arrays_and_first = {**parts.arrays, first.result: target}
+    after = _Parts(arrays_and_first, parts.splats, rest)
+    return [*calls, *loop(after.body(), out, scratch)]
+
+
+# A reduction of what a loop computes
+
+
+def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
+    *before, last = parts.ops
+    assert isinstance(last, ReduceOp)
+    if not before:
+        return reduce(last, [parts.array(last.inputs[0])], [out], scratch)
+    shape, axes = _shape(last.inputs[0]), set(last.dimensions.get_values())
+    kind, dtype = last.kind.data, _dtype(before[-1])
+    body = _Parts(parts.arrays, parts.splats, before).body()
+    program, leaves = Program(body), list(body.leaves.values())
+    limit = min(TILE, prod(shape))
+    registers, computed = Registers(scratch, limit), scratch.take((limit,), dtype)
+    all_tiles = list(tiles(shape, limit))
+    is_complete = all(tile[d] == slice(0, shape[d]) for tile in all_tiles for d in axes)
+    total = np.dtype(np.float64) if is_float(dtype) else dtype
+    sums = out if is_complete else scratch.take(out.shape, total)
+    partial = scratch.take((min(limit, out.size),), sums.dtype)
+    calls = [] if is_complete else fill(sums, identity(kind, sums.dtype))
+    for tile in all_tiles:
+        sizes = tuple(s.stop - s.start for s in tile)
+        x = computed[: prod(sizes)].reshape(sizes)
+        calls += program.compile_tile([a[*tile, ...] for a in leaves], x, registers)
+        to = sums[*(s for d, s in enumerate(tile) if d not in axes), ...]
+        mark = scratch.mark
+        if is_complete:
+            calls += reduce(last, [x], [to], scratch)
+        else:
+            part = np.ndarray(to.shape, sums.dtype, partial)
+            calls += reduce(last, [x], [part], scratch)
+            combine = reduction_ufunc(last, kind, sums.dtype)
+            calls.append(ufunc_call(combine, to, part, to))
+        scratch.mark = mark
+    return [*calls, *copy(out, sums)]
+
+
+# Rows
+
+
+def _rows(group: Group, parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
+    """Rows are taken in tiles of as many as fit; each operation runs on a tile."""
+    count = group.rows
+    assert count is not None
+    full, _ = group.reductions[0]
+    length = prod(full[count:])
+    limit = max(1, TILE // length)
+    rows = min(limit, prod(full[:count]))
+    program = _RowProgram(parts, count, rows, scratch)
+    calls: list[Call] = []
+    for tile in tiles(full[:count], limit):
+        calls += program.compile_tile(tile, out[*tile, ...])
+    return calls
+
+
+class _RowProgram:
+    """The operations on some rows at a time, at most `rows`."""
+
+    def __init__(self, parts: _Parts, count: int, rows: int, scratch: Scratch):
+        self.ops = parts.ops
+        self.count = count  # of the dimensions that number rows
+        self.rows = rows
+        self.scratch = scratch
+        self.registers: dict[int, Registers] = {}  # by the elements of a row
+        read = {value for op in parts.ops for value in op.inputs}
+        self.arrays = {v: x for v, x in parts.arrays.items() if v in read}
+        self.splats = {v: Operand(x, x) for v, x in parts.splats.items()}
+        self.dying: dict[TensorOp, list[SSAValue]] = {}
+        last_use: dict[SSAValue, TensorOp] = {}
+        sources: dict[SSAValue, SSAValue] = {}  # of broadcasts, which are views
+        for op in parts.ops:
+            if isinstance(op, shaping.BroadcastInDimOp):
+                (source,) = op.inputs
+                sources[op.result] = sources.get(source, source)
+            else:
+                last_use |= {sources.get(value, value): op for value in op.inputs}
+        for value, op in last_use.items():
+            self.dying.setdefault(op, []).append(value)
+
+    def compile_tile(self, tile: tuple[slice, ...], out: Array) -> list[Call]:
+        """The calls for some rows; the last operation alone writes `out`."""
+        values = {v: Operand(x[*tile, ...]) for v, x in self.arrays.items()}
+        values |= self.splats
+        held: dict[SSAValue, Array] = {}
+        sizes = tuple(s.stop - s.start for s in tile)
+        calls: list[Call] = []
+        for op in self.ops:
+            result = op.result
+            shape = (*sizes, *_shape(result)[self.count :])
+            operands = [values[value] for value in op.inputs]
+            if isinstance(op, shaping.BroadcastInDimOp):
+                dims = op.broadcast_dimensions.get_values()
+                view = broadcast_in_dim(operands[0].array, dims, shape)
+                values[result] = Operand(view)
+                continue
+            target = out
+            if op is not self.ops[-1]:
+                target = held[result] = self._of(shape).take(shape, _dtype(op))
+            values[result] = Operand(target)
+            calls += self._compute(op, operands, target)
+            for value in self.dying.get(op, ()):
+                if value in held:
+                    array = held.pop(value)
+                    self._of(array.shape).release(array)
+        return calls
+
+    def _compute(
+        self, op: TensorOp, operands: Sequence[Operand], target: Array
+    ) -> list[Call]:
+        mark = self.scratch.mark
+        if isinstance(op, ReduceOp):
+            (x,) = operands
+            sizes = target.shape[: self.count]
+            shape = (*sizes, *_shape(op.inputs[0])[self.count :])
+            array = np.broadcast_to(x.array, shape)
+            calls = reduce(op, [array], [target], self.scratch)
+        else:
+            emit = COMPOSITES.get(type(op), one_ufunc)
+            calls = emit(
+                op, operands, target, lambda d: self.scratch.take(target.shape, d)
+            )
+        self.scratch.mark = mark
+        return calls
+
+    def _of(self, shape: Shape) -> Registers:
+        """The registers for values of such rows."""
+        elements = prod(shape[self.count :])
+        if elements not in self.registers:
+            self.registers[elements] = Registers(self.scratch, self.rows * elements)
+        return self.registers[elements]

@@ -1,0 +1,85 @@
+"""Native code for elementwise operations, reductions and fused groups.
+
+code.py         LLVM IR as text: values, arithmetic, loops
+elements.py     element types in memory and in registers
+math.py         exp, log, tanh, ... of vectors
+operations.py   the elementwise operations
+groups.py       what an operation or fusion computes, over one iteration space
+nests.py        the loops for that: order, vectors, passes
+loops.py        loops to LLVM IR
+llvm.py         LLVM IR to machine code, cached
+records.py      calls with their arrays; runs of calls as one call
+
+Needs llvmlite (the extra `fast`), which is imported when the first function is made.
+Without it, for what is not supported, and with `TENSORPLAN_NATIVE=0`, the NumPy kernels
+compute.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.memref import CopyOp
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.pool import Scratch
+
+if TYPE_CHECKING:
+    from tensorplan.runtime.kernels.base import Call
+
+
+@cache
+def is_available() -> bool:
+    """Whether native code can be made in this process."""
+    if os.environ.get("TENSORPLAN_NATIVE") == "0":
+        return False
+    from tensorplan.runtime.native.llvm import compiler
+
+    try:
+        return compiler().has_fma
+    except (ImportError, OSError, RuntimeError):
+        return False
+
+
+def compile_native(
+    op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> "list[Call] | None":
+    """Native calls that compute `outs` from `inputs` as `op` says; None if there are
+    none, and a NumPy kernel has to do it.
+
+    An output may be the memory of an input that `op.overwritable()` lists.
+    """
+    if len(outs) != 1 or not isinstance(op, _SUPPORTED) or not is_available():
+        return None
+    from tensorplan.runtime.native.kernels import calls_of
+
+    (out,) = outs
+    if isinstance(op, CopyOp):
+        return calls_of([], op.source, {op.source: inputs[0]}, out, scratch)
+    if isinstance(op, FusionOp):
+        body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
+        arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+        return calls_of(body, op.yielded[0], arrays, out, scratch)
+    assert isinstance(op, TensorOp)
+    arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
+    return calls_of([op], op.outs[0], arrays, out, scratch)
+
+
+_SUPPORTED = (
+    CopyOp,
+    ElementwiseOp,
+    FusionOp,
+    ReduceOp,
+    shaping.ConstantOp,
+    shaping.DeviceCopyOp,
+    shaping.FullLikeOp,
+    shaping.IotaOp,
+    shaping.ViewOp,
+)

@@ -1,0 +1,130 @@
+"""Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
+
+Each function is a module of its own: that costs little next to its machine code, and a
+program finds every function in the cache that any other program has used. Files are
+named by a hash of the IR, the compiler and the processor. They start with a hash of
+the rest, so a damaged one is compiled again, and are moved into place when complete, so
+that several processes may write at a time.
+"""
+
+import os
+import sys
+import tempfile
+from ctypes import CFUNCTYPE, c_void_p
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+DIGEST = 32  # bytes
+
+_compiler: "Compiler | None" = None
+_lock = Lock()
+
+
+def compiler() -> "Compiler":
+    """The process's compiler. Raises `ImportError` without a recent llvmlite."""
+    global _compiler
+    with _lock:
+        if _compiler is None:
+            _compiler = Compiler()
+        return _compiler
+
+
+def cache_folder() -> Path:
+    """`TENSORPLAN_CACHE`, or a folder where the platform has the user's caches."""
+    if given := os.environ.get("TENSORPLAN_CACHE"):
+        return Path(given)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tensorplan"
+
+
+class Compiler:
+    def __init__(self) -> None:
+        llvm: Any = import_module("llvmlite.binding")
+        if llvm.llvm_version_info < (20,):
+            raise ImportError("llvmlite is too old, expected 0.45 or later")
+        self._llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        host = llvm.get_host_cpu_features()
+        self.has_fma: bool = bool(host.get("fma") or host.get("neon"))
+        # By default LLVM halves 512-bit vectors on some processors.
+        features = f"{host.flatten()},-prefer-256-bit".lstrip(",")
+        if not host.get("avx512f"):
+            features = host.flatten()
+        triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
+        self._machine = llvm.Target.from_triple(triple).create_target_machine(
+            cpu=cpu, features=features, opt=2, jit=True
+        )
+        versions = (llvm.__name__, *llvm.llvm_version_info)
+        self._setting = "\n".join(map(str, (*versions, triple, cpu, features)))
+        tuning = llvm.PipelineTuningOptions(speed_level=1)
+        tuning.loop_vectorization = tuning.slp_vectorization = False
+        tuning.loop_unrolling = False
+        self._tuning = tuning
+        empty = llvm.parse_assembly("")
+        empty.triple = triple
+        self._engine = llvm.create_mcjit_compiler(empty, self._machine)
+        self._lock = Lock()
+        self._functions: dict[str, Any] = {}
+
+    def function(self, text: str) -> Any:
+        """The function that `text` defines under the name `{name}`, which takes
+        pointers. Its attribute `address` is where its code is."""
+        digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
+        with self._lock:
+            if digest not in self._functions:
+                name = f"tensorplan_{digest}"
+                code = self._cached(digest, text.replace("{name}", name))
+                llvm = self._llvm
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.finalize_object()
+                address = self._engine.get_function_address(name)
+                function = CFUNCTYPE(None, c_void_p)(address)
+                function.address = address  # pyright: ignore
+                self._functions[digest] = function
+            return self._functions[digest]
+
+    def _cached(self, digest: str, text: str) -> bytes:
+        """Machine code as an object file."""
+        file = cache_folder() / f"{digest}.o"
+        try:
+            data = file.read_bytes()
+        except OSError:
+            data = b""
+        code = data[DIGEST:]
+        if not data or sha256(code).digest() != data[:DIGEST]:
+            code = self._compile(text)
+            _write(file, sha256(code).digest() + code)
+        return code
+
+    def _compile(self, text: str) -> bytes:
+        llvm, machine = self._llvm, self._machine
+        module = llvm.parse_assembly(text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        builder = llvm.create_pass_builder(machine, self._tuning)
+        builder.getModulePassManager().run(module, builder)
+        return machine.emit_object(module)
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Does nothing where the folder cannot be written to."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.replace(temporary, file)
+        except OSError:
+            os.unlink(temporary)
+    except OSError:
+        return

@@ -1,0 +1,237 @@
+"""Placement and inference of devices, on random programs and on models."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import DEVICE, GROUP, TensorOp, device_of
+from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.dialects.tgraph.structure import OnDeviceOp
+from tensorplan.passes import driver
+from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.functions import is_tensor, set_argument_attributes
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+DEVICES = ("cpu:0", "gpu:0", "gpu:1")
+GROUPS = ("first=cpu:0", "second=gpu:0", "third=gpu:1")
+MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
+
+placements = st.lists(st.sampled_from([None, None, *DEVICES]), min_size=1, max_size=40)
+"""A device, or none, for one operation after the other; repeated as needed."""
+
+
+def body(module: ModuleOp) -> Block:
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    return func.body.block
+
+
+def computing(module: ModuleOp) -> Iterator[TensorOp]:
+    return (op for op in body(module).ops if isinstance(op, TensorOp))
+
+
+def inputs(module: ModuleOp) -> list[np.ndarray]:
+    return [
+        np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
+        for i in signature(module).inputs
+    ]
+
+
+def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def with_devices(program: Program, chosen: list[str | None]) -> ModuleOp:
+    """The program with tgraph.device on some operations and tensor arguments."""
+    module = program.module.clone()
+    block = body(module)
+    func = block.parent_op()
+    assert isinstance(func, FuncOp)
+    named = [chosen[n % len(chosen)] for n in range(len(block.args) + len(block.ops))]
+    set_argument_attributes(
+        func,
+        [
+            {} if device is None else {DEVICE: StringAttr(device)}
+            for device, _ in zip(named, block.args, strict=False)
+        ],
+    )
+    for device, op in zip(named[len(block.args) :], computing(module), strict=False):
+        if device:
+            op.attributes[DEVICE] = StringAttr(device)
+    return module
+
+
+def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
+    copy = module.clone()
+    driver.run(tensorplan.context(), copy, passes)
+    return copy
+
+
+def assert_sound(module: ModuleOp) -> None:
+    """All is placed; one copy for a value and target, behind it, and none back."""
+    block = body(module)
+    for value in (*block.args, *(r for op in block.ops for r in op.results)):
+        assert device_of(value.type) if is_tensor(value.type) else True
+    copies = [op for op in block.ops if isinstance(op, DeviceCopyOp)]
+    made = Counter((op.inputs[0], op.result.type) for op in copies)
+    assert not made or max(made.values()) == 1
+    for copy in copies:
+        assert copy.result.uses
+        assert copy.inputs[0].type != copy.result.type
+        before: Operation | Block | None = copy.prev_op
+        while isinstance(before, DeviceCopyOp) and before is not copy.inputs[0].owner:
+            before = before.prev_op
+        assert (before or block) is copy.inputs[0].owner
+        if isinstance(source := copy.inputs[0].owner, DeviceCopyOp):
+            assert source.inputs[0].type != copy.result.type
+
+
+@given(programs(), placements)
+def test_placed_programs_are_sound_and_have_the_same_values(
+    program: Program, chosen: list[str | None]
+) -> None:
+    placed = run(with_devices(program, chosen), TGraphPlaceDevices(default="cpu:0"))
+    assert_sound(placed)
+    want = run_reference(program.module, inputs(program.module))
+    assert_same(run_reference(placed, inputs(placed)), want)
+    again = run(placed, TGraphPlaceDevices())
+    assert str(again) == str(placed)
+
+
+@given(programs(), placements)
+def test_named_operations_are_where_they_say(
+    program: Program, chosen: list[str | None]
+) -> None:
+    module = with_devices(program, chosen)
+    placed = run(module, TGraphPlaceDevices(default="cpu:0"))
+    ops = (op for op in computing(placed) if not isinstance(op, DeviceCopyOp))
+    for before, after in zip(computing(module), ops, strict=True):
+        if isinstance(device := before.attributes.get(DEVICE), StringAttr):
+            assert device_of(after.result.type) == device.data
+
+
+@given(programs(), placements)
+def test_planned_programs_on_several_devices_have_the_same_values(
+    program: Program, chosen: list[str | None]
+) -> None:
+    planned = run(with_devices(program, chosen), PlanPipeline())
+    want = run_reference(program.module, inputs(program.module))
+    execute = Executable(planned, sanitize=True, native=False)  # bit for bit
+    assert_same(execute(*inputs(program.module)), want)
+
+
+@given(programs(), placements, st.booleans())
+def test_annotated_programs_are_sound_and_have_the_same_values(
+    program: Program, chosen: list[str | None], by_inference: bool
+) -> None:
+    module = program.module.clone()
+    for n, op in enumerate(list(computing(module))):
+        if device := chosen[n % len(chosen)]:
+            annotation = OnDeviceOp(op.result, device)
+            block = body(module)
+            block.insert_op_after(annotation, op)
+            op.result.replace_uses_with_if(
+                annotation.result, lambda use: not isinstance(use.operation, OnDeviceOp)
+            )
+    want = run_reference(program.module, inputs(program.module))
+    assert_same(run_reference(module, inputs(module)), want)
+    passes = TGraphPlaceDevices(default="cpu:0"), TGraphInferDevices(fallback="cpu:0")
+    placed = run(module, passes[by_inference])
+    assert_sound(placed)
+    assert_same(run_reference(placed, inputs(placed)), want)
+    again = run(placed, TGraphInferDevices())
+    assert str(again) == str(placed)
+
+
+@given(programs(), placements)
+def test_inference_finds_what_placement_chose(
+    program: Program, chosen: list[str | None]
+) -> None:
+    """From the copies, and from where arguments and constants are."""
+    placed = run(with_devices(program, chosen), TGraphPlaceDevices(default="cpu:0"))
+    module = placed.clone()
+    block = body(module)
+    func = block.parent_op()
+    assert isinstance(func, FuncOp)
+    set_argument_attributes(func, [on(argument) for argument in block.args])
+    for op in computing(module):
+        if isinstance(op, DeviceCopyOp) or not op.operands:
+            op.attributes |= on(op.result)
+    text = str(module)
+    for device in DEVICES:
+        text = text.replace(f', "{device}">', ">")
+    unplaced = Parser(tensorplan.context(), text).parse_module()
+    assert str(run(unplaced, TGraphInferDevices())) == str(placed)
+
+
+def on(value: SSAValue) -> dict[str, Attribute]:
+    """The attribute that names the device of a value."""
+    device = device_of(value.type)
+    assert device
+    return {DEVICE: StringAttr(device)}
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
+    """The first half of the operations on one device, the second on another."""
+    program = run(tensorplan.from_stablehlo(path), ConvertStablehloToTGraph())
+    rng = np.random.default_rng(0)
+    arguments = [
+        np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
+        if np.issubdtype(i.dtype, np.floating)
+        else rng.integers(0, 10, i.shape).astype(i.dtype)
+        for i in signature(program).inputs
+    ]
+    whole = Executable(run(program, PlanPipeline()), native=False)
+    want = whole(*[a.copy() for a in arguments])
+    ops = list(computing(program))
+    for n, op in enumerate(ops):
+        group = "first" if n < len(ops) // 2 else "second"
+        op.attributes[GROUP] = StringAttr(group)
+    planned = run(program, PlanPipeline(groups=GROUPS))
+    halves = Executable(planned, sanitize=True, native=False)
+    assert {pool.device for pool in halves.pools} == {"cpu:0", "gpu:0"}
+    assert all(pool.bytes for pool in halves.pools)
+    assert_same(halves(*[a.copy() for a in arguments]), want)
+
+
+def test_time_per_operation() -> None:
+    """Also where devices come from far: through arguments, one after the other."""
+    count = 2000
+    lines = ["%0 = tgraph.abs %a0 : tensor<4xf32>"]
+    for n in range(1, count):
+        lines.append(f"%{n} = tgraph.add %a{n}, %a{n - 1} : tensor<4xf32>")
+    arguments = ", ".join(f"%a{n}: tensor<4xf32>" for n in range(count))
+    for named in (1, count - 1):
+        text = [*lines]
+        text[named] = text[named].replace(" :", ' {tgraph.device = "gpu:0"} :')
+        module = Parser(
+            tensorplan.context(),
+            f"func.func @main({arguments}) {{\n" + "\n".join(text) + "\nfunc.return }",
+        ).parse_module()
+        for pass_ in (TGraphPlaceDevices(), TGraphInferDevices()):
+            copy = module.clone()
+            start = process_time()
+            pass_.apply(tensorplan.context(), copy)
+            assert process_time() - start < count * 300e-6  # some times what it takes
+            assert {on(op.result)[DEVICE] for op in computing(copy)} == {
+                StringAttr("gpu:0")
+            }

@@ -1,0 +1,681 @@
+"""Native code: values, special values, layouts, sums, the cache, and runs of calls."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from one_op import TYPES, numbers, operation, tensor
+from xdsl.dialects.builtin import FloatAttr, StringAttr, f32
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.dialects.tgraph import elementwise, reducing, shaping
+from tensorplan.dialects.tgraph.base import TensorOp, ints
+from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
+from tensorplan.runtime import native
+from tensorplan.runtime.dtypes import Array, is_float
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.kernels import compile_call
+from tensorplan.runtime.native import llvm
+from tensorplan.runtime.pool import Scratch
+
+pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.skipif(
+    not native.is_available(), reason="native code is turned off"
+)
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def computed(
+    op: TensorOp, inputs: Sequence[Array], out: Array, *, by_numpy: bool = False
+) -> Array:
+    scratch = Scratch("cpu:0")
+    if by_numpy:
+        calls = compile_call(op, inputs, [out], scratch, native=False)
+    else:
+        calls = native.compile_native(op, inputs, [out], scratch)
+        assert calls is not None, f"{op.name} has no native form"
+    with np.errstate(all="ignore"):
+        for function, arguments in calls:
+            function(*arguments)
+    return out
+
+
+def assert_same(got: Array, want: Array) -> None:
+    if is_float(got.dtype):  # NumPy does not find the NaNs of others
+        got, want = got.astype(np.float64), want.astype(np.float64)
+    np.testing.assert_array_equal(got, want)
+
+
+def one(
+    cls: type[TensorOp],
+    inputs: Sequence[Array],
+    properties: dict[str, Attribute] | None = None,
+    target: str | None = None,
+) -> TensorOp:
+    types = [tensor(x.shape, x.dtype.name) for x in inputs]
+    result = tensor(inputs[0].shape, target) if target else None
+    return operation(cls, types, properties or {}, result, on_memrefs=True)
+
+
+# Functions of f32
+
+FUNCTIONS: dict[type[TensorOp], Callable[[Array], Array]] = {
+    elementwise.CosineOp: np.cos,
+    elementwise.ExponentialMinusOneOp: np.expm1,
+    elementwise.ExponentialOp: np.exp,
+    elementwise.LogOp: np.log,
+    elementwise.LogPlusOneOp: np.log1p,
+    elementwise.RsqrtOp: lambda x: 1 / np.sqrt(x),
+    elementwise.SineOp: np.sin,
+    elementwise.SqrtOp: np.sqrt,
+    elementwise.TanhOp: np.tanh,
+}
+
+
+def samples() -> Array:
+    """Floats from the whole range, denser where functions bend, and special ones."""
+    every = np.arange(0, 2**32, 20011, dtype=np.uint64).astype(np.uint32)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 88.7, 88.73, -87.4, -103.9]
+    parts = [
+        every.view(np.float32),
+        np.linspace(-110, 110, 40_001),
+        np.linspace(-1e-3, 1e-3, 10_001),
+        np.linspace(0.5, 2, 10_001),
+        special,
+    ]
+    return np.concatenate([np.asarray(p, np.float32) for p in parts])
+
+
+@pytest.mark.parametrize("cls", FUNCTIONS, ids=lambda cls: cls.name)
+def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
+    x = samples()
+    got = computed(one(cls, [x]), [x], np.empty_like(x))
+    with np.errstate(all="ignore"):
+        want = FUNCTIONS[cls](x.astype(np.float64))
+        rounded = want.astype(np.float32)
+    is_special = ~np.isfinite(rounded) | (rounded == 0)
+    np.testing.assert_array_equal(got[is_special], rounded[is_special])
+    zeros = rounded == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+    tiny = 2.0**-126
+    is_normal = ~is_special & (np.abs(want) >= tiny)
+    error = np.abs(got[is_normal] - want[is_normal]) / np.abs(want[is_normal])
+    assert error.max() <= 3e-7
+    is_subnormal = ~is_special & (np.abs(want) < tiny)
+    error = np.abs(got[is_subnormal] - want[is_subnormal])
+    assert error.max(initial=0) <= 2 * 2.0**-149
+
+
+def test_logistic_and_tanh_stay_within_their_bounds() -> None:
+    x = samples()
+    for cls, low in ((elementwise.TanhOp, -1), (elementwise.LogisticOp, 0)):
+        got = computed(one(cls, [x]), [x], np.empty_like(x))
+        assert np.array_equal(np.isnan(got), np.isnan(x))
+        assert np.nanmin(got) >= low
+        assert np.nanmax(got) <= 1
+    want = 1 / (1 + np.exp(-np.linspace(-20, 20, 1001, dtype=np.float32)))
+    x = np.linspace(-20, 20, 1001, dtype=np.float32)
+    got = computed(one(elementwise.LogisticOp, [x]), [x], np.empty_like(x))
+    np.testing.assert_allclose(got, want, rtol=5e-7)
+
+
+# Each operation
+
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+SIGNED, UNSIGNED = ("int8", "int32", "int64"), ("uint8",)
+INTS = (*SIGNED, *UNSIGNED)
+EXACT: dict[type[TensorOp], tuple[int, Sequence[str]]] = {
+    elementwise.AbsOp: (1, (*FLOATS, *INTS)),
+    elementwise.AddOp: (2, ("bool", *FLOATS, *INTS)),
+    elementwise.AndOp: (2, ("bool", *INTS)),
+    elementwise.CeilOp: (1, FLOATS),
+    elementwise.ClampOp: (3, ("bool", *FLOATS, *INTS)),
+    elementwise.DivideOp: (2, (*FLOATS, *INTS)),
+    elementwise.FloorOp: (1, FLOATS),
+    elementwise.MaximumOp: (2, ("bool", *FLOATS, *INTS)),
+    elementwise.MinimumOp: (2, ("bool", *FLOATS, *INTS)),
+    elementwise.MultiplyOp: (2, ("bool", *FLOATS, *INTS)),
+    elementwise.NegateOp: (1, (*FLOATS, *INTS)),
+    elementwise.NotOp: (1, ("bool", *INTS)),
+    elementwise.OrOp: (2, ("bool", *INTS)),
+    elementwise.PowerOp: (2, INTS),
+    elementwise.RemainderOp: (2, ("float64", "float32", *INTS)),
+    elementwise.RsqrtOp: (1, FLOATS),
+    elementwise.SignOp: (1, (*FLOATS, *INTS)),
+    elementwise.SqrtOp: (1, FLOATS),
+    elementwise.SubtractOp: (2, (*FLOATS, *INTS)),
+    elementwise.XorOp: (2, ("bool", *INTS)),
+}
+"""Operations of which every bit is the same as NumPy's."""
+
+
+def extremes(rng: np.random.Generator, count: int, dtype: str) -> Array:
+    """Random numbers, and those where rules differ, in random order."""
+    if dtype == "bool":
+        return rng.random(count) < 0.5
+    if "int" in dtype:
+        limits = np.iinfo(dtype)
+        some = np.array([limits.min, limits.max, 0, 1, limits.max - 1], dtype)
+        x = rng.integers(limits.min, limits.max, count, dtype, endpoint=True)
+        small = rng.integers(0, 7, count).astype(dtype)
+        x = np.where(rng.random(count) < 0.4, small, x)
+        if limits.min < 0:
+            x = np.where(rng.random(count) < 0.1, np.array(-1, dtype), x)
+    else:
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+        some = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -1]).astype(kind)
+        x = (rng.standard_normal(count) * 3).astype(kind)
+    chosen = rng.choice(some, count)
+    return np.where(rng.random(count) < 0.3, chosen, x).astype(x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("cls", "dtype"),
+    [
+        pytest.param(cls, dtype, id=f"{cls.name.removeprefix('tgraph.')}-{dtype}")
+        for cls, (_, dtypes) in EXACT.items()
+        for dtype in dtypes
+    ],
+)
+def test_operations_agree_with_numpy(cls: type[TensorOp], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [extremes(rng, 333, dtype) for _ in range(EXACT[cls][0])]
+    op = one(cls, inputs)
+    got = computed(op, inputs, np.empty_like(inputs[0]))
+    want = computed(op, inputs, np.empty_like(inputs[0]), by_numpy=True)
+    assert_same(got, want)
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_comparisons_agree_with_numpy(direction: str, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x, y = extremes(rng, 200, dtype), extremes(rng, 200, dtype)
+    y[::3] = x[::3]
+    op = one(elementwise.CompareOp, [x, y], {"direction": StringAttr(direction)})
+    got = computed(op, [x, y], np.empty(200, bool))
+    want = computed(op, [x, y], np.empty(200, bool), by_numpy=True)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("target", TYPES)
+def test_conversions_agree_with_numpy(source: str, target: str) -> None:
+    rng = np.random.default_rng(2)
+    x = extremes(rng, 200, source)
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kind = np.dtype(getattr(ml_dtypes, target, target))
+    if source in FLOATS and "int" in target:  # C leaves the others open
+        x = np.where(np.isfinite(x), np.abs(x.astype("f4")) * 9, 7).astype(x.dtype)
+    op = one(elementwise.ConvertOp, [x], target=target)
+    if source == "float64" and target in ("float16", "bfloat16"):
+        scratch = Scratch("cpu:0")
+        assert native.compile_native(op, [x], [np.empty(200, kind)], scratch) is None
+        return
+    got = computed(op, [x], np.empty(200, kind))
+    want = computed(op, [x], np.empty(200, kind), by_numpy=True)
+    assert_same(got, want)
+
+
+def test_floats_out_of_range_become_the_nearest_integer() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, -1.5], np.float32)
+    op = one(elementwise.ConvertOp, [x], target="int32")
+    got = computed(op, [x], np.empty(6, np.int32))
+    high, low = 2**31 - 1, -(2**31)
+    assert got.tolist() == [0, high, low, high, low, -1]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_power_agrees_with_numpy(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x, y = extremes(rng, 500, dtype), extremes(rng, 500, dtype)
+    op = one(elementwise.PowerOp, [x, y])
+    got = computed(op, [x, y], np.empty_like(x))
+    want = computed(op, [x, y], np.empty_like(x), by_numpy=True)
+    np.testing.assert_allclose(got, want, rtol=4 * float(np.finfo(dtype).eps))
+
+
+# Shapes and layouts
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3,), (17,), (5, 63), (2, 3, 65)])
+def test_shapes_of_all_kinds(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        x, y = numbers(rng, shape, "float32"), numbers(rng, shape, "float32")
+        op = one(elementwise.SubtractOp, [x, y])
+        out = numbers(rng, shape, "float32")
+        np.testing.assert_array_equal(computed(op, [x, y], out), x - y)
+
+
+def test_nothing_is_written_beside_the_output() -> None:
+    for size in range(1, 140):
+        memory = np.full(size + 64, 7, np.float32)
+        x = np.arange(size, dtype=np.float32)
+        computed(one(elementwise.NegateOp, [x]), [x], memory[32 : 32 + size])
+        assert (memory[:32] == 7).all()
+        assert (memory[32 + size :] == 7).all()
+        np.testing.assert_array_equal(memory[32 : 32 + size], -x)
+
+
+def test_in_place() -> None:
+    x = np.linspace(-3, 3, 1000, dtype=np.float32).reshape(10, 100)
+    want = x * x
+    op = one(elementwise.MultiplyOp, [x, x])
+    np.testing.assert_array_equal(computed(op, [x, x], x), want)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_moving(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    x = numbers(rng, (5, 7, 3), dtype)
+    properties: dict[str, Attribute] = {"permutation": ints((2, 0, 1))}
+    op = one(shaping.TransposeOp, [x], properties)
+    out = np.empty((3, 5, 7), x.dtype)
+    np.testing.assert_array_equal(computed(op, [x], out), x.transpose(2, 0, 1))
+    op = one(shaping.ReverseOp, [x], {"dimensions": ints((0, 2))})
+    out = np.empty(x.shape, x.dtype)
+    np.testing.assert_array_equal(computed(op, [x], out), np.flip(x, (0, 2)))
+
+
+# Reductions
+
+
+def reduction(x: Array, kind: str, dims: Sequence[int]) -> TensorOp:
+    properties = {"kind": StringAttr(kind), "dimensions": ints(dims)}
+    return one(reducing.ReduceOp, [x], properties)
+
+
+@pytest.mark.parametrize("kind", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_reductions(kind: str, dims: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(6)
+    for shape in ((3, 4, 5), (2, 70, 33), (130, 3, 70)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        function = {
+            "add": np.sum,
+            "multiply": np.prod,
+            "maximum": np.max,
+            "minimum": np.min,
+        }[kind]
+        want = np.asarray(function(x.astype(np.float64), axis=dims))
+        got = computed(reduction(x, kind, dims), [x], np.empty(want.shape, np.float32))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+@pytest.mark.parametrize("dims", [(0,), (1,)])
+def test_a_nan_is_the_largest_and_the_smallest(kind: str, dims: tuple[int]) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((80, 83)).astype(np.float32)
+    x[rng.random(x.shape) < 0.005] = np.nan
+    x[:, 5], x[7] = -np.inf, np.inf
+    function = np.max if kind == "maximum" else np.min
+    want = function(x, axis=dims)
+    assert 0 < np.isnan(want).sum() < want.size
+    got = computed(reduction(x, kind, dims), [x], np.empty_like(want))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("shape", [(20, 30_000), (30_000, 20), (1, 1_000_000)])
+def test_long_sums_are_as_accurate_as_pairwise_ones(
+    shape: tuple[int, int], dims: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(8).random(shape, np.float32)
+    want = np.sum(x.astype(np.float64), axis=dims)
+    got = computed(reduction(x, "add", dims), [x], np.empty(want.shape, np.float32))
+    error = np.max(np.abs(got - want) / want)
+    assert error <= 4 * EPSILON
+
+
+def test_sums_of_infinities() -> None:
+    x = np.ones((3, 10_000), np.float32)
+    x[0, 77], x[1, 5000], x[2, 3], x[2, 9000] = np.inf, -np.inf, np.inf, -np.inf
+    got = computed(reduction(x, "add", (1,)), [x], np.empty(3, np.float32))
+    np.testing.assert_array_equal(got, [np.inf, -np.inf, np.nan])
+
+
+# Groups
+
+
+def parse_fusion(text: str) -> FusionOp:
+    """The only fusion in a function."""
+    module = Parser(tensorplan.context(), text).parse_module()
+    module.verify()
+    (op,) = (op for op in module.walk() if isinstance(op, FusionOp))
+    return op
+
+
+def softmax(shape: tuple[int, int], dim: int) -> FusionOp:
+    full = "x".join(map(str, shape)) + "xf32"
+    row = f"{shape[1 - dim]}xf32"
+    return parse_fusion(f"""
+      func.func @main(%a: memref<{full}>, %b: memref<{full}>) {{
+        tgraph.fusion(%x = %a) outs(%b) : (memref<{full}>) -> memref<{full}> {{
+          %0 = tgraph.reduce %x {{kind = "maximum", dimensions = array<i64: {dim}>}}
+               : (tensor<{full}>) -> tensor<{row}>
+          %1 = tgraph.broadcast_in_dim %0
+               {{broadcast_dimensions = array<i64: {1 - dim}>}}
+               : (tensor<{row}>) -> tensor<{full}>
+          %2 = tgraph.subtract %x, %1 : tensor<{full}>
+          %3 = tgraph.exponential %2 : tensor<{full}>
+          %4 = tgraph.reduce %3 {{kind = "add", dimensions = array<i64: {dim}>}}
+               : (tensor<{full}>) -> tensor<{row}>
+          %5 = tgraph.broadcast_in_dim %4
+               {{broadcast_dimensions = array<i64: {1 - dim}>}}
+               : (tensor<{row}>) -> tensor<{full}>
+          %6 = tgraph.divide %3, %5 : tensor<{full}>
+          tgraph.yield %6 : tensor<{full}>
+        }}
+        func.return
+      }}""")
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (3, 10), (7, 100), (5, 64), (64, 5), (3, 5000), (300, 3)]
+)
+def test_softmax(shape: tuple[int, int], dim: int) -> None:
+    rng = np.random.default_rng(9)
+    x = (rng.standard_normal(shape) * 5).astype(np.float32)
+    x[rng.random(shape) < 0.1] = -np.inf  # masked
+    x[0, 0] = 1.0
+    if dim == 0:
+        x[-1] = np.maximum(x[-1], -20)
+    else:
+        x[:, -1] = np.maximum(x[:, -1], -20)
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(dim, keepdims=True))
+    want = e / e.sum(dim, keepdims=True)
+    op = softmax(shape, dim)
+    got = computed(op, [x], np.empty_like(x))
+    np.testing.assert_allclose(got, want, rtol=5e-6, atol=1e-37)
+    assert (got[np.isneginf(x)] == 0).all()
+    transposed = np.empty(shape[::-1], np.float32).T
+    np.testing.assert_allclose(computed(op, [x], transposed), got, rtol=2e-6)
+    np.testing.assert_array_equal(computed(op, [x], x), got)  # in place
+
+
+def test_a_row_of_nothing_but_masks_is_nan_as_in_numpy() -> None:
+    x = np.full((2, 40), -np.inf, np.float32)
+    x[0] = 1
+    got = computed(softmax((2, 40), 1), [x], np.empty_like(x))
+    assert (got[0] == np.float32(1 / 40)).all()
+    assert np.isnan(got[1]).all()
+
+
+UNARY = [
+    elementwise.AbsOp,
+    elementwise.LogisticOp,
+    elementwise.NegateOp,
+    elementwise.TanhOp,
+]
+BINARY = [
+    elementwise.AddOp,
+    elementwise.MaximumOp,
+    elementwise.MinimumOp,
+    elementwise.MultiplyOp,
+    elementwise.SubtractOp,
+]
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable[[], Region], list]:
+    """A shape, a body on two arguments of it, one row and one column, and its types."""
+    shape = (draw(st.integers(1, 5)), draw(st.integers(1, 150)))
+    full = tensor(shape, "float32")
+    types = [full, full, tensor(shape[1:], "float32"), tensor(shape[:1], "float32")]
+    choices = draw(
+        st.lists(
+            st.tuples(st.integers(0, 12), st.integers(0, 30), st.integers(0, 30)),
+            min_size=1,
+            max_size=12,
+        )
+    )
+
+    def region() -> Region:
+        block = Block(arg_types=types)
+        values: list[SSAValue] = [*block.args[:2]]
+
+        def add(op: TensorOp) -> None:
+            block.add_op(op)
+            values.append(op.result)
+
+        for argument, dim in ((block.args[2], 1), (block.args[3], 0)):
+            properties: dict[str, Attribute] = {"broadcast_dimensions": ints((dim,))}
+            add(
+                shaping.BroadcastInDimOp(
+                    [argument], result_types=[full], properties=properties
+                )
+            )
+        add(shaping.ConstantOp(FloatAttr(0.75, f32), full))
+        for what, first, second in choices:
+            x, y = values[first % len(values)], values[second % len(values)]
+            if what < len(UNARY):
+                add(UNARY[what]([x], result_types=[full]))
+            elif what < len(UNARY) + len(BINARY):
+                add(BINARY[what - len(UNARY)]([x, y], result_types=[full]))
+            else:
+                dims: dict[str, Attribute] = {
+                    "kind": StringAttr("add" if first % 2 else "maximum"),
+                    "dimensions": ints((1,)),
+                }
+                row = reducing.ReduceOp([x], result_types=[types[3]], properties=dims)
+                block.add_op(row)
+                back: dict[str, Attribute] = {"broadcast_dimensions": ints((0,))}
+                add(
+                    shaping.BroadcastInDimOp(
+                        [row.result], result_types=[full], properties=back
+                    )
+                )
+        block.add_op(YieldOp(values[-1]))
+        return Region(block)
+
+    return shape, region, types
+
+
+@given(bodies(), st.integers(0, 1000))
+def test_random_groups(body: tuple, seed: int) -> None:
+    shape, region, types = body
+    rng = np.random.default_rng(seed)
+    inputs = [numbers(rng, t.get_shape(), "float32") for t in types]
+    result = tensor(shape, "float32")
+    op = operation(FusionOp, types, {}, result, on_memrefs=True, region=region())
+    got = computed(op, inputs, numbers(rng, shape, "float32"))
+    want = computed(op, inputs, np.empty(shape, np.float32), by_numpy=True)
+    scale = np.abs(want).max()
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(1, scale))
+
+
+def test_a_contraction_and_its_epilogue() -> None:
+    op = parse_fusion("""
+      func.func @main(%a: memref<9x20xf32>, %b: memref<20x70xf32>,
+                      %c: memref<70xf32>, %d: memref<9x70xf32>) {
+        tgraph.fusion(%x = %a, %y = %b, %z = %c) outs(%d)
+            : (memref<9x20xf32>, memref<20x70xf32>, memref<70xf32>)
+              -> memref<9x70xf32> {
+          %0 = tgraph.dot_general %x, %y
+               {lhs_contracting_dimensions = array<i64: 1>,
+                rhs_contracting_dimensions = array<i64: 0>}
+               : (tensor<9x20xf32>, tensor<20x70xf32>) -> tensor<9x70xf32>
+          %1 = tgraph.broadcast_in_dim %z {broadcast_dimensions = array<i64: 1>}
+               : (tensor<70xf32>) -> tensor<9x70xf32>
+          %2 = tgraph.add %0, %1 : tensor<9x70xf32>
+          %3 = tgraph.tanh %2 : tensor<9x70xf32>
+          tgraph.yield %3 : tensor<9x70xf32>
+        }
+        func.return
+      }""")
+    rng = np.random.default_rng(10)
+    x, y, z = (numbers(rng, s, "float32") for s in ((9, 20), (20, 70), (70,)))
+    got = computed(op, [x, y, z], np.empty((9, 70), np.float32))
+    np.testing.assert_allclose(got, np.tanh(x @ y + z), rtol=1e-5, atol=1e-5)
+
+
+def test_the_code_does_not_depend_on_hashes() -> None:
+    source = """
+import numpy as np
+from tensorplan.runtime.native.groups import group_of
+from tensorplan.runtime.native.loops import lower
+from tensorplan.runtime.native.nests import nest_of
+from test_native import softmax
+op, x = softmax((7, 100), 1), np.ones((7, 100), np.float32)
+ops = [o for o in op.body.block.ops if o.results]
+arrays = {op.body.block.args[0]: x}
+print(lower(nest_of(group_of(ops, op.yielded[0], arrays, np.empty_like(x)))))
+"""
+    folder = Path(__file__).parent
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", source],
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": str(seed),
+                "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'support'}",
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert len(texts) == 1
+    assert "fdiv" in texts.pop()
+
+
+# The cache
+
+ADD_ONE = """define void @{name}(ptr %words) {
+  %at = load ptr, ptr %words
+  %x = load i64, ptr %at
+  %y = add i64 %x, 1
+  store i64 %y, ptr %at
+  ret void
+}"""
+
+
+def adds_one(compiler: llvm.Compiler) -> bool:
+    x = np.array([41])
+    words = np.array([x.ctypes.data])
+    compiler.function(ADD_ONE)(words.ctypes.data)
+    return x.tolist() == [42]
+
+
+def test_functions_are_found_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path / "cache"))
+    assert adds_one(llvm.Compiler())
+    (file,) = (tmp_path / "cache").iterdir()
+    monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
+    assert adds_one(llvm.Compiler())
+    assert [file] == list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"x" * 5000, None])
+def test_damaged_files_are_compiled_again(
+    damage: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    assert adds_one(llvm.Compiler())
+    (file,) = tmp_path.iterdir()
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-1] if damage is None else damage)
+    assert adds_one(llvm.Compiler())
+    assert file.read_bytes() == sound
+
+
+def test_a_folder_that_cannot_be_written_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path / "file"))
+    assert adds_one(llvm.Compiler())
+
+
+def test_several_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda _: adds_one(llvm.Compiler()), range(4)))
+    assert len(list(tmp_path.iterdir())) == 1  # and no temporary files
+
+
+# Programs
+
+CHAIN = """
+func.func @main(%a: memref<64xf32>, %b: memref<64xf32>,
+                %c: memref<64xf32> {tgraph.result = 0 : i64}) {
+  %t = memref.alloc() : memref<64xf32>
+  %u = memref.alloc() : memref<64xf32>
+  tgraph.add %a, %b outs(%t) : memref<64xf32>
+  tgraph.exponential %t outs(%u) : memref<64xf32>
+  tgraph.multiply %u, %b outs(%c) : memref<64xf32>
+  memref.dealloc %t : memref<64xf32>
+  memref.dealloc %u : memref<64xf32>
+  func.return
+}"""
+
+
+def chain(*, native: bool = True) -> Executable:
+    module = Parser(tensorplan.context(), CHAIN).parse_module()
+    return Executable(module, native=native)
+
+
+def test_a_run_of_operations_is_one_call() -> None:
+    rng = np.random.default_rng(11)
+    program = chain()
+    assert len(program._tape) == 1
+    for _ in range(3):  # other arrays each time
+        a, b = rng.standard_normal((2, 64)).astype(np.float32)
+        out = np.empty(64, np.float32)
+        program(a, b, out=[out])
+        np.testing.assert_allclose(out, np.exp(a + b) * b, rtol=1e-6)
+
+
+def test_runs_allocate_nothing() -> None:
+    program = chain()
+    a, b = np.ones((2, 64), np.float32)
+    out: list[Array | None] = [np.empty(64, np.float32)]
+    program(a, b, out=out)
+    tracemalloc.start()
+    for _ in range(10):
+        program(a, b, out=out)
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(100):
+        program(a, b, out=out)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 1000
+
+
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(chain(native=False)._tape) == 3
+    native.is_available.cache_clear()
+    monkeypatch.setenv("TENSORPLAN_NATIVE", "0")
+    assert len(chain()._tape) == 3
+    native.is_available.cache_clear()
+
+
+def test_without_llvmlite_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    native.is_available.cache_clear()
+    monkeypatch.setattr(llvm, "_compiler", None)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    try:
+        assert not native.is_available()
+        assert len(chain()._tape) == 3
+    finally:
+        native.is_available.cache_clear()

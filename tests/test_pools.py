@@ -1,0 +1,178 @@
+"""Programs without a plan, served by allocators; and several programs in one pool."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.runtime.allocators import ALLOCATORS
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.pool import Pool
+
+
+def parse(text: str) -> ModuleOp:
+    module = Parser(tensorplan.context(), text).parse_module()
+    module.verify()
+    return module
+
+
+# A chain of five buffers, of which two live at a time; result tanh(tanh(...)).
+CHAIN = """
+!t = memref<1024xf32, "cpu:0">
+func.func @main(%x: !t, %r: !t {tgraph.result = 0 : i32}) {
+  %a = memref.alloc() : !t
+  tgraph.tanh %x outs(%a) : !t
+  %b = memref.alloc() {alignment = 1024 : i64} : !t
+  tgraph.tanh %a outs(%b) : !t
+  memref.dealloc %a : !t
+  %c = memref.alloc() : !t
+  tgraph.tanh %b outs(%c) : !t
+  memref.dealloc %b : !t
+  %d = memref.alloca() : !t
+  tgraph.tanh %c outs(%d) : !t
+  memref.dealloc %c : !t
+  tgraph.tanh %d outs(%r) : !t
+  func.return
+}
+"""
+X = np.linspace(-2, 2, 1024, dtype=np.float32)
+
+
+def chain_of_x() -> Array:
+    want = X
+    for _ in range(5):
+        want = np.tanh(want)
+    return want
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_a_program_without_a_plan(allocator: str, sanitize: bool) -> None:
+    program = Executable(parse(CHAIN), sanitize=sanitize, allocator=allocator)
+    for _ in range(2):
+        (got,) = program(X)
+        np.testing.assert_allclose(got, chain_of_x(), rtol=1e-6)
+    (pool,) = program.pools
+    assert pool.bytes == 0
+    statistics = pool.allocator.statistics()
+    assert statistics.num_allocs == 4
+    assert statistics.bytes_in_use == 0
+    live = 4 if sanitize else 2
+    block = 16384 if allocator == "buddy" else 4096
+    assert statistics.peak_bytes_in_use == live * block
+
+
+def test_unknown_allocator() -> None:
+    with pytest.raises(ValueError, match="allocator is 'best', expected one of bfc, "):
+        Executable(parse(CHAIN), allocator="best")
+
+
+def test_out_of_memory_is_located() -> None:
+    pool = Pool("cpu:0", 0, limit=6000)
+    with pytest.raises(LocatedError, match=r"memory on cpu:0: .* biggest: %a 5888"):
+        Executable(parse(CHAIN), pools=[pool])
+    assert pool.allocator.statistics().bytes_in_use == 0
+
+
+def test_more_than_a_slab_can_give() -> None:
+    text = CHAIN.replace("1024xf32", "8192xf32")
+    with pytest.raises(LocatedError, match="32768 bytes asked for, expected at most"):
+        Executable(parse(text), allocator="slab")
+
+
+def test_late_use_shows_though_the_memory_has_another_owner() -> None:
+    late = CHAIN.replace("tgraph.tanh %d outs(%r)", "tgraph.tanh %a outs(%r)")
+    (got,) = Executable(parse(late), sanitize=True)(X)
+    assert np.isnan(got).all()
+    assert np.isfinite(Executable(parse(late))(X)[0]).all()
+
+
+# result 0 = v + x, and v = v + x; in an arena of SIZE bytes.
+STEP = """
+!t = memref<16xf32, "cpu:0">
+!arena = memref<SIZExi8, "cpu:0">
+func.func @main(%v: !t {tgraph.variable, tgraph.result = 1 : i32}, %x: !t,
+                %out: !t {tgraph.result = 0 : i32}) {
+  %arena = memref.alloc() {alignment = ALIGN : i64} : !arena
+  %0 = arith.constant 0 : index
+  %sum = memref.view %arena[%0][] : !arena to !t
+  tgraph.add %v, %x outs(%sum) : !t
+  "memref.copy"(%sum, %out) : (!t, !t) -> ()
+  "memref.copy"(%sum, %v) : (!t, !t) -> ()
+  memref.dealloc %arena : !arena
+  func.return
+}
+"""
+
+
+def step(size: int, alignment: int = 64) -> ModuleOp:
+    text = STEP.replace("SIZE", str(size)).replace("ALIGN", str(alignment))
+    return parse(text)
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_programs_share_the_largest_arena(sanitize: bool) -> None:
+    first = Executable(step(128), sanitize=sanitize)
+    small = Executable(step(64), pools=first.pools, sanitize=sanitize)
+    ones = np.ones(16, np.float32)
+    v = np.zeros(16, np.float32)
+    first(v, ones)
+    assert [p.bytes for p in first.pools] == [128]
+    large = Executable(step(4096, 512), pools=first.pools, sanitize=sanitize)
+    (pool,) = large.pools
+    assert first.pools == small.pools == [pool]
+    assert pool.bytes == 4096
+    assert pool.memory.ctypes.data % 512 == 0
+    for count, program in enumerate((first, large, small, first), 2):
+        out, _ = program(v, ones)
+        assert (out == count).all()
+        assert (v == count).all()
+    sums = pool.memory[:64].view(np.float32)
+    if not sanitize:
+        assert (sums == 5).all()  # all of them are in the one arena
+
+
+def test_programs_of_other_devices_do_not_share() -> None:
+    there = parse(
+        STEP.replace("cpu:0", "gpu:0").replace("SIZE", "64").replace("ALIGN", "64")
+    )
+    here = Executable(step(64))
+    assert [p.device for p in Executable(there, pools=here.pools).pools] == ["gpu:0"]
+
+
+def test_parameters_are_given_once() -> None:
+    first, second = Executable(step(64)), Executable(step(64))
+    ones = np.ones(16, np.float32)
+    first.bind({0: [0.0] * 16})
+    second.bind(first.parameters)
+    first(ones)
+    out, v = second(ones)
+    assert (out == 2).all()
+    assert v is first.parameters[0]
+    second.bind({1: ones})
+    assert (second()[0] == 3).all()
+    assert (first(ones)[0] == 4).all()
+    with pytest.raises(TypeError, match="got 2 arrays, expected 1"):
+        first(v, ones)
+    with pytest.raises(ValueError, match="no input 2, expected 0 to 1"):
+        first.bind({2: ones})
+    with pytest.raises(ValueError, match=r"argument 1 has shape \(3,\)"):
+        first.bind({1: ones[:3]})
+    frozen = np.zeros(16, np.float32)
+    frozen.flags.writeable = False
+    first.bind({0: frozen})
+    first(ones)
+    assert (first(ones)[0] == 2).all()
+    assert (frozen == 0).all()
+
+
+def test_runs_allocate_nothing() -> None:
+    program = Executable(parse(CHAIN))
+    before = program.pools[0].allocator.statistics()
+    out = np.empty_like(X)
+    for _ in range(10):
+        program(X, out=[out])
+    assert program.pools[0].allocator.statistics() == before

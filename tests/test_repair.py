@@ -1,0 +1,94 @@
+"""Core first and repair: sound plans under a capacity, the same ones when compiled."""
+
+import random
+
+import pytest
+
+from tensorplan.planning import Buffer, Limits, Problem, kernels, validate
+from tensorplan.planning.budget import Budget
+from tensorplan.planning.core import SLACKS, CoreFirst
+from tensorplan.planning.repair import WAITING, Repair
+from tensorplan.planning.search import FEASIBLE, UNKNOWN
+from tensorplan.planning.sections import Part, parts_of
+
+
+def chain(count: int, seed: int = 0) -> Part:
+    """Short lives, of which one in twenty is long, and a heavy place in the middle."""
+    chance = random.Random(seed)
+    lives: list[tuple[int, int]] = []
+    sizes: list[int] = []
+    for step in range(count):
+        long = chance.random() < 0.05
+        lives.append((step, step + chance.randrange(2, count // 4 if long else 6)))
+        sizes.append(chance.randrange(1, 33))
+    lives.append((count // 2, count // 2 + 2))
+    sizes.append(100)
+    [part] = parts_of(lives, sizes)
+    return part
+
+
+def unsound(part: Part, offsets: list[int]) -> str | None:
+    columns = zip(part.size, part.first, part.end, strict=True)
+    return validate(Problem([Buffer("", *column) for column in columns]), offsets)
+
+
+def from_nothing(part: Part, capacity: int, limit: int) -> tuple[int, list[int], int]:
+    count = len(part.size)
+    found = Repair(part).fit(
+        capacity, [WAITING] * count, [1] * count, range(count), limit
+    )
+    return found.status, list(found.offsets), found.work
+
+
+def test_a_buffer_goes_where_others_leave_for_it() -> None:
+    # The small one is in the middle, where it leaves no room for both large ones.
+    [part] = parts_of([(0, 2), (0, 3), (1, 3)], [4, 2, 4])
+    offsets = [WAITING, WAITING, WAITING]
+    small = part.size.index(2)
+    offsets[small] = 2
+    rest = [i for i in range(3) if i != small]
+    found = Repair(part).fit(10, offsets, [1, 1, 1], rest, 10_000)
+    assert found.status == FEASIBLE
+    assert unsound(part, list(found.offsets)) is None
+    assert part.peak(found.offsets) == 10
+
+
+def test_gives_up_where_nothing_fits() -> None:
+    part = chain(100)
+    status, _, work = from_nothing(part, max(part.load) - 1, 100_000)
+    assert status == UNKNOWN
+    assert 100_000 < work < 150_000
+
+
+@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = chain(400)
+    for capacity in (max(part.load), max(part.load) * 101 // 100):
+        plain = from_nothing(part, capacity, 2_000_000)
+        monkeypatch.setattr("tensorplan.planning.repair.pays", lambda *_: True)
+        assert from_nothing(part, capacity, 2_000_000) == plain
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_core_first_comes_near_the_load(seed: int) -> None:
+    part = chain(2000, seed)
+    capacity = max(part.load) * 101 // 100
+    core = CoreFirst(part)
+    tries = (core.fit(capacity, slack, 4, Budget(Limits(), 0)) for slack in SLACKS)
+    offsets = next(found for found in tries if found is not None)
+    assert part.peak(offsets) <= capacity
+    assert unsound(part, list(offsets)) is None
+
+
+def test_core_first_keeps_its_limit() -> None:
+    part = chain(2000)
+    budget = Budget(Limits(effort=0.00005), 0)
+    assert CoreFirst(part).fit(max(part.load), 0.06, 4, budget) is None
+    assert -10_000 < budget.left <= 0
+
+
+def test_tallest_is_the_highest_load_of_a_lifespan() -> None:
+    part = chain(300)
+    spans = zip(part.first, part.end, strict=True)
+    assert part.tallest == [max(part.load[first:end]) for first, end in spans]
