@@ -9,8 +9,11 @@ gradients/         differentiation: the rules, and what asks for them
 channels.py        what the passes that fold inference share
 devices.py         what the two passes on devices share
 plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
+memory_graph.py    a function as the schedulers of planning/ see it
+flops.py           what operations cost
 versions.py, dependencies.py   what variables hold when; who has to wait for whom
 stream_order.py, happens_before.py   the order of streams, for plan and for proof
+linalg/            what convert-tgraph-to-linalg makes of each family of operations
 report.py          the figures of a planned module
 """
 
@@ -31,10 +34,14 @@ _CLASSES = {
     "tgraph-fuse": "TGraphFuse",
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
     "tgraph-schedule": "TGraphSchedule",
+    "tgraph-rematerialize": "TGraphRematerialize",
     "tgraph-color-streams": "TGraphColorStreams",
     "tgraph-bufferize": "TGraphBufferize",
     "plan-memory": "PlanMemory",
     "plan-check": "PlanCheck",
+    "plan-budget": "PlanBudget",
+    "convert-tgraph-to-linalg": "ConvertTGraphToLinalg",
+    "plan-strip-memory-spaces": "PlanStripMemorySpaces",
     "plan-pipeline": "PlanPipeline",
 }
 

@@ -24,17 +24,17 @@ A donated argument becomes a variable: with `tf.aliasing_output = N`, for result
 `jax.buffer_donor`, for the first result of the same type that no argument was donated
 to. Where there is none, it stays an argument, and a remark says so.
 
-Does not: convert control flow (`while`, `case`), sorting, random numbers, computed
-shapes, complex numbers. One error names all operations that are not supported.
+Does not: convert computed shapes, complex numbers, tokens, small floats (f8).
+One error names all operations that are not supported.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnregisteredOp, i32
-from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -48,76 +48,12 @@ from tensorplan.passes.functions import (
     set_argument_attributes,
     set_result_attributes,
 )
-from tensorplan.passes.stablehlo_ops import (
-    CONVERSIONS,
-    Conversion,
-    Unsupported,
-    check_type,
-)
+from tensorplan.passes.stablehlo.blocks import KNOWN, Inliner
+from tensorplan.passes.stablehlo.conversion import Unsupported, check_type
 
 _ALIASING = "tf.aliasing_output"
 _DONOR = "jax.buffer_donor"
 _PRIVATE = StringAttr("private")
-
-
-@dataclass
-class _Inliner:
-    """Converts blocks into a list of operations, calls included."""
-
-    functions: dict[str, FuncOp]
-    unsupported: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    """Operations that could not be converted, and what to say about each."""
-
-    _active: list[str] = field(default_factory=list[str])
-
-    def function(
-        self, func: FuncOp, arguments: Sequence[SSAValue], into: list[Operation]
-    ) -> Sequence[SSAValue]:
-        """Appends what `func` does with `arguments`; returns what it returns."""
-        if len(func.body.blocks) != 1:
-            raise LocatedError(
-                f"@{func.sym_name.data} has {len(func.body.blocks)} blocks, expected 1",
-                func,
-            )
-        block = func.body.block
-        self._active.append(func.sym_name.data)
-        values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
-        for op in block.ops:
-            inputs = [values[operand] for operand in op.operands]
-            if isinstance(op, ReturnOp):
-                self._active.pop()
-                return inputs
-            results = self._operation(op, inputs, into)
-            values.update(zip(op.results, results, strict=True))
-        raise LocatedError(f"@{func.sym_name.data} has no func.return", func)
-
-    def _operation(
-        self, op: Operation, inputs: Sequence[SSAValue], into: list[Operation]
-    ) -> Sequence[SSAValue]:
-        name = name_of(op)
-        try:
-            for result in op.results:
-                check_type(result.type)
-            if isinstance(op, CallOp):
-                return self.function(self._callee(op), inputs, into)
-            if (convert := CONVERSIONS.get(name)) is None:
-                raise Unsupported()
-            return convert(Conversion(op, inputs, into))
-        except Unsupported as reason:
-            words = [name, str(reason), "is not supported"]
-            self.unsupported[op] = " ".join(filter(None, words))
-            # Stand-ins, so that the rest of the program is looked at too.
-            types = [result.type for result in op.results]
-            return UnregisteredOp.create(result_types=types).results
-
-    def _callee(self, call: CallOp) -> FuncOp:
-        name = call.callee.string_value()
-        callee = self.functions.get(name)
-        if callee is None or not callee.body.blocks:
-            raise Unsupported(f"of @{name}, which is not defined here,")
-        if name in self._active:
-            raise Unsupported(f"of @{name}, which calls itself,")
-        return callee
 
 
 def _donations(func: FuncOp) -> list[int | None]:
@@ -157,7 +93,7 @@ def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
     }
 
 
-def _convert(func: FuncOp, inliner: _Inliner) -> FuncOp:
+def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
     """The function at level 1; `func` stays as it is."""
     for index, type in enumerate(func.function_type.inputs):
         try:
@@ -223,11 +159,7 @@ def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedErr
     for op in module.walk():
         if op in unsupported:
             found.append((op, unsupported[op]))
-        elif (
-            isinstance(op, UnregisteredOp)
-            and (name := name_of(op)) not in CONVERSIONS
-            and name != "stablehlo.return"
-        ):
+        elif isinstance(op, UnregisteredOp) and (name := name_of(op)) not in KNOWN:
             found.append((op, f"{name} is not supported"))
     (first, message), *others = found
     lines = [f"{place_of(op) or '-'}: note: {text}" for op, text in others]
@@ -251,7 +183,7 @@ class ConvertStablehloToTGraph(ModulePass):
         ]
         if not public:
             raise LocatedError("there is no public function to convert", op)
-        inliner = _Inliner(functions)
+        inliner = Inliner(functions)
         converted = {func: _convert(func, inliner) for func in public}
         if inliner.unsupported:
             raise _error(op, inliner.unsupported)

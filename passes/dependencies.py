@@ -30,15 +30,17 @@ from tensorplan.dialects.tgraph.shaping import ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 
 MEMREF_VIEWS = (
-    memref.CastOp
+    memref.AssumeAlignmentOp
+    | memref.CastOp
     | memref.CollapseShapeOp
     | memref.ExpandShapeOp
+    | memref.ExtractStridedMetaDataOp
     | memref.MemorySpaceCastOp
     | memref.ReinterpretCastOp
     | memref.SubviewOp
     | memref.ViewOp
 )
-"""Operations whose result lies in their first operand's memory."""
+"""Operations whose first result lies in their first operand's memory."""
 
 _ANY_MEMORY = "any memory"
 """Stands for all that an operation of unknown effects may touch."""

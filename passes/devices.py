@@ -279,16 +279,11 @@ class Placement:
             device = self.runs_on.get(op)
             if device is None:
                 continue
-            self._drop_names(op.attributes)
-            for result in op.results:
-                place(result, device)
-            for region in op.regions:  # a fusion's body is where the fusion is
-                for inner in region.walk():
-                    self._drop_names(inner.attributes)
-                    for result in inner.results:
-                        place(result, device)
-                for argument in region.block.args:
-                    place(argument, device)
+            for inner in op.walk():  # what is in a region is where its operation is
+                self._drop_names(inner.attributes)
+                arguments = [a for region in inner.regions for a in region.block.args]
+                for value in (*inner.results, *arguments):
+                    place(value, device)
         for attrs in (*self.argument_attrs, *self.result_attrs):
             self._drop_names(attrs)
         set_argument_attributes(self.func, self.argument_attrs)

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, Block
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import VariableType
+from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
 
@@ -37,6 +38,20 @@ def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
                 func,
             )
         yield func, func.body.block
+
+
+def tensor_blocks(module: ModuleOp) -> Iterator[Block]:
+    """The blocks of these functions, and those of the loops and branches in them."""
+    for _, block in tensor_functions(module):
+        blocks = [block]
+        for found in blocks:
+            yield found
+            blocks += (
+                region.block
+                for op in found.ops
+                if isinstance(op, WhileOp | IfOp)
+                for region in op.regions
+            )
 
 
 def argument_attributes(func: FuncOp) -> list[Attributes]:

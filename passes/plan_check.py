@@ -5,19 +5,21 @@ nor how buffers are placed. For every arena, that is an allocation of bytes with
 
  * each view has a constant offset, a multiple of the arena's alignment, and is within;
  * each view of a view lies within its buffer;
- * two buffers that share a byte are never live at the same time. A buffer is live from
-   the first to the last operation that has it, or a view of it, among its operands; but
-   not from one of them to the next if that overwrites all of it without reading it;
+ * nothing uses a buffer when another may have had some of its bytes since it was used
+   before, on any path through the function, except to overwrite all of it without
+   reading it (passes/ownership.py);
  * if operations have streams: all operations that have the one of two such buffers are
    surely over before any that has the other (passes/happens_before.py);
  * nothing reads a buffer that was not written before;
- * nothing uses a buffer after its arena was freed, and none is returned from it.
+ * nothing uses a buffer after its arena was freed, nothing else frees it, and none is
+   returned from its function.
 
-Raises `LocatedError` for the first fault. A function without arenas is sound.
+An operation is taken to be done with its operands when it ends. Raises `LocatedError`
+for the first fault. A function without arenas is sound.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -33,18 +35,14 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.tgraph.base import (
-    STREAM,
-    AnyMemRef,
-    TensorOp,
-    element_bytes,
-)
+from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.passes.happens_before import HappensBefore
+from tensorplan.passes.ownership import Access, ArenaBuffer, check_owners, may_be
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,8 @@ class PlanCheck(ModulePass):
 class PlannedBuffer:
     """A view of an arena, live in the steps `first` to `last`, both included.
 
-    A view that is overwritten as a whole and used anew appears once for each life.
+    A step is an operation directly in one of the function's blocks. A view that is
+    overwritten as a whole and used anew appears once for each life.
     """
 
     name: str
@@ -87,69 +86,83 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
     """The arenas of the module's functions, proved sound."""
     pools: list[PlannedPool] = []
     for func in module.walk():
-        if not isinstance(func, FuncOp) or func.is_declaration:
-            continue
-        for block in func.body.blocks:
-            arenas = [
-                _check_arena(op, block)
-                for op in block.ops
-                if isinstance(op, memref.AllocOp) and _has_views(op)
-            ]
-            if arenas and any(STREAM in op.attributes for op in block.ops):
-                order = HappensBefore(block)
-                for arena in arenas:
-                    _check_order(arena.buffers, order)
-            pools += arenas
+        if isinstance(func, FuncOp) and not func.is_declaration:
+            pools += _check_function(func)
     return pools
 
 
-def _has_views(alloc: memref.AllocOp) -> bool:
-    return alloc.memref.type.element_type == i8 and any(
-        isinstance(use.operation, memref.ViewOp) for use in alloc.memref.uses
-    )
+def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
+    entry = func.body.blocks[0]
+    arenas = [
+        op for op in entry.ops if isinstance(op, memref.AllocOp) and _is_arena(op)
+    ]
+    if not arenas:
+        return ()
+    by_arena = [list(_buffers(arena)) for arena in arenas]
+    buffers = [buffer for of_arena in by_arena for buffer in of_arena]
+    aliases = may_be({buffer.op.result: n for n, buffer in enumerate(buffers)})
+    for value, numbers in aliases.items():
+        type = cast(Attribute, value.type)
+        if isinstance(type, MemRefType) and isinstance(value.owner, Operation):
+            for number in numbers:
+                base = buffers[number].op.result.type
+                _check_view(cast(AnyMemRef, type), base, value.owner)
+    accesses = check_owners(func.body, buffers, aliases)
+    lives = _lives(func, buffers, accesses)
+    pools: list[PlannedPool] = []
+    for arena, of_arena in zip(arenas, by_arena, strict=True):
+        space = arena.memref.type.memory_space
+        device = space.data if isinstance(space, StringAttr) else ""
+        planned = [
+            PlannedBuffer(*buffer, life[0], life[-1], life)
+            for buffer in of_arena
+            for life in lives[buffer.op]
+        ]
+        size = _size(arena.memref.type, arena)
+        pools.append(PlannedPool(device, size, _alignment(arena), planned))
+    if any(STREAM in op.attributes for op in entry.ops):
+        order = HappensBefore(entry)
+        for pool in pools:
+            _check_order(pool.buffers, order)
+    return pools
 
 
-def _check_arena(arena: memref.AllocOp, block: Block) -> PlannedPool:
-    size = _size(arena.memref.type, arena)
-    alignment = arena.alignment.value.data if arena.alignment else 1
-    step = {op: index for index, op in enumerate(block.ops)}
-    freed = len(step)
-    buffers: list[PlannedBuffer] = []
-    for use in arena.memref.uses:
+def _is_arena(alloc: memref.AllocOp) -> bool:
+    type = alloc.memref.type
+    if type.element_type != i8 or DYNAMIC_INDEX in type.get_shape():
+        return False
+    return any(isinstance(use.operation, memref.ViewOp) for use in alloc.memref.uses)
+
+
+def _buffers(arena: memref.AllocOp) -> Iterator[ArenaBuffer]:
+    """The views of an arena, each within it, in program order as far as known."""
+    size, alignment = _size(arena.memref.type, arena), _alignment(arena)
+    for use in reversed(list(arena.memref.uses)):
         op = use.operation
-        if isinstance(op, memref.DeallocOp) and op in step:
-            freed = min(freed, step[op])
-        elif isinstance(op, memref.ViewOp) and op in step:
-            buffers += _check_buffer(op, size, alignment, step)
-        else:
+        if isinstance(op, memref.ViewOp):
+            yield _check_buffer(op, size, alignment)
+        elif not isinstance(op, memref.DeallocOp):
             raise LocatedError(
-                f"{name_of(op)} uses the arena itself, expected memref.view or one "
-                "memref.dealloc in the arena's block",
+                f"{name_of(op)} uses the arena itself, expected memref.view or "
+                "memref.dealloc",
                 op,
             )
-    for buffer in buffers:
-        if buffer.last > freed:
-            raise LocatedError(
-                f"buffer {buffer.name} is used in step {buffer.last}, expected before "
-                f"its arena is freed in step {freed}",
-                buffer.op,
-            )
-    _check_disjoint(buffers)
-    space = arena.memref.type.memory_space
-    device = space.data if isinstance(space, StringAttr) else ""
-    buffers.sort(key=lambda b: step[b.op])
-    return PlannedPool(device, size, alignment, buffers)
+
+
+def _alignment(arena: memref.AllocOp) -> int:
+    return arena.alignment.value.data if arena.alignment else 1
 
 
 def _size(type: AnyMemRef, op: Operation) -> int:
     if DYNAMIC_INDEX in type.get_shape():
         raise LocatedError(f"{name_of(op)}: {type} has no static size", op)
-    return prod(type.get_shape()) * element_bytes(type.element_type)
+    try:
+        return prod(type.get_shape()) * element_bytes(type.element_type)
+    except VerifyException as error:
+        raise LocatedError(f"{name_of(op)}: {error}", op) from None
 
 
-def _check_buffer(
-    view: memref.ViewOp, arena_size: int, alignment: int, step: dict[Operation, int]
-) -> Sequence[PlannedBuffer]:
+def _check_buffer(view: memref.ViewOp, arena_size: int, alignment: int) -> ArenaBuffer:
     size = _size(view.result.type, view)
     offset = _constant(view.byte_shift)
     name = f"%{view.result.name_hint or '?'}"
@@ -167,35 +180,42 @@ def _check_buffer(
             f"alignment, {alignment}",
             view,
         )
-    lives = _lives(view, name, step) or [[step[view]]]
-    return [
-        PlannedBuffer(name, view, offset, size, life[0], life[-1], life)
-        for life in lives
-    ]
+    return ArenaBuffer(name, view, offset, size)
 
 
 def _lives(
-    view: memref.ViewOp, name: str, step: dict[Operation, int]
-) -> list[list[int]]:
-    """The steps of each life of a buffer, in order."""
-    written: dict[int, bool] = {}  # by step: whether it begins a new life
-    read: dict[int, bool] = {}  # by step: whether it surely reads before any write
-    for op, alias in _accesses(view.result):
-        at = _step(op, step, view)
-        overwrites = op in step and alias is view.result and _overwrites(op, alias)
-        written[at] = written.get(at, True) and overwrites
-        read[at] = read.get(at, True) and _reads(op, alias)
-    lives: list[list[int]] = []
-    for at in sorted(written):
-        if not lives and read[at]:
-            raise LocatedError(
-                f"buffer {name} is read in step {at}, expected a write before", view
-            )
-        if written[at] or not lives:
-            lives.append([at])
-        else:
-            lives[-1].append(at)
-    return lives
+    func: FuncOp,
+    buffers: Sequence[ArenaBuffer],
+    accesses: Mapping[Operation, Access],
+) -> Mapping[Operation, Sequence[Sequence[int]]]:
+    """For each view the steps of its lives, in order; that of the view if it has none.
+
+    Another life begins with an operation, not in a region, that overwrites the view.
+    """
+    ops = (op for block in func.body.blocks for op in block.ops)
+    step = {op: number for number, op in enumerate(ops)}
+    found: list[list[list[int]]] = [[] for _ in buffers]
+    by_step = [(_step(op, step), op in step, a) for op, a in accesses.items()]
+    for at, is_outermost, access in sorted(by_step, key=lambda item: item[0]):
+        for number in access.touched:
+            lives = found[number]
+            if not lives or (is_outermost and number in access.overwritten):
+                lives.append([at])
+            elif lives[-1][-1] != at:
+                lives[-1].append(at)
+    return {
+        buffer.op: lives or [[_step(buffer.op, step)]]
+        for buffer, lives in zip(buffers, found, strict=True)
+    }
+
+
+def _step(op: Operation, step: Mapping[Operation, int]) -> int:
+    """The step of an operation: that of the one around it that has one."""
+    outer: Operation | None = op
+    while outer is not None and outer not in step:
+        outer = outer.parent_op()
+    assert outer is not None
+    return step[outer]
 
 
 def _constant(value: SSAValue) -> int | None:
@@ -204,32 +224,6 @@ def _constant(value: SSAValue) -> int | None:
     ):
         return attr.value.data
     return None
-
-
-def _accesses(buffer: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
-    """The operations that have the buffer or a view of it as operand, with that one.
-
-    Any memref that an operation returns which has one of them is taken for a view.
-    """
-    base = cast(AnyMemRef, buffer.type)
-    aliases = [buffer]
-    for alias in aliases:  # grows
-        for use in alias.uses:
-            op = use.operation
-            views = [r for r in op.results if isinstance(r.type, MemRefType)]
-            views += [
-                argument
-                for region in op.regions
-                if not isinstance(op, TensorOp)
-                for block in region.blocks
-                for argument in block.args
-                if isinstance(argument.type, MemRefType)
-            ]
-            for view in views:
-                _check_view(cast(AnyMemRef, view.type), base, op)
-            aliases += [view for view in views if view not in aliases]
-            if not views or op.regions:
-                yield op, alias
 
 
 def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
@@ -255,50 +249,6 @@ def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
             f"the buffer's {elements}",
             op,
         )
-
-
-def _step(op: Operation, step: dict[Operation, int], view: memref.ViewOp) -> int:
-    """The step in which a use happens: that of the operation around it."""
-    outer: Operation | None = op
-    while outer is not None and outer not in step:
-        outer = outer.parent_op()
-    if outer is None:
-        raise LocatedError("buffer is used outside the block of its arena", view)
-    if op.has_trait(IsTerminator, value_if_unregistered=False):
-        raise LocatedError(
-            f"{name_of(op)} passes on an arena's buffer, expected none to outlive it",
-            op,
-        )
-    return step[outer]
-
-
-def _reads(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation surely reads `value` before it writes it, if it does."""
-    if isinstance(op, TensorOp):
-        return value in op.inputs
-    return isinstance(op, memref.CopyOp | memref.LoadOp) and op.operands[0] is value
-
-
-def _overwrites(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation surely writes all of `value` and reads nothing of it."""
-    if isinstance(op, TensorOp):
-        return value in op.outs and value not in op.inputs
-    return isinstance(op, memref.CopyOp) and op.operands[0] is not value
-
-
-def _check_disjoint(buffers: Sequence[PlannedBuffer]) -> None:
-    by_offset = sorted(buffers, key=lambda b: (b.offset, b.first))
-    for index, a in enumerate(by_offset):
-        for b in by_offset[index + 1 :]:
-            if b.offset >= a.offset + a.size:
-                break
-            if b.size and a.first <= b.last and b.first <= a.last:
-                low, high = b.offset, min(a.offset + a.size, b.offset + b.size)
-                raise LocatedError(
-                    f"buffers {a.name} and {b.name} are both live in step "
-                    f"{max(a.first, b.first)} and share bytes [{low}, {high})",
-                    b.op,
-                )
 
 
 def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:

@@ -12,28 +12,28 @@
     ...
     memref.dealloc %arena : memref<256xi8, "cpu:0">
 
-The steps are the operations of the function's block. A buffer is live from the first to
-the last step that accesses it, through views too, and inside regions. A pool's
-alignment is the option's, or the largest that an allocation of it asks for. If
-operations have streams (`tgraph.stream`), two buffers share bytes only if one is surely
-done with before the other is begun, in whatever way the streams run (stream_order.py).
+The steps are the function's operations, in regions and blocks too (control_flow.py). A
+buffer is live where its memory has been accessed and may be again, on some path
+(liveness.py); one that is allocated in a loop, within an iteration. A pool's alignment
+is the option's, or the largest that an allocation of it asks for. If operations have
+streams (`tgraph.stream`), two buffers share bytes only if one is surely done with
+before the other is begun, in whatever way the streams run (stream_order.py).
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: dynamic sizes, layouts
-other than the identity, buffers that escape or whose uses are not understood, blocks
-other than a function's only one.
-Does not: reorder operations, hoist allocations out of loops.
+other than the identity, buffers that escape or whose uses are not understood, buffers
+that a loop hands on to its next iteration, and what is freed together with these
+(allocations.py).
+Does not: reorder operations, make two buffers of one that is handed on.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    FixedBitwidthType,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -42,17 +42,19 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import IsTerminator, get_effects
 
-from tensorplan.dialects.diagnostics import name_of, remark
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
-from tensorplan.passes.dependencies import MEMREF_VIEWS
+from tensorplan.passes.allocations import Allocation, find_allocations
+from tensorplan.passes.control_flow import ControlFlow, ends
+from tensorplan.passes.liveness import live_steps
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.stream_order import StreamOrder
 from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
+from tensorplan.planning.problem import Steps
 
 EFFORT = 0.02
 """Of a strategy's usual work: seconds at most, and the same plan on every machine."""
@@ -83,153 +85,87 @@ class PlanMemory(ModulePass):
         check_plan(op)
 
     def _plan(self, func: FuncOp) -> None:
-        allocs = [op for op in func.walk() if isinstance(op, memref.AllocOp)]
-        ops = list(func.body.blocks[0].ops)
-        step = {op: index for index, op in enumerate(ops)}
-        pools: dict[Attribute, list[_Allocation]] = {}
-        for alloc in allocs:
-            if _is_arena(alloc):
-                continue
-            try:
-                allocation = _follow(alloc, func, step)
-            except _NotPlannable as reason:
-                remark(f"memref.alloc is left as it is: {reason}", alloc)
-            else:
-                pools.setdefault(alloc.memref.type.memory_space, []).append(allocation)
-        has_streams = pools and any(STREAM in op.attributes for op in ops)
-        order = StreamOrder(ops) if has_streams else None
+        flow = ControlFlow(func)
+        pools: dict[Attribute, list[Allocation]] = {}
+        for allocation in find_allocations(func, flow):
+            space = allocation.alloc.memref.type.memory_space
+            pools.setdefault(space, []).append(allocation)
+        if not pools:
+            return
+        order = _stream_order(func, flow)
         for space, allocations in pools.items():
-            self._place(func.body.block, space, allocations, order)
+            alignment = max(self.alignment, *(a.alignment for a in allocations))
+            live = live_steps(flow, [a.uses for a in allocations])
+            buffers = [
+                _buffer(allocation, ranges, alignment)
+                for allocation, ranges in zip(allocations, live, strict=True)
+            ]
+            if order is None:
+                plan = self._solve(Problem(buffers))
+            else:
+                accesses = [order.places(a.uses.accesses) for a in allocations]
+                whole = [replace(b, gaps=()) for b in buffers]
+                plan = order.place(whole, accesses, self._solve)
+            type = MemRefType(i8, [plan.peak], NoneAttr(), space)
+            _rewrite(func, type, alignment, allocations, plan.offsets)
 
     def _solve(self, problem: Problem) -> Plan:
         return solve(problem, self.strategy, Limits(effort=EFFORT))
 
-    def _place(
-        self,
-        block: Block,
-        space: Attribute,
-        allocations: Sequence["_Allocation"],
-        order: StreamOrder | None,
-    ) -> None:
-        alignment = max(self.alignment, *(a.alignment for a in allocations))
-        buffers = [
-            Buffer(a.name, a.size, a.start, a.end, alignment) for a in allocations
-        ]
-        if order is None:
-            plan = self._solve(Problem(buffers))
-        else:
-            plan = order.place(buffers, [a.accesses for a in allocations], self._solve)
-        arena = memref.AllocOp(
-            (),
-            (),
-            MemRefType(i8, [plan.peak], NoneAttr(), space),
-            IntegerAttr(alignment, 64),
+
+def _buffer(allocation: Allocation, live: Sequence[Steps], alignment: int) -> Buffer:
+    (start, _), (_, end) = live[0], live[-1]
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(live)]
+    return Buffer(allocation.name, allocation.size, start, end, alignment, gaps)
+
+
+def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
+    """The order of operations that have streams; None if none has.
+
+    Raises `LocatedError` for streams in a function of several blocks.
+    """
+    blocks = func.body.blocks
+    if not any(STREAM in op.attributes for block in blocks for op in block.ops):
+        return None
+    if len(blocks) > 1:
+        raise LocatedError(
+            f"function @{func.sym_name.data} has operations with streams and "
+            f"{len(blocks)} blocks, expected 1",
+            func,
         )
-        arena.memref.name_hint = "arena"
-        first, last = block.first_op, block.last_op
-        assert first is not None
-        assert last is not None
-        Rewriter.insert_op(arena, InsertPoint.before(first))
-        constants: dict[int, arith.ConstantOp] = {}
-        for allocation, offset in zip(allocations, plan.offsets, strict=True):
-            for dealloc in allocation.deallocs:
-                dealloc.detach()
-                dealloc.erase()
-            alloc = allocation.alloc
-            if offset not in constants:
-                constants[offset] = arith.ConstantOp(IntegerAttr(offset, IndexType()))
-                constants[offset].result.name_hint = f"c{offset}"
-                Rewriter.insert_op(constants[offset], InsertPoint.before(alloc))
-            view = memref.ViewOp(
-                arena.memref, constants[offset].result, (), alloc.memref.type
-            )
-            view.location = alloc.location
-            Rewriter.replace_op(alloc, view)
-        Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(last))
+    return StreamOrder(flow, blocks[0].ops)
 
 
-@dataclass(frozen=True, slots=True)
-class _Allocation:
-    """An allocation that can be planned."""
-
-    alloc: memref.AllocOp
-    deallocs: Sequence[Operation]
-    size: int  # bytes
-    alignment: int  # bytes; 1 if the allocation asks for none
-    start: int  # step of the first access
-    end: int  # step behind the last access
-    accesses: Sequence[int]  # steps, without those of deallocs
-
-    @property
-    def name(self) -> str:
-        return f"%{self.alloc.memref.name_hint or self.start}"
-
-
-class _NotPlannable(Exception):
-    """Why an allocation is left as it is."""
-
-
-def _is_arena(alloc: memref.AllocOp) -> bool:
-    """Whether the allocation is what this pass makes: bytes, and views of them."""
-    users = {type(use.operation) for use in alloc.memref.uses}
-    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
-
-
-def _follow(
-    alloc: memref.AllocOp, func: FuncOp, step: dict[Operation, int]
-) -> _Allocation:
-    """Finds the buffer's size and lifespan; raises `_NotPlannable`."""
-    size = _bytes(alloc.memref.type)
-    if alloc.parent_op() is not func:
-        raise _NotPlannable("it is inside a region of another operation")
-    if len(func.body.blocks) > 1:
-        raise _NotPlannable(f"the function has {len(func.body.blocks)} blocks, not 1")
-    deallocs: list[Operation] = []
-    accessed: list[int] = []
-    aliases: list[SSAValue] = [alloc.memref]
-    for alias in aliases:  # grows
-        for use in alias.uses:
-            user = use.operation
-            if isinstance(user, memref.DeallocOp):
-                if user.parent_op() is not func:
-                    raise _NotPlannable("it is freed inside a region")
-                deallocs.append(user)
-            elif isinstance(user, MEMREF_VIEWS):
-                aliases.append(user.results[0])
-            elif reason := _unclear(user):
-                raise _NotPlannable(reason)
-            else:
-                accessed.append(step[_ancestor(user, func)])
-    alignment = alloc.alignment.value.data if alloc.alignment else 1
-    live = accessed or [step[alloc]]
-    return _Allocation(
-        alloc, deallocs, size, alignment, min(live), max(live) + 1, accessed
-    )
-
-
-def _bytes(type: AnyMemRef) -> int:
-    if DYNAMIC_INDEX in type.get_shape():
-        raise _NotPlannable(f"{type} has a dynamic size")
-    if not isinstance(type.layout, NoneAttr):
-        raise _NotPlannable(f"{type} has a layout other than the identity")
-    if not isinstance(type.element_type, FixedBitwidthType):
-        raise _NotPlannable(f"elements of type {type.element_type} have no fixed size")
-    return prod(type.get_shape()) * type.element_type.size
-
-
-def _unclear(user: Operation) -> str | None:
-    """Why a use may let the buffer live on after the operation; None if it can't."""
-    if user.has_trait(IsTerminator, value_if_unregistered=False):
-        return f"it is passed on by {name_of(user)}"
-    if any(isinstance(result.type, MemRefType) for result in user.results):
-        return f"{name_of(user)} may return it"
-    if user.dialect_name() != "linalg" and get_effects(user) is None:
-        return f"what {name_of(user)} does with it is not known"
-    return None
-
-
-def _ancestor(op: Operation, func: FuncOp) -> Operation:
-    """The operation around `op`, or itself, that is directly in the function."""
-    found = func.body.block.find_ancestor_op_in_block(op)
-    assert found is not None
-    return found
+def _rewrite(
+    func: FuncOp,
+    type: AnyMemRef,
+    alignment: int,
+    allocations: Sequence[Allocation],
+    offsets: Sequence[int],
+) -> None:
+    """Makes an arena of the allocations, which lie at `offsets` in it."""
+    entry = func.body.blocks[0]
+    arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
+    arena.memref.name_hint = "arena"
+    last = entry.last_op
+    assert last is not None
+    constants: dict[int, arith.ConstantOp] = {}
+    for allocation, offset in zip(allocations, offsets, strict=True):
+        alloc = allocation.alloc
+        if offset not in constants:
+            # Where it dominates all that comes later in the text.
+            first = entry.find_ancestor_op_in_block(alloc) or last
+            constants[offset] = arith.ConstantOp(IntegerAttr(offset, IndexType()))
+            constants[offset].result.name_hint = f"c{offset}"
+            Rewriter.insert_op(constants[offset], InsertPoint.before(first))
+        view = memref.ViewOp(
+            arena.memref, constants[offset].result, (), alloc.memref.type
+        )
+        view.location = alloc.location
+        Rewriter.replace_op(alloc, view)
+    for dealloc in {d: None for a in allocations for d in a.deallocs}:
+        dealloc.detach()
+        dealloc.erase()
+    Rewriter.insert_op(arena, InsertPoint.at_start(entry))
+    for end in list(ends(func)):
+        Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(end))

@@ -1,13 +1,17 @@
 """The figures of a planned module, read back from its IR."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TypedDict
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.diagnostics import name_of
+from tensorplan.passes.placements import placements
 from tensorplan.passes.plan_check import PlannedPool, check_plan
+from tensorplan.passes.printed import printed
 from tensorplan.planning import Buffer, Problem
+from tensorplan.planning.problem import Steps
 
 
 class PoolReport(TypedDict):
@@ -19,6 +23,21 @@ class PoolReport(TypedDict):
     unshared_bytes: int
     buffers: int
     alignment: int
+
+
+class BufferReport(TypedDict):
+    """A row of minimalloc's kind, with steps half-open, and where it comes from."""
+
+    pool: int  # its place among the report's pools
+    id: str  # the value's name in the program's text
+    lower: int  # steps
+    upper: int
+    size: int  # bytes, as all that follow
+    alignment: int
+    gaps: Sequence[Steps]
+    offset: int
+    op: str  # what accesses it first
+    location: str  # of that: `file:line:col`, or nothing
 
 
 class Report(TypedDict):
@@ -36,6 +55,29 @@ def report(module: ModuleOp) -> Report:
         "pools": [_pool(pool) for pool in check_plan(module)],
         "ops": dict(sorted(names.items())),
     }
+
+
+def buffers(module: ModuleOp) -> list[BufferReport]:
+    """Every buffer of the module's arenas; takes a print of the module, for the names.
+
+    Checks the plan; raises `LocatedError` if it is not sound.
+    """
+    return [
+        {
+            "pool": index,
+            "id": placed.buffer.id,
+            "lower": placed.buffer.start,
+            "upper": placed.buffer.end,
+            "size": placed.buffer.size,
+            "alignment": placed.buffer.alignment,
+            "gaps": placed.buffer.gaps,
+            "offset": placed.offset,
+            "op": placed.op,
+            "location": placed.location,
+        }
+        for index, pool in enumerate(placements(module, printed(module)))
+        for placed in pool.buffers
+    ]
 
 
 def _pool(pool: PlannedPool) -> PoolReport:

@@ -12,12 +12,13 @@ plans, and the one with the lower peak is taken:
    PyTorch Inductor's streams keep apart likewise.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
+from tensorplan.passes.control_flow import ControlFlow
 from tensorplan.passes.dependencies import Queue, dependencies, queue_of, runs
 from tensorplan.planning import Buffer, Plan, Problem, round_up
 from tensorplan.planning.streams import Operation as Step
@@ -35,7 +36,9 @@ class Placed:
 class StreamOrder:
     """The order of a block's operations, where they run on streams."""
 
-    def __init__(self, ops: Sequence[Operation]):
+    def __init__(self, flow: ControlFlow, block: Iterable[Operation]):
+        ops = list(block)
+        self.begins = [flow.step[op] for op in ops]  # an operation's steps, by place
         self.number: dict[int, int] = {}  # of what runs, by its place in the block
         self.steps: list[Step] = []
         queues: dict[Queue, int] = {}
@@ -61,6 +64,11 @@ class StreamOrder:
     def _place(self, step: int) -> int:
         """The number of a step in its stream."""
         return self.over[step][self.steps[step].stream]
+
+    def places(self, steps: Iterable[int]) -> list[int]:
+        """The places in the block of what runs in these steps of its function."""
+        places = {bisect_right(self.begins, step) - 1 for step in steps}
+        return sorted(place for place in places if place in self.number)
 
     def place(
         self,

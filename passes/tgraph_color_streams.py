@@ -26,31 +26,17 @@ Does not: reorder operations.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from tensorplan.dialects.tgraph.base import (
-    STREAM,
-    Pattern,
-    TensorOp,
-    element_bytes,
-    is_static,
-    tensor_type_of,
-)
-from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.dialects.tgraph.base import STREAM
+from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes.dependencies import dependencies, queue_of, runs
-from tensorplan.passes.functions import is_tensor, tensor_functions
+from tensorplan.passes.functions import tensor_functions
 from tensorplan.planning.nnvm import Entry, Graph, Node, color_nodes
-
-LAUNCH = 4096
-"""The cost of starting an operation, in bytes that are moved in that time."""
-
-FLOPS_PER_BYTE = 8
-"""Arithmetic of contractions that is done in the time of moving a byte."""
 
 
 @dataclass(frozen=True)
@@ -85,47 +71,6 @@ class TGraphColorStreams(ModulePass):
                     each.attributes[STREAM] = IntegerAttr(stream, i32)
 
 
-def cost(op: Operation) -> int:
-    """An estimate of how long an operation runs, in bytes moved in that time.
-
-    The bytes of operands and results, or the arithmetic of contractions.
-    """
-    if not runs(op):
-        return 0
-    if isinstance(op, FusionOp):
-        inner = (o for o in op.body.block.ops if isinstance(o, TensorOp))
-        return max(_bytes(op), *map(_arithmetic, inner)) + LAUNCH
-    return max(_bytes(op), _arithmetic(op)) + LAUNCH
-
-
-def _bytes(op: Operation) -> int:
-    types = [
-        tensor_type_of(value.type)
-        for value in (*op.operands, *op.results)
-        if is_tensor(value.type)
-    ]
-    return sum(
-        prod(type.get_shape()) * element_bytes(type.element_type)
-        for type in types
-        if is_static(type)
-    )
-
-
-def _arithmetic(op: Operation) -> int:
-    """Of a contraction: the square root of the product of its tensors' sizes is how
-    many multiplications a matrix product has."""
-    if (
-        not isinstance(op, TensorOp)
-        or op.PATTERN is not Pattern.OUT_ELEMENTWISE_FUSABLE
-    ):
-        return 0
-    types = [tensor_type_of(v.type) for v in (*op.inputs[:2], *op.res[:1])]
-    if len(types) < 3 or not all(map(is_static, types)):
-        return 0
-    sizes = [prod(type.get_shape()) for type in types]
-    return 2 * round(prod(sizes) ** 0.5) // FLOPS_PER_BYTE
-
-
 def _critical_path(
     ops: Sequence[Operation], waits: Sequence[Sequence[int]], streams: int
 ) -> list[int]:
@@ -133,7 +78,7 @@ def _critical_path(
 
     As HEFT (Topcuoglu et al. 2002), with streams as processors.
     """
-    costs = [cost(op) for op in ops]
+    costs = [cost(op) if runs(op) else 0 for op in ops]
     devices = [queue_of(op)[0] for op in ops]
     users: list[list[int]] = [[] for _ in ops]
     to_go = costs.copy()  # until the end of the program, this operation included

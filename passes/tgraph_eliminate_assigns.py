@@ -42,7 +42,7 @@ from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import TensorOp, segments
 from tensorplan.dialects.tgraph.shaping import ConstantOp, ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.functions import tensor_blocks
 from tensorplan.passes.versions import (
     Version,
     last_versions,
@@ -58,7 +58,7 @@ class TGraphEliminateAssigns(ModulePass):
     name = "tgraph-eliminate-assigns"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _, block in tensor_functions(op):
+        for block in list(tensor_blocks(op)):
             _Elimination(block).run()
             for read in list(block.ops):
                 if isinstance(read, ReadOp) and not _is_used(read.result):

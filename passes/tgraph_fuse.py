@@ -43,7 +43,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tensorplan.dialects.tgraph.base import TensorOp, segments, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.functions import tensor_blocks
 from tensorplan.passes.fusion.groups import (
     MODES,
     PLACE,
@@ -83,7 +83,7 @@ class TGraphFuse(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.mode == "none":
             return
-        for _, block in tensor_functions(op):
+        for block in list(tensor_blocks(op)):
             _erase_unused(block)  # a dead reader would keep its operand out of a group
             self._fuse(block)
             _erase_unused(block)

@@ -48,8 +48,8 @@ from tensorplan.planning.skyline import Skyline
 _GREEDY = 4000  # buffers up to which quadratic planners are tried
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
-    *((effort, 0.0) for effort in (1, 4)),
-    *((4, excess) for excess in (0.001, 0.0025, 0.01, 0.03)),
+    *((1, excess) for excess in (0.0, 0.0025)),
+    *((4, excess) for excess in (0.0, 0.001, 0.0025, 0.01, 0.03)),
     *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
 )
 """How long to try the core first, under capacities how far above the lower bound."""
@@ -196,8 +196,9 @@ def _minimise(
                 if allowed <= 0:
                     return low, high
                 order = orders.by_measure(measure, chance if noisy else None)
+                since = budget.seconds
                 found = search.fit(capacity, order, rule, allowed)
-                budget.spend(found.work)
+                budget.spend(found.work, since)
                 if found.status == FEASIBLE:
                     high = part.peak(found.offsets)
                     improved(part, found.offsets)

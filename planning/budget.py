@@ -6,7 +6,8 @@ from tensorplan.planning import kernels
 from tensorplan.planning.problem import Limits, Progress
 
 _WORK = 1_000_000_000  # sections that the searches of a pool look at, about
-_FAST, _PLAIN = 10_000_000, 200_000  # work in a second, at least
+_FAST, _PLAIN = 10_000_000, 200_000  # work in a second, until that has been measured
+_SURE = 0.1  # seconds of searching behind which its speed is known
 
 
 class Budget:
@@ -17,13 +18,16 @@ class Budget:
         self._limits = limits
         self._lower_bound = lower_bound
         self._spent = 0
+        self._searching = 0.0  # seconds in which that was spent
 
     @property
     def seconds(self) -> float:
         return process_time() - self._started
 
-    def spend(self, work: int) -> None:
+    def spend(self, work: int, since: float) -> None:
+        """Work of a search, and what `seconds` was before it."""
         self._spent += work
+        self._searching += self.seconds - since
 
     @property
     def left(self) -> int:
@@ -32,7 +36,9 @@ class Budget:
             return int(_WORK * self._limits.effort) - self._spent
         seconds = self._limits.time_limit - self.seconds
         speed = _FAST if kernels.available() else _PLAIN
-        return int(seconds * max(speed, self._spent / max(self.seconds, 0.01)))
+        if self._searching > _SURE:
+            speed = self._spent / self._searching
+        return int(seconds * speed)
 
     def report(self, peak: int) -> None:
         if self._limits.progress:

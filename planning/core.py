@@ -26,7 +26,7 @@ _SEARCH = 2_000_000  # work of the search in a part of the core, for an effort o
 
 
 class Attempt(NamedTuple):
-    """What came of placing the core first."""
+    """What came of placing a part of the core."""
 
     offsets: Sequence[int] | None  # units
     work: int  # as search.py counts it
@@ -58,17 +58,16 @@ class CoreFirst:
                 if core and 2 * len(members) > len(offsets):
                     return None  # not worth the detour
                 if core:
+                    since = budget.seconds
                     allowed = min(limit, effort * _SEARCH)
                     found, spent = _exactly(repair.part, capacity, allowed)
+                    budget.spend(spent, since)
                     for i in members:
                         firm[i] = _FIRM
                 else:
                     placed = [offsets[i] for i in members]
                     weights = [firm[i] for i in members]
-                    found, spent = _around(
-                        repair, capacity, placed, weights, effort, limit
-                    )
-                budget.spend(spent)
+                    found = _around(repair, capacity, placed, weights, effort, budget)
                 if found is None:
                     return None
                 for i, offset in zip(members, found, strict=True):
@@ -151,15 +150,12 @@ def _around(
     offsets: Sequence[int],
     weights: Sequence[int],
     effort: int,
-    limit: int,
-) -> Attempt:
+    budget: Budget,
+) -> Sequence[int] | None:
     """Places what is waiting, the largest areas first."""
-    waiting = [i for i, offset in enumerate(offsets) if offset == WAITING]
-    if not waiting:
-        return Attempt(offsets, 0)
     part = repair.part
+    waiting = [i for i, offset in enumerate(offsets) if offset == WAITING]
     area = {i: part.size[i] * (part.end[i] - part.first[i]) for i in waiting}
     waiting.sort(key=lambda i: (-area[i], i))
-    allowed = min(limit, (1 + 2 * effort) * repair.pass_work)
-    found = repair.fit(capacity, offsets, weights, waiting, allowed)
-    return Attempt(found.offsets if found.status == FEASIBLE else None, found.work)
+    allowed = (1 + 2 * effort) * repair.pass_work
+    return repair.fit(capacity, offsets, weights, waiting, allowed, budget)

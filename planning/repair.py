@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import isqrt
 
+from tensorplan.planning.budget import Budget
 from tensorplan.planning.kernels import (
     LARGEST,
     Integers,
@@ -22,7 +23,6 @@ from tensorplan.planning.kernels import (
     pays,
     zeros,
 )
-from tensorplan.planning.search import FEASIBLE, UNKNOWN, Outcome
 from tensorplan.planning.sections import Part
 
 WAITING = -1
@@ -30,6 +30,7 @@ WAITING = -1
 
 _STEP_WORK = 20  # what taking one from the queue costs, in pairs of buffers
 _PAIR_WORK = 5  # what a pair of buffers costs, in sections of `search.py`
+_CHUNK = 10_000_000  # work until the time is looked at again
 
 
 class Repair:
@@ -64,8 +65,9 @@ class Repair:
         weights: Sequence[int],
         order: Sequence[int],
         limit: int,
-    ) -> Outcome:
-        """Places those in `order`, for about `limit` of work.
+        budget: Budget,
+    ) -> Sequence[int] | None:
+        """Places those in `order`, for about `limit` of work, which is spent.
 
         `offsets` are those of the buffers that are placed, below the capacity, and
         `WAITING`; `weights` say how firmly they are placed, 1 or more. In units.
@@ -75,7 +77,8 @@ class Repair:
         fast = pays(2 * min(limit, self.pass_work), [sum(sizes), capacity])
         kernel = compiled(_repair, _neighbours) if fast else _repair
         found = integers(offsets, fast)
-        left, work = kernel(
+        queue = integers([*order, *[0] * (len(sizes) + 1 - len(order))], fast)
+        arguments = (
             integers(part.first, fast),
             integers(part.end, fast),
             integers(sizes, fast),
@@ -83,16 +86,25 @@ class Repair:
             integers(self._start_at, fast),
             integers(self._worth, fast),
             integers(weights, fast),
-            integers(order, fast),
             found,
-            zeros(len(sizes) + 1, fast),
+            queue,
             zeros(len(sizes), fast),
             zeros(2 * len(self._tree).bit_length() + 2, fast),
             capacity,
-            limit // _PAIR_WORK,
         )
-        status = UNKNOWN if left else FEASIBLE
-        return Outcome(status, [int(o) for o in found], int(work) * _PAIR_WORK)
+        head, left, chance = 0, len(order), 1
+        while left:
+            allowed = min(limit, budget.left, _CHUNK)
+            if allowed <= 0 or head < 0:
+                return None
+            since = budget.seconds
+            head, left, chance, pairs = kernel(
+                *arguments, head, left, chance, allowed // _PAIR_WORK
+            )
+            work = int(pairs) * _PAIR_WORK
+            limit -= work
+            budget.spend(work, since)
+        return [int(offset) for offset in found]
 
 
 def _latest_ends(end: Sequence[int]) -> list[int]:
@@ -112,20 +124,20 @@ def _repair(
     start_at: Integers,
     worth: Integers,
     weight: Integers,
-    order: Integers,
     offsets: Integers,
     queue: Integers,
     near: Integers,
     stack: Integers,
     capacity: int,
+    head: int,
+    left: int,
+    chance: int,
     limit: int,
-) -> tuple[int, int]:
-    """The kernel: how many are left in the queue, and the work in pairs."""
-    for place in range(len(order)):
-        queue[place] = order[place]
-    head, left = 0, len(order)
-    work, chance = 0, 1
-    while left:
+) -> tuple[int, int, int, int]:
+    """The kernel: where the queue starts now (below 0 if one does not fit at all), how
+    many are in it, the state of chance, and the work in pairs."""
+    work = 0
+    while left and work <= limit:
         index = queue[head]
         head = (head + 1) % len(queue)
         left -= 1
@@ -168,8 +180,8 @@ def _repair(
                     break
             if least == 0:
                 break
-        if least == LARGEST or work > limit:
-            return left + 1, work
+        if least == LARGEST:
+            return -1, left + 1, chance, work
         if least:
             weight[index] += 1
             for j in near[:count]:
@@ -178,7 +190,7 @@ def _repair(
                     queue[(head + left) % len(queue)] = j
                     left += 1
         offsets[index] = offset
-    return 0, work
+    return head, left, chance, work
 
 
 def _neighbours(

@@ -5,13 +5,13 @@ device's pool. Any other `memref.alloc` (level 2) is served by the pool's alloca
 once, in program order: it may have the memory of what has been deallocated before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -21,27 +21,24 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp, is_static
+from tensorplan.dialects.tgraph.base import (
+    STREAM,
+    AnyMemRef,
+    Shape,
+    TensorOp,
+    is_static,
+)
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
+from tensorplan.runtime.control import control_calls, touched
 from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 from tensorplan.runtime.signature import Signature
 
-DEAD = 0xFF
-"""Fills buffers before their first and after their last access: NaN in every float."""
-
-UNUSED = 0xA5
-"""Fills what no buffer of an arena covers."""
-
 _NOTHING = np.empty(0, np.uint8)
-
-
-class PlanViolation(RuntimeError):
-    """Memory was written that belongs to no buffer."""
 
 
 @dataclass(eq=False)
@@ -49,7 +46,13 @@ class Memory:
     """A block that buffers lie in: a pool, a constant, or an argument's array."""
 
     bytes: Array
-    is_constant: bool = False
+    name: str
+    device: str = ""
+    """Empty for constants, which are everywhere."""
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.device
 
 
 @dataclass(eq=False)
@@ -59,10 +62,16 @@ class Buffer:
     memory: Memory
     start: int
     size: int
+    name: str = ""
+    """As in the IR, `%a`; empty if it has none there."""
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.size
 
     @property
     def bytes(self) -> Array:
-        return self.memory.bytes[self.start : self.start + self.size]
+        return self.memory.bytes[self.start : self.stop]
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,12 @@ class Step:
     arguments: frozenset[SSAValue] = frozenset()
     """The arguments whose memory the calls touch."""
     scratch: Scratch | None = None
+    op: Operation | None = None
+    device: str = ""
+    stream: int = 0
+    reads: Sequence[View] = ()
+    """Without the inputs that an operation reads for their shape only."""
+    writes: Sequence[View] = ()
     calls: list[Call] = field(default_factory=list[Call])
     workspace: Pool | None = None
     """What `scratch` gave the calls views of, if they use any."""
@@ -102,6 +117,12 @@ class Step:
         self.calls = self.make()
         used = self.scratch is not None and self.scratch.is_used
         self.workspace = self.scratch.pool if self.scratch and used else None
+
+    def surround(self, wrap: Callable[[list[Call]], list[Call]]) -> None:
+        """Changes the calls, now and whenever they are made."""
+        make = self.make
+        self.make = lambda: wrap(make())
+        self.calls = wrap(self.calls)
 
     @property
     def is_outdated(self) -> bool:
@@ -123,24 +144,27 @@ class Program:
         self,
         module: ModuleOp,
         signature: Signature,
-        sanitize: bool,
         pools: Sequence[Pool] = (),
         allocator: str = "bfc",
         native: bool = True,
     ):
         """`pools` are those to share; devices without get one with `allocator`."""
         function = signature.function
-        self._sanitize = sanitize
         self._native = native
         self.steps: list[Step] = []
         self.arguments: dict[SSAValue, Memory] = {}
         """By function argument. Who binds one sets its `bytes` and remakes steps."""
-        self._scratches: dict[str, Scratch] = {}
-        self._views: dict[SSAValue, View] = {}
+        self._scratches: dict[tuple[str, Operation | int], Scratch] = {}
+        self.views: dict[SSAValue, View] = {}
+        """Where each memref lies."""
         self._indices: dict[SSAValue, int] = {}
-        self._arenas: set[Buffer] = set()
-        self._accesses: dict[Buffer, int] = {}  # the last step of each buffer
-        self._deallocations: list[tuple[Buffer, int]] = []  # the last step before each
+        self._loaded: dict[SSAValue, View] = {}  # scalars, and where from
+        self._outside: list[tuple[Operation, list[Step]]] = []
+        """The loops and branches around an operation, and the steps around these."""
+        self.arenas: set[Buffer] = set()
+        """The parts of pools that `memref.view`s take buffers from."""
+        self.deallocations: list[tuple[Buffer, int]] = []
+        """Buffers, with the number of steps before their `memref.dealloc`."""
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
@@ -153,16 +177,19 @@ class Program:
         block = function.body.block
         for argument in block.args:
             view = self._contiguous(argument, function)
-            self._views[argument] = view
+            self.views[argument] = view
             self.arguments[argument] = view.buffer.memory
         given = {pool.device: pool for pool in pools}
         self._pools: dict[str, Pool] = {}
-        for op in block.ops:
+        for op in function.walk():
             if isinstance(op, memref.AllocOp | memref.AllocaOp):
                 device = _device(op.memref.type)
                 pool = given.get(device) or Pool(device, 0, allocator=allocator)
                 self._pools.setdefault(device, pool)
-        self._arena_memories = {device: Memory(_NOTHING) for device in self._pools}
+        self.arena_memories = {
+            device: Memory(_NOTHING, f"the arena on {device}", device)
+            for device in self._pools
+        }
         self._reserve(block.ops)
         self.follow_pools()
         try:
@@ -171,11 +198,12 @@ class Program:
         finally:
             for buffer in self._allocated:
                 self._release(buffer)
-        if sanitize:
-            results = [s.value for s in signature.results if s.input is None]
-            self._poison(results)
+
+    def make(self, changed: Set[SSAValue] | None = None) -> None:
+        """Makes the calls of all steps, or of those on arguments in `changed`."""
         for step in self.steps:
-            step.remake()
+            if changed is None or not changed.isdisjoint(step.arguments):
+                step.remake()
         for step in self.steps:
             if step.is_outdated:
                 step.remake()
@@ -189,14 +217,16 @@ class Program:
         """One for each device, in order of first use."""
         return list(self._pools.values())
 
-    def view(self, value: SSAValue) -> View:
-        return self._views[value]
+    @property
+    def regions(self) -> Sequence[Memory]:
+        """Of the allocators."""
+        return list(self._regions.values())
 
     def follow_pools(self) -> bool:
         """Whether an arena has moved, as another program needed a larger one. The
         caller has to remake the steps."""
         has_moved = False
-        for device, memory in self._arena_memories.items():
+        for device, memory in self.arena_memories.items():
             if memory.bytes is not self._pools[device].memory:
                 memory.bytes = self._pools[device].memory
                 has_moved = True
@@ -204,7 +234,7 @@ class Program:
 
     # Memory
 
-    def _contiguous(self, argument: SSAValue, op: Operation) -> View:
+    def _contiguous(self, argument: BlockArgument, op: Operation) -> View:
         """A view of new memory, without gaps."""
         type = cast(AnyMemRef, argument.type)
         if not isinstance(argument.type, MemRefType) or not isinstance(
@@ -216,8 +246,10 @@ class Program:
                 op,
             )
         size = _size(type, op)
-        buffer = Buffer(Memory(Pool(_device(type), size).memory), 0, size)
-        return _layout(buffer, type, op)
+        device = _device(type)
+        name = f"argument {argument.index}"
+        memory = Memory(Pool(device, size).memory, name, device)
+        return _layout(Buffer(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, ops: Iterable[Operation]) -> None:
         """Gives each arena its part of that of its device's pool."""
@@ -233,26 +265,29 @@ class Program:
             start = -(-sizes.get(device, 0) // alignment) * alignment
             sizes[device] = start + size
             self._pools[device].reserve(sizes[device], alignment)
-            buffer = Buffer(self._arena_memories[device], start, size)
-            self._views[op.memref] = _layout(buffer, type, op)
+            memory = self.arena_memories[device]
+            buffer = Buffer(memory, start, size, _name(op.memref))
+            self.views[op.memref] = _layout(buffer, type, op)
 
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
         """A view of memory from the allocator."""
         type = op.memref.type
         device, size = _device(type), _size(type, op)
         pool = self._pools[device]
-        label = f"%{op.memref.name_hint}" if op.memref.name_hint else ""
+        name = _name(op.memref)
         try:
             address = pool.allocator.allocate(
-                size, alignment=_alignment(op), label=label
+                size, alignment=_alignment(op), label=name
             )
         except (OutOfMemoryError, ValueError) as error:
             raise LocatedError(str(error), op) from None
         if address == NULL:
-            return _layout(Buffer(Memory(_NOTHING), 0, 0), type, op)
+            return _layout(Buffer(Memory(_NOTHING, "nothing", device), 0, 0), type, op)
         start, region = pool.region(address)
-        memory = self._regions.setdefault((device, start), Memory(region))
-        buffer = Buffer(memory, address - start, size)
+        memory = self._regions.setdefault(
+            (device, start), Memory(region, f"a region on {device}", device)
+        )
+        buffer = Buffer(memory, address - start, size, name)
         self._allocated[buffer] = pool, address
         self._held.add(buffer)
         return _layout(buffer, type, op)
@@ -273,14 +308,14 @@ class Program:
             dtype = numpy_dtype(value.get_element_type(), op)
             elements = np.ascontiguousarray(constant(value, dtype))
             self._globals_memory[name] = Memory(
-                elements.reshape(-1).view(np.uint8), is_constant=True
+                elements.reshape(-1).view(np.uint8), f"constant @{name}"
             )
         memory = self._globals_memory[name]
-        buffer = Buffer(memory, 0, memory.bytes.size)
+        buffer = Buffer(memory, 0, memory.bytes.size, f"@{name}")
         return _layout(buffer, op.memref.type, op)
 
     def _arena_view(self, op: memref.ViewOp) -> View:
-        source = self._views[op.source].buffer
+        source = self.views[op.source].buffer
         offset = self._indices.get(op.byte_shift)
         type = op.result.type
         if offset is None:
@@ -292,22 +327,23 @@ class Program:
                 f"{source.size} bytes",
                 op,
             )
-        self._arenas.add(source)
-        buffer = Buffer(source.memory, source.start + offset, size)
+        self.arenas.add(source)
+        start = source.start + offset
+        buffer = Buffer(source.memory, start, size, _name(op.result))
         return _layout(buffer, type, op)
 
     # Steps
 
     def _add(self, op: Operation) -> None:
         if isinstance(op, memref.AllocOp | memref.AllocaOp):
-            if op.memref not in self._views:
-                self._views[op.memref] = self._allocate(op)
+            if op.memref not in self.views:
+                self.views[op.memref] = self._allocate(op)
         elif isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             self._indices[op.result] = op.value.value.data
         elif isinstance(op, memref.ViewOp):
-            self._views[op.result] = self._arena_view(op)
+            self.views[op.result] = self._arena_view(op)
         elif isinstance(op, memref.GetGlobalOp):
-            self._views[op.memref] = self._global(op)
+            self.views[op.memref] = self._global(op)
         elif isinstance(
             op,
             memref.ReinterpretCastOp
@@ -317,28 +353,68 @@ class Program:
             | memref.ExpandShapeOp,
         ):
             # The result's type states the layout, relative to the same buffer.
-            buffer = self._views[op.operands[0]].buffer
+            buffer = self.views[op.operands[0]].buffer
             type = cast(AnyMemRef, op.results[0].type)
-            self._views[op.results[0]] = _layout(buffer, type, op)
+            self.views[op.results[0]] = _layout(buffer, type, op)
         elif isinstance(op, TensorOp):
             self._add_step(op, op.inputs, op.outs)
         elif isinstance(op, memref.CopyOp):
             self._add_step(op, (op.source,), (op.destination,))
         elif isinstance(op, memref.DeallocOp):
-            buffer = self._views[op.memref].buffer
-            self._deallocations.append((buffer, len(self.steps) - 1))
-            if not self._sanitize:  # else nobody else gets it: late use shows
-                self._release(buffer)
-        elif not isinstance(op, ReturnOp):
+            buffer = self.views[op.memref].buffer
+            self.deallocations.append((buffer, self._steps_before()))
+            self._release(buffer)
+        elif isinstance(op, memref.LoadOp) and not op.indices:
+            self._loaded[op.res] = self.views[op.memref]
+        elif isinstance(op, scf.WhileOp | scf.IfOp) and not op.results:
+            self._add_control(op)
+        elif not isinstance(op, ReturnOp | scf.ConditionOp | scf.YieldOp):
             raise LocatedError(f"{op.name} has no kernel", op)
+
+    def _steps_before(self) -> int:
+        """How many of the function's steps there are, the one being made included."""
+        return len(self._outside[0][1]) + 1 if self._outside else len(self.steps)
+
+    def _add_control(self, op: scf.WhileOp | scf.IfOp) -> None:
+        """One step for a loop or a branch, with what is inside."""
+        self._outside.append((op, self.steps))
+        regions: list[list[Step]] = []
+        for region in op.regions:
+            self.steps = []
+            for inner in region.block.ops if region.blocks else ():
+                self._add(inner)
+            regions.append(self.steps)
+        _, self.steps = self._outside.pop()
+        condition = (
+            op.before_region.block.last_op if isinstance(op, scf.WhileOp) else op
+        )
+        loaded = self._loaded.get(condition.operands[0]) if condition else None
+        if loaded is None:
+            raise LocatedError(
+                f"the condition of {op.name} is not loaded from a buffer", op
+            )
+        reads, writes = touched(regions)
+        steps = [step for steps in regions for step in steps]
+        self.steps.append(
+            Step(
+                lambda: control_calls(op, loaded.array(), regions),
+                frozenset[SSAValue]().union(*(step.arguments for step in steps)),
+                None,
+                op,
+                next((step.device for step in steps), ""),
+                _stream(op),
+                [loaded, *reads] if isinstance(op, scf.IfOp) else reads,
+                writes,
+            )
+        )
 
     def _add_step(
         self, op: Operation, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         if not outs:
             raise LocatedError(f"{op.name} is on tensors, expected memrefs", op)
-        sources = [self._views[value] for value in inputs]
-        targets = [self._views[value] for value in outs]
+        sources = [self.views[value] for value in inputs]
+        targets = [self.views[value] for value in outs]
         by_memory = {memory: value for value, memory in self.arguments.items()}
         for target in targets:
             memory = target.buffer.memory
@@ -351,9 +427,9 @@ class Program:
                     op,
                 )
         device = _device(cast(AnyMemRef, outs[0].type))
-        scratch = self._scratches.setdefault(device, Scratch(device))
-        for view in (*sources, *targets):
-            self._accesses[view.buffer] = len(self.steps)
+        # A loop runs by itself beside the other steps of its devices.
+        key = device, self._outside[0][0] if self._outside else _stream(op)
+        scratch = self._scratches.setdefault(key, Scratch(device))
 
         def make() -> list[Call]:
             inputs = [v.array() for v in sources]
@@ -362,69 +438,29 @@ class Program:
 
         touched = [view.buffer.memory for view in (*sources, *targets)]
         arguments = frozenset(by_memory[m] for m in touched if m in by_memory)
-        self.steps.append(Step(make, arguments, scratch))
-
-    # Poison
-
-    def _poison(self, results: Sequence[SSAValue]) -> None:
-        """Adds steps that make wrong use of memory show."""
-        kept = {self._views[value].buffer for value in results}
-        argument_memories = set(self.arguments.values())
-        dying: dict[int, list[Buffer]] = {}
-        for buffer, last in (*self._deallocations, *self._accesses.items()):
-            memory = buffer.memory
-            if not (
-                buffer in kept
-                or buffer in self._arenas
-                or memory.is_constant
-                or memory in argument_memories
-            ):
-                dying.setdefault(last, []).append(buffer)
-        steps = [Step(self._poison_pools)]
-        for value in results:
-            if value in self.arguments:
-                steps.append(_fill(self._views[value].buffer, value))
-        for index, step in enumerate(self.steps):
-            steps.append(step)
-            steps.extend(_fill(buffer) for buffer in dying.get(index, ()))
-        self.steps = [*steps, Step(lambda: [(_check_unused, (self._gaps(),))])]
-
-    def _poison_pools(self) -> list[Call]:
-        calls: list[Call] = [(pool.memory.fill, (DEAD,)) for pool in self.pools]
-        calls += [(gap.fill, (UNUSED,)) for _, _, gap in self._gaps()]
-        calls += [(buffer.bytes.fill, (DEAD,)) for buffer in self._allocated]
-        return calls
-
-    def _gaps(self) -> Sequence[tuple[str, int, Array]]:
-        """What no buffer covers: device, offset, bytes."""
-        gaps: list[tuple[str, int, Array]] = []
-        for pool in self.pools:
-            buffers = {
-                view.buffer
-                for view in self._views.values()
-                if view.buffer.memory is self._arena_memories[pool.device]
-            } - self._arenas
-            end = 0
-            spans = sorted((b.start, b.start + b.size) for b in buffers)
-            for start, stop in [*spans, (pool.bytes, pool.bytes)]:
-                if start > end:
-                    gaps.append((pool.device, end, pool.memory[end:start]))
-                end = max(end, stop)
-        return gaps
-
-
-def _fill(buffer: Buffer, argument: SSAValue | None = None) -> Step:
-    arguments = frozenset[SSAValue](() if argument is None else (argument,))
-    return Step(lambda: [(buffer.bytes.fill, (DEAD,))], arguments)
-
-
-def _check_unused(gaps: Sequence[tuple[str, int, Array]]) -> None:
-    for device, offset, gap in gaps:
-        if (changed := gap != UNUSED).any():
-            raise PlanViolation(
-                f"byte {offset + int(changed.argmax())} of the pool on {device} was "
-                "written, which belongs to no buffer"
+        unread = op.SHAPE_ONLY if isinstance(op, TensorOp) else ()
+        reads = [view for n, view in enumerate(sources) if n not in unread]
+        self.steps.append(
+            Step(
+                make,
+                arguments,
+                scratch,
+                op,
+                device,
+                _stream(op),
+                reads,
+                targets,
             )
+        )
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else ""
+
+
+def _stream(op: Operation) -> int:
+    stream = op.attributes.get(STREAM)
+    return stream.value.data if isinstance(stream, IntegerAttr) else 0
 
 
 def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:

@@ -5,6 +5,7 @@ form there is, returns new arrays, and shares nothing with the kernels. All valu
 kept alive until the end of the run.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -32,8 +33,10 @@ from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.dialects.tgraph.structure import (
     AssignOp,
     FusionOp,
+    IfOp,
     OnDeviceOp,
     ReadOp,
+    WhileOp,
     YieldOp,
 )
 from tensorplan.runtime.dtypes import (
@@ -115,6 +118,8 @@ def _check_supported(module: ModuleOp) -> None:
         AssignOp,
         OnDeviceOp,
         FusionOp,
+        IfOp,
+        WhileOp,
         YieldOp,
     )
     for op in module.walk():
@@ -219,14 +224,57 @@ def _rsqrt(x: Array) -> Array:
     return 1 / np.sqrt(x)
 
 
+def _on_numbers(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """One element after the other."""
+    return lambda x: np.frompyfunc(function, 1, 1)(x.astype(np.float64))
+
+
+def _round_nearest_afz(x: Array) -> Array:
+    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x)
+
+
+def _bits(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def _count_leading_zeros(x: Array) -> Array:
+    lengths = [int(n).bit_length() for n in _bits(x).ravel().tolist()]
+    return 8 * x.dtype.itemsize - np.array(lengths).reshape(x.shape)
+
+
+def _shifted(
+    function: Callable[[Array, Array], Array], kind: str
+) -> Callable[[Array, Array], Array]:
+    """A shift of the bits as signed ("i") or unsigned ("u") integers.
+
+    Of shifts by more bits than there are, the last bit's does the rest.
+    """
+
+    def shift(x: Array, amount: Array) -> Array:
+        width = 8 * x.dtype.itemsize
+        wide = _bits(x).astype("u8") if kind == "u" else x.view(f"i{width // 8}")
+        rest = np.minimum(_bits(amount), width - 1).astype(wide.dtype)
+        shifted = function(wide, rest)
+        if kind == "u":
+            shifted = np.where(_bits(amount) >= width, 0, shifted)
+        return shifted.astype(f"u{width // 8}").view(x.dtype)
+
+    return shift
+
+
 _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.AbsOp: np.abs,
     elementwise.AddOp: np.add,
     elementwise.AndOp: np.bitwise_and,
+    elementwise.Atan2Op: np.arctan2,
+    elementwise.CbrtOp: np.cbrt,
     elementwise.CeilOp: np.ceil,
     elementwise.ClampOp: _clamp,
     elementwise.CosineOp: np.cos,
+    elementwise.CountLeadingZerosOp: _count_leading_zeros,
     elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
+    elementwise.ErfOp: _on_numbers(math.erf),
+    elementwise.ErfcOp: _on_numbers(math.erfc),
     elementwise.ExponentialMinusOneOp: np.expm1,
     elementwise.ExponentialOp: np.exp,
     elementwise.FloorOp: np.floor,
@@ -240,14 +288,21 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.NegateOp: np.negative,
     elementwise.NotOp: np.invert,
     elementwise.OrOp: np.bitwise_or,
+    elementwise.PopcntOp: lambda x: np.bitwise_count(_bits(x)),
     elementwise.PowerOp: _on_integers(_integer_power, np.power),
     elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
+    elementwise.RoundNearestAfzOp: _round_nearest_afz,
+    elementwise.RoundNearestEvenOp: np.rint,
     elementwise.RsqrtOp: _rsqrt,
     elementwise.SelectOp: np.where,
+    elementwise.ShiftLeftOp: _shifted(np.left_shift, "u"),
+    elementwise.ShiftRightArithmeticOp: _shifted(np.right_shift, "i"),
+    elementwise.ShiftRightLogicalOp: _shifted(np.right_shift, "u"),
     elementwise.SignOp: np.sign,
     elementwise.SineOp: np.sin,
     elementwise.SqrtOp: np.sqrt,
     elementwise.SubtractOp: np.subtract,
+    elementwise.TanOp: np.tan,
     elementwise.TanhOp: np.tanh,
     elementwise.XorOp: np.bitwise_xor,
 }
@@ -277,6 +332,11 @@ def _compare(op: elementwise.CompareOp, x: Array, y: Array) -> Array:
 def _convert(op: elementwise.ConvertOp, x: Array) -> Array:
     dtype = _result_dtype(op)
     return x != 0 if dtype.kind == "b" else x.astype(dtype)
+
+
+@_evaluates(elementwise.BitcastConvertOp)
+def _bitcast_convert(op: elementwise.BitcastConvertOp, x: Array) -> Array:
+    return x.view(_result_dtype(op))
 
 
 # Shaping
@@ -604,6 +664,29 @@ def _batch_first(x: Array, window_dims: Sequence[int]) -> Array:
     return x.transpose([*batch, *window_dims])
 
 
+def _clamped(starts: Sequence[Array], x: Shape, part: Shape) -> tuple[slice, ...]:
+    """Where a part of `x` lies that is to start there."""
+    numbers = (
+        min(max(int(start), 0), size - width)
+        for start, size, width in zip(starts, x, part, strict=True)
+    )
+    return tuple(slice(n, n + width) for n, width in zip(numbers, part, strict=True))
+
+
+@_evaluates(indexing.DynamicSliceOp)
+def _dynamic_slice(op: indexing.DynamicSliceOp, x: Array, *starts: Array) -> Array:
+    return x[_clamped(starts, x.shape, op.slice_sizes.get_values())].copy()
+
+
+@_evaluates(indexing.DynamicUpdateSliceOp)
+def _dynamic_update_slice(
+    op: indexing.DynamicUpdateSliceOp, x: Array, update: Array, *starts: Array
+) -> Array:
+    result = x.copy()
+    result[_clamped(starts, x.shape, update.shape)] = update
+    return result
+
+
 # The interpreter
 
 
@@ -655,6 +738,25 @@ class _StructureFunctions(InterpreterFunctions):
         count = len(op.inputs)
         results = interpreter.run_ssacfg_region(op.body, args[:count], op.name)
         return _store(results, args[count:])
+
+    @impl(WhileOp)
+    def run_while(
+        self, interpreter: Interpreter, op: WhileOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.res)
+        carried = [Variable(value) for value in args[:count]]
+        inside = (*carried, *args[count:])
+        while interpreter.run_ssacfg_region(op.condition, inside, op.name)[0]:
+            interpreter.run_ssacfg_region(op.body, inside, op.name)
+        return tuple(variable.contents for variable in carried)
+
+    @impl(IfOp)
+    def run_if(
+        self, interpreter: Interpreter, op: IfOp, args: PythonValues
+    ) -> PythonValues:
+        predicate, *inside = args
+        region = op.on_true if predicate else op.on_false
+        return interpreter.run_ssacfg_region(region, tuple(inside), op.name)
 
     @impl_terminator(YieldOp)
     def run_yield(

@@ -22,11 +22,12 @@ from xdsl.passes import ModulePass
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DEVICE, STREAM, TensorOp
+from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes import driver, plan_memory
 from tensorplan.passes.dependencies import dependencies, queue_of, runs
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_color_streams import TGraphColorStreams, cost
+from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices

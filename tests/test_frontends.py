@@ -22,12 +22,11 @@ from xdsl.dialects.memref import MemRef
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError
 
-from tensorplan.dialects.diagnostics import LocatedError, place_of
+from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes.driver import check
-from tensorplan.passes.stablehlo_ops import name_of
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mlp_train_sgd.mlir"
 

@@ -17,10 +17,10 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.passes import happens_before, plan_check, plan_memory
 from tensorplan.planning import Buffer
-from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.reference import run_reference
 from tensorplan.runtime.signature import signature
 
@@ -42,11 +42,19 @@ def judge(module: ModuleOp, check: bool = True) -> str:
         for i in signature(module).inputs
     ]
     want = run_reference(module, [a.copy() for a in arguments])
-    got = Executable(planned, sanitize=True)(*[a.copy() for a in arguments])
+    try:
+        got = Executable(planned, sanitize=True)(*[a.copy() for a in arguments])
+    except PlanViolation as violation:
+        assert violation.buffer
+        assert name_of(violation.op) in str(violation) or isinstance(
+            violation.op, memref.ViewOp
+        )
+        return FOUND_BY_RUN
     same = all(
         np.array_equal(a, b, equal_nan=True) for a, b in zip(got, want, strict=True)
     )
-    return UNNOTICED if same else FOUND_BY_RUN
+    assert same, "wrong values, and no violation"
+    return UNNOTICED
 
 
 def with_buffers(patch: Patch, change: Callable[[Buffer], Buffer]) -> None:
@@ -150,9 +158,11 @@ def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
         assert FOUND_BY_CHECK in verdicts(150)
 
 
-def test_a_poisoned_run_sees_a_short_lifespan_by_itself() -> None:
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_a_sanitized_run_catches_it_by_itself(fault: Callable[[Patch], None]) -> None:
+    """With the buffer and the operation; and values are never wrong unnoticed."""
     with Patch.context() as patch:
-        lifespan_one_step_short(patch)
+        fault(patch)
         assert FOUND_BY_RUN in verdicts(100, check=False)
 
 

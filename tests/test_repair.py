@@ -1,6 +1,7 @@
 """Core first and repair: sound plans under a capacity, the same ones when compiled."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,7 +9,6 @@ from tensorplan.planning import Buffer, Limits, Problem, kernels, validate
 from tensorplan.planning.budget import Budget
 from tensorplan.planning.core import SLACKS, CoreFirst
 from tensorplan.planning.repair import WAITING, Repair
-from tensorplan.planning.search import FEASIBLE, UNKNOWN
 from tensorplan.planning.sections import Part, parts_of
 
 
@@ -32,12 +32,16 @@ def unsound(part: Part, offsets: list[int]) -> str | None:
     return validate(Problem([Buffer("", *column) for column in columns]), offsets)
 
 
-def from_nothing(part: Part, capacity: int, limit: int) -> tuple[int, list[int], int]:
+def budget() -> Budget:
+    return Budget(Limits(), 0)
+
+
+def from_nothing(part: Part, capacity: int, limit: int) -> Sequence[int] | None:
     count = len(part.size)
-    found = Repair(part).fit(
-        capacity, [WAITING] * count, [1] * count, range(count), limit
+    everything = range(count)
+    return Repair(part).fit(
+        capacity, [WAITING] * count, [1] * count, everything, limit, budget()
     )
-    return found.status, list(found.offsets), found.work
 
 
 def test_a_buffer_goes_where_others_leave_for_it() -> None:
@@ -47,17 +51,31 @@ def test_a_buffer_goes_where_others_leave_for_it() -> None:
     small = part.size.index(2)
     offsets[small] = 2
     rest = [i for i in range(3) if i != small]
-    found = Repair(part).fit(10, offsets, [1, 1, 1], rest, 10_000)
-    assert found.status == FEASIBLE
-    assert unsound(part, list(found.offsets)) is None
-    assert part.peak(found.offsets) == 10
+    found = Repair(part).fit(10, offsets, [1, 1, 1], rest, 10_000, budget())
+    assert found is not None
+    assert unsound(part, list(found)) is None
+    assert part.peak(found) == 10
 
 
 def test_gives_up_where_nothing_fits() -> None:
     part = chain(100)
-    status, _, work = from_nothing(part, max(part.load) - 1, 100_000)
-    assert status == UNKNOWN
-    assert 100_000 < work < 150_000
+    count = len(part.size)
+    spent = budget()
+    found = Repair(part).fit(
+        max(part.load) - 1,
+        [WAITING] * count,
+        [1] * count,
+        range(count),
+        100_000,
+        spent,
+    )
+    assert found is None
+    assert 100_000 <= budget().left - spent.left < 150_000
+
+
+def test_gives_up_on_a_buffer_that_is_too_large() -> None:
+    [part] = parts_of([(0, 2)], [4])
+    assert from_nothing(part, 3, 1000) is None
 
 
 @pytest.mark.skipif(not kernels.available(), reason="needs numba")
@@ -75,7 +93,7 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
     part = chain(2000, seed)
     capacity = max(part.load) * 101 // 100
     core = CoreFirst(part)
-    tries = (core.fit(capacity, slack, 4, Budget(Limits(), 0)) for slack in SLACKS)
+    tries = (core.fit(capacity, slack, 4, budget()) for slack in SLACKS)
     offsets = next(found for found in tries if found is not None)
     assert part.peak(offsets) <= capacity
     assert unsound(part, list(offsets)) is None
@@ -83,9 +101,9 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
 
 def test_core_first_keeps_its_limit() -> None:
     part = chain(2000)
-    budget = Budget(Limits(effort=0.00005), 0)
-    assert CoreFirst(part).fit(max(part.load), 0.06, 4, budget) is None
-    assert -10_000 < budget.left <= 0
+    spent = Budget(Limits(effort=0.00005), 0)
+    assert CoreFirst(part).fit(max(part.load), 0.06, 4, spent) is None
+    assert -10_000 < spent.left <= 0
 
 
 def test_tallest_is_the_highest_load_of_a_lifespan() -> None:

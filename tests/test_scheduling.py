@@ -67,7 +67,7 @@ def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
             total += size
         if value in task.reads and not is_read_later:
             freed.append(value)
-    if len(task.writes) == 1:
+    if task.writes:
         size = graph.sizes[task.writes[0]]
         if any(v in freed and graph.sizes[v] == size for v in task.overwrites):
             total -= size

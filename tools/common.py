@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     DiagnosticException,
@@ -28,9 +29,6 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Span
 
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError, LocatedVerifyError
-
-if TYPE_CHECKING:  # with it comes planning, which most errors and --help do not need
-    from tensorplan.passes.report import Report
 
 USAGE = 2
 BUG = 70
@@ -112,11 +110,18 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def write_report(
-    path: str, figures: "Report", seconds: Mapping[str, float], **further: int
+    path: str, module: ModuleOp, seconds: Mapping[str, float], **further: int
 ) -> None:
-    """Writes the figures as JSON; `seconds` by stage."""
-    rounded = {stage: round(time, 6) for stage, time in seconds.items()}
-    text = json.dumps({**figures, **further, "seconds": rounded}, indent=2)
+    """Writes the planned module's figures and buffers as JSON; `seconds` by stage."""
+    from tensorplan.passes.report import buffers, report  # with it comes planning
+
+    figures = {
+        **report(module),
+        **further,
+        "seconds": {stage: round(time, 6) for stage, time in seconds.items()},
+        "buffers": buffers(module),
+    }
+    text = json.dumps(figures, indent=2)
     write_atomically(path, f"{text}\n".encode())
 
 

@@ -37,6 +37,7 @@ from tensorplan.tools.common import (
     write_report,
 )
 from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.targets import get_all_targets
 from tensorplan.tools.timing import print_timing
 
 _get_multiverse = cache(Universe.get_multiverse)
@@ -77,7 +78,7 @@ class PlanOptMain(xDSLOptMain):
         self.available_passes = get_all_passes() | _get_multiverse().all_passes
 
     def register_all_targets(self) -> None:
-        self.available_targets = dict(_get_multiverse().all_targets)
+        self.available_targets = {**_get_multiverse().all_targets, **get_all_targets()}
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
@@ -208,9 +209,7 @@ class PlanOptMain(xDSLOptMain):
         if self.args.timing:
             print_timing(self.compiler, self.passes, printing, sys.stderr)
         if self.args.report:
-            from tensorplan.passes.report import report  # with it comes planning
-
-            write_report(self.args.report, report(module), self.compiler.seconds())
+            write_report(self.args.report, module, self.compiler.seconds())
         return text
 
     def apply_passes(self, prog: ModuleOp) -> None:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
+from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.report import PoolReport, report
@@ -28,6 +29,9 @@ from tensorplan.tools.common import (
     write_report,
 )
 from tensorplan.tools.compiler import Compiler
+
+if TYPE_CHECKING:
+    from tensorplan.runtime.mlir import MlirExecutable
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, tgraph or memref IR),
@@ -90,6 +94,13 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         help="planned: in arenas (default); reference: the tensor program, interpreted",
     )
     how.add_argument(
+        "--backend",
+        choices=("kernels", "mlir"),
+        default="kernels",
+        help="what computes in the arenas: tensorplan's kernels (default), or mlir: "
+        "native code by mlir-opt and mlir-runner, which must be on PATH",
+    )
+    how.add_argument(
         "--steps",
         type=_at_least(1, int),
         default=1,
@@ -125,6 +136,8 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(args)
     if options.level == "reference" and (options.sanitize or options.report):
         parser.error("--sanitize and --report are about the planned level")
+    if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
+        parser.error("--backend=mlir is without --sanitize and --level=reference")
     return options
 
 
@@ -173,7 +186,7 @@ def run(options: argparse.Namespace) -> int:
             print(pool_line(pool))
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
-            write_report(options.report, figures, seconds, scratch_bytes=workspace)
+            write_report(options.report, module, seconds, scratch_bytes=workspace)
     steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
     beside = f", workspace of the kernels {size(workspace)}" if workspace else ""
     print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{beside}")
@@ -220,10 +233,25 @@ def make_step(
         from tensorplan.runtime.reference import run_reference
 
         return partial(run_reference, module, entry=options.entry), 0
+    if options.backend == "mlir":
+        executable = native(module, options.entry)
+        return lambda values: executable(*values), executable.workspace_bytes
     from tensorplan.runtime.executor import Executable
 
     executable = Executable(module, options.entry, sanitize=options.sanitize)
     return lambda values: executable(*values), executable.scratch_bytes
+
+
+def native(module: ModuleOp, entry: str) -> "MlirExecutable":
+    """The planned program as MLIR compiles it."""
+    from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+    from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
+    from tensorplan.runtime.mlir import MlirExecutable
+    from tensorplan.runtime.signature import signature
+
+    lowered = module.clone()
+    driver.run(Context(), lowered, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])
+    return MlirExecutable(lowered, signature(module, entry))
 
 
 def pool_line(pool: PoolReport) -> str:

@@ -4,10 +4,12 @@ base.py         what all operations share: the two forms, the rules, the syntax
 partial.py      types that are known in part, and what follows for the rest
 elementwise.py  add, exponential, select, ...
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
+bodies.py       sort, and reductions by any function of single elements
+random.py       random bits
 reducing.py     reduce, dot_general, convolution, pooling windows
-indexing.py     gather, scatter
+indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
-structure.py    variables' read and assign, fusion
+structure.py    variables' read and assign, fusion, while, if
 fusing.py       what a fusion may hold so that nothing in it is stored
 canonicalization.py   the rewrites that `canonicalize` knows
 """
@@ -15,9 +17,11 @@ canonicalization.py   the rewrites that `canonicalize` knows
 from xdsl.ir import Dialect
 
 from tensorplan.dialects.tgraph.base import VariableType
+from tensorplan.dialects.tgraph.bodies import BODY_OPS
 from tensorplan.dialects.tgraph.differentiation import DIFFERENTIATION_OPS
 from tensorplan.dialects.tgraph.elementwise import ELEMENTWISE_OPS
 from tensorplan.dialects.tgraph.indexing import INDEXING_OPS
+from tensorplan.dialects.tgraph.random import RANDOM_OPS
 from tensorplan.dialects.tgraph.reducing import REDUCING_OPS
 from tensorplan.dialects.tgraph.shaping import SHAPING_OPS
 from tensorplan.dialects.tgraph.structure import STRUCTURE_OPS
@@ -25,9 +29,11 @@ from tensorplan.dialects.tgraph.structure import STRUCTURE_OPS
 TGraph = Dialect(
     "tgraph",
     [
+        *BODY_OPS,
         *DIFFERENTIATION_OPS,
         *ELEMENTWISE_OPS,
         *INDEXING_OPS,
+        *RANDOM_OPS,
         *REDUCING_OPS,
         *SHAPING_OPS,
         *STRUCTURE_OPS,

@@ -26,8 +26,10 @@ from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ComplexType,
     DenseArrayBase,
     FixedBitwidthType,
+    IndexType,
     MemRefType,
     NoneAttr,
     StringAttr,
@@ -123,9 +125,13 @@ class VariableType(ParametrizedAttribute, TypeAttribute):
 
 
 def element_bytes(element_type: Attribute) -> int:
-    """Bytes of one element in memory; an `i1` takes a whole byte."""
+    """Bytes of one element in memory; an `i1` takes a whole byte, an `index` eight."""
     if isinstance(element_type, FixedBitwidthType):
         return element_type.size
+    if isinstance(element_type, IndexType):
+        return 8
+    if isinstance(element_type, ComplexType):
+        return 2 * element_bytes(cast(ComplexType, element_type).element_type)
     raise VerifyException(f"element type {element_type} has no fixed size")
 
 
@@ -180,7 +186,7 @@ def _segments(inputs: int, outs: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, [inputs, outs])
 
 
-class _TensorOpEffects(MemoryEffect):
+class TensorOpEffects(MemoryEffect):
     """Pure on tensors; reads its inputs and writes its destinations elsewhere."""
 
     @classmethod
@@ -204,7 +210,7 @@ class TensorOp(IRDLOperation):
     res = var_result_def(base(TensorType))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(_TensorOpEffects())
+    traits = traits_def(TensorOpEffects())
 
     PATTERN: ClassVar[Pattern] = Pattern.OPAQUE
     """The fusion pattern."""

@@ -7,6 +7,7 @@ with different ones are not merged, and one that has some is not dropped.
 
 from math import prod
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -22,6 +23,7 @@ from tensorplan.dialects.tgraph.base import (
     is_static,
     tensor_type_of,
 )
+from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -30,6 +32,7 @@ from tensorplan.dialects.tgraph.shaping import (
     FullLikeOp,
     IotaOp,
     ReshapeOp,
+    SliceOp,
     TransposeOp,
 )
 
@@ -250,6 +253,40 @@ class ReduceOfUnitDimensions(RewritePattern):
         shape = _shape(op.inputs[0])
         if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
             _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))
+
+
+class DynamicSliceAtConstant(RewritePattern):
+    """dynamic_slice at constants -> slice, a view."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DynamicSliceOp, rewriter: PatternRewriter) -> None:
+        numbers = [_integer(value) for value in op.inputs[1:]]
+        starts = [number for number in numbers if number is not None]
+        if not _plain(op) or len(starts) < len(numbers):
+            return
+        sizes = op.slice_sizes.get_values()
+        shape = _shape(op.inputs[0])
+        starts = [
+            min(max(start, 0), whole - size)
+            for start, whole, size in zip(starts, shape, sizes, strict=True)
+        ]
+        properties = {
+            "start_indices": ints(starts),
+            "limit_indices": ints([*map(int.__add__, starts, sizes)]),
+            "strides": ints([1] * len(sizes)),
+        }
+        new = SliceOp(
+            op.inputs[:1], result_types=(op.result.type,), properties=properties
+        )
+        _replace(rewriter, op, new)
+
+
+def _integer(value: SSAValue) -> int | None:
+    """The integer that a value is known to be."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp):
+        return None
+    return owner.splat.value.data if isinstance(owner.splat, IntegerAttr) else None
 
 
 class DropCopyHome(RewritePattern):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -77,6 +78,13 @@ class AbsOp(UnaryOp):
 
 
 @irdl_op_definition
+class CbrtOp(UnaryOp):
+    """The real cube root."""
+
+    name = "tgraph.cbrt"
+
+
+@irdl_op_definition
 class CeilOp(UnaryOp):
     name = "tgraph.ceil"
 
@@ -84,6 +92,27 @@ class CeilOp(UnaryOp):
 @irdl_op_definition
 class CosineOp(UnaryOp):
     name = "tgraph.cosine"
+
+
+@irdl_op_definition
+class CountLeadingZerosOp(UnaryOp):
+    """Of the bits of an integer."""
+
+    name = "tgraph.count_leading_zeros"
+
+
+@irdl_op_definition
+class ErfOp(UnaryOp):
+    """The error function."""
+
+    name = "tgraph.erf"
+
+
+@irdl_op_definition
+class ErfcOp(UnaryOp):
+    """1 - erf(x), without cancellation."""
+
+    name = "tgraph.erfc"
 
 
 @irdl_op_definition
@@ -131,6 +160,27 @@ class NotOp(UnaryOp):
 
 
 @irdl_op_definition
+class PopcntOp(UnaryOp):
+    """The number of bits of an integer that are set."""
+
+    name = "tgraph.popcnt"
+
+
+@irdl_op_definition
+class RoundNearestAfzOp(UnaryOp):
+    """To the nearest integer; halves away from zero."""
+
+    name = "tgraph.round_nearest_afz"
+
+
+@irdl_op_definition
+class RoundNearestEvenOp(UnaryOp):
+    """To the nearest integer; halves to the even one."""
+
+    name = "tgraph.round_nearest_even"
+
+
+@irdl_op_definition
 class RsqrtOp(UnaryOp):
     """1 / sqrt(x)."""
 
@@ -150,6 +200,11 @@ class SineOp(UnaryOp):
 @irdl_op_definition
 class SqrtOp(UnaryOp):
     name = "tgraph.sqrt"
+
+
+@irdl_op_definition
+class TanOp(UnaryOp):
+    name = "tgraph.tan"
 
 
 @irdl_op_definition
@@ -187,6 +242,29 @@ class ConvertOp(UnaryOp):
 
 
 @irdl_op_definition
+class BitcastConvertOp(UnaryOp):
+    """The same bits as elements of another type of equal size."""
+
+    name = "tgraph.bitcast_convert"
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        element = self.declared[0].element_type
+        if _bits(element) != _bits(inputs[0].element_type):
+            raise VerifyException(
+                f"operand 0 has type {bare(inputs[0])}, expected elements of the size "
+                f"of {element}"
+            )
+        return [with_element(inputs[0], element)]
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        pass  # from any type of the same size
+
+
+def _bits(element: Attribute) -> int:
+    return 1 if element == i1 else 8 * element_bytes(element)
+
+
+@irdl_op_definition
 class AddOp(BinaryOp):
     name = "tgraph.add"
 
@@ -196,6 +274,13 @@ class AndOp(BinaryOp):
     """Bitwise; logical for `i1`."""
 
     name = "tgraph.and"
+
+
+@irdl_op_definition
+class Atan2Op(BinaryOp):
+    """The angle of the point `(y, x)`, of operands `y, x`."""
+
+    name = "tgraph.atan2"
 
 
 @irdl_op_definition
@@ -241,6 +326,27 @@ class RemainderOp(BinaryOp):
     """The remainder of a division rounded towards zero: the sign is the dividend's."""
 
     name = "tgraph.remainder"
+
+
+@irdl_op_definition
+class ShiftLeftOp(BinaryOp):
+    """Zero where the second operand is the number of bits or more."""
+
+    name = "tgraph.shift_left"
+
+
+@irdl_op_definition
+class ShiftRightArithmeticOp(BinaryOp):
+    """The highest bit comes in, whatever the type's sign."""
+
+    name = "tgraph.shift_right_arithmetic"
+
+
+@irdl_op_definition
+class ShiftRightLogicalOp(BinaryOp):
+    """Zeros come in, whatever the type's sign."""
+
+    name = "tgraph.shift_right_logical"
 
 
 @irdl_op_definition
@@ -311,12 +417,18 @@ ELEMENTWISE_OPS = (
     AbsOp,
     AddOp,
     AndOp,
+    Atan2Op,
+    BitcastConvertOp,
+    CbrtOp,
     CeilOp,
     ClampOp,
     CompareOp,
     ConvertOp,
     CosineOp,
+    CountLeadingZerosOp,
     DivideOp,
+    ErfOp,
+    ErfcOp,
     ExponentialMinusOneOp,
     ExponentialOp,
     FloorOp,
@@ -330,14 +442,21 @@ ELEMENTWISE_OPS = (
     NegateOp,
     NotOp,
     OrOp,
+    PopcntOp,
     PowerOp,
     RemainderOp,
+    RoundNearestAfzOp,
+    RoundNearestEvenOp,
     RsqrtOp,
     SelectOp,
+    ShiftLeftOp,
+    ShiftRightArithmeticOp,
+    ShiftRightLogicalOp,
     SignOp,
     SineOp,
     SqrtOp,
     SubtractOp,
+    TanOp,
     TanhOp,
     XorOp,
 )

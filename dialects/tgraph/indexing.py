@@ -8,8 +8,16 @@ element if that is their rank.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    i64,
+)
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.tgraph.base import (
@@ -195,4 +203,85 @@ class ScatterOp(TensorOp):
         _same_batch(types, indices, self.index_vector_dim, updates, window_dims)
 
 
-INDEXING_OPS = (GatherOp, ScatterOp)
+def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
+    """One integer scalar for each of the operand's dimensions."""
+    check_length("the start indices", starts, operand.get_num_dims())
+    for index, type in enumerate(starts):
+        if type.get_shape() or not isinstance(type.element_type, IntegerType):
+            raise VerifyException(
+                f"start index {index} has type {bare(type)}, expected an integer scalar"
+            )
+
+
+@irdl_op_definition
+class DynamicSliceOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """A part of the first operand; the others, scalars, are where it starts.
+
+    Starts are clamped, so that the part lies in the operand.
+    """
+
+    name = "tgraph.dynamic_slice"
+    PATTERN: ClassVar = Pattern.INJECTIVE
+
+    slice_sizes = prop_def(DenseArrayBase.constr(i64))
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        sizes = self.slice_sizes.get_values()
+        shape = inputs[0].get_shape()
+        check_starts(inputs[0], inputs[1:])
+        check_length("slice_sizes", sizes, len(shape))
+        for dim, (part, size) in enumerate(zip(sizes, shape, strict=True)):
+            if not 0 <= part <= size:
+                raise VerifyException(
+                    f"slice has size {part} along dimension {dim} of size {size}, "
+                    f"expected 0 to {size}"
+                )
+        return [with_shape(inputs[0], sizes)]
+
+    def refine(self, types: PartialTypes) -> None:
+        result = types.values[-1]
+        types.same_element(0, result)
+        types.check_rank(result, types.rank(0))
+        for dim, size in enumerate(self.slice_sizes.get_values()):
+            types.set_size((result, dim), size)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DynamicSliceAtConstant(),)
+
+
+@irdl_op_definition
+class DynamicUpdateSliceOp(TensorOp):
+    """The first operand with the second in place of a part of it.
+
+    The other operands, scalars, are where the part starts; they are clamped, so that it
+    lies in the operand.
+    """
+
+    name = "tgraph.dynamic_update_slice"
+
+    def overwritable(self) -> Sequence[int]:
+        return (0,)
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if len(inputs) < 2:
+            raise VerifyException(f"has {len(inputs)} inputs, expected 2 or more")
+        operand, update, *starts = inputs
+        check_same_element(inputs, 1)
+        check_starts(operand, starts)
+        shapes = operand.get_shape(), update.get_shape()
+        if len(shapes[0]) != len(shapes[1]) or any(map(int.__lt__, *shapes)):
+            raise VerifyException(
+                f"operand 1 has type {bare(update)}, expected a part of {bare(operand)}"
+            )
+        return [operand]
+
+    def refine(self, types: PartialTypes) -> None:
+        result = types.values[-1]
+        types.same_element(0, 1, result)
+        types.same_shape(0, result)
+
+
+INDEXING_OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)

@@ -1,9 +1,9 @@
-"""State and structure: variables' contents, and groups of fused operations."""
+"""State and structure: variables, groups of fused operations, loops and branches."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import NoneAttr, StringAttr, TensorType, i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -20,19 +20,28 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    Pure,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     Pattern,
     TensorOp,
+    TensorOpEffects,
     VariableType,
+    bare,
     element_bytes,
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.fusing import Form, Group, group_of
+from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 
 
@@ -105,7 +114,7 @@ class OnDeviceOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends a fusion's body with its results."""
+    """Ends the body of an operation with its results."""
 
     name = "tgraph.yield"
 
@@ -113,7 +122,7 @@ class YieldOp(IRDLOperation):
 
     traits = traits_def(IsTerminator(), Pure())
 
-    assembly_format = "$values attr-dict `:` type($values)"
+    assembly_format = "($values^ `:` type($values))? attr-dict"
 
     def __init__(self, *values: SSAValue):
         super().__init__(operands=[values])
@@ -251,4 +260,161 @@ class FusionOp(TensorOp):
         return op
 
 
-STRUCTURE_OPS = (AssignOp, FusionOp, OnDeviceOp, ReadOp, YieldOp)
+class RegionOp(TensorOp):
+    """An operation whose regions see nothing from outside but their arguments.
+
+    On tensors at every level; behind the signature come the regions, one block each.
+    """
+
+    KEYWORDS: ClassVar[Sequence[str]] = ()
+    """What stands before each region but the first."""
+
+    traits = traits_def(TensorOpEffects(), IsolatedFromAbove())
+
+    def print(self, printer: Printer) -> None:
+        super().print(printer)
+        for keyword, region in zip(("", *self.KEYWORDS), self.regions, strict=True):
+            printer.print_string(f" {keyword} " if keyword else " ")
+            printer.print_region(region)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorOp:
+        op = super().parse(parser)
+        op.add_region(parser.parse_region())
+        for keyword in cls.KEYWORDS:
+            parser.parse_keyword(keyword)
+            op.add_region(parser.parse_region())
+        return op
+
+    def _check_arguments(self, region: Region, types: Sequence[Attribute]) -> None:
+        arguments = [argument.type for argument in region.block.args]
+        if arguments != list(types):
+            raise VerifyException(
+                f"a region has arguments of types {_listed(arguments)}, expected "
+                f"{_listed(types)}"
+            )
+
+    def _check_yields(self, region: Region, types: Sequence[Attribute]) -> None:
+        last = region.block.last_op
+        if not isinstance(last, YieldOp):
+            raise VerifyException("a region does not end with tgraph.yield")
+        yielded = [value.type for value in last.values]
+        if yielded != list(types):
+            raise VerifyException(
+                f"a region yields types {_listed(yielded)}, expected {_listed(types)}"
+            )
+
+
+def _listed(types: Sequence[Attribute]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def yielded(region: Region) -> Sequence[SSAValue]:
+    """What a region ends with."""
+    terminator = region.block.last_op
+    assert isinstance(terminator, YieldOp)
+    return terminator.values
+
+
+@irdl_op_definition
+class WhileOp(RegionOp):
+    """Repeats its body as long as its condition holds.
+
+        %n:2 = tgraph.while %i, %x, %w : (tensor<i32>, tensor<4xf32>, tensor<4xf32>)
+                                         -> (tensor<i32>, tensor<4xf32>) {
+        ^bb0(%vi: !tgraph.variable<tensor<i32>>, %vx: !tgraph.variable<tensor<4xf32>>,
+             %c: tensor<4xf32>):
+          %0 = tgraph.read %vi : tensor<i32>
+          ...
+          tgraph.yield %3 : tensor<i1>
+        } do {
+        ^bb0(%vi: ..., %vx: ..., %c: tensor<4xf32>):
+          ...
+          tgraph.assign %vi, %5 : tensor<i32>
+          tgraph.assign %vx, %7 : tensor<4xf32>
+          tgraph.yield
+        }
+
+    The first inputs, as many as there are results, start what the loop carries; in both
+    regions these are variables, and their contents after the last turn are the results.
+    The other inputs stay as they are. The condition reads only.
+    """
+
+    name = "tgraph.while"
+    RESULTS: ClassVar = None
+    KEYWORDS: ClassVar = ("do",)
+
+    condition = region_def("single_block")
+    body = region_def("single_block")
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        count = len(self.declared)
+        if count > len(inputs):
+            raise VerifyException(
+                f"has {count} results and {len(inputs)} inputs, expected an input for "
+                "each result"
+            )
+        carried = [VariableType(type) for type in inputs[:count]]
+        for region in self.regions:
+            self._check_arguments(region, [*carried, *inputs[count:]])
+        (device,) = {type.encoding for type in inputs} or {NoneAttr()}
+        self._check_yields(self.condition, [TensorType(i1, [], device)])
+        self._check_yields(self.body, [])
+        for op in self.condition.block.ops:
+            if any(
+                isinstance(v.type, VariableType) and not isinstance(op, ReadOp)
+                for v in op.operands
+            ):
+                raise VerifyException(f"{op.name} in the condition writes a variable")
+        return inputs[:count]
+
+    def refine(self, types: PartialTypes) -> None:
+        for number, result in enumerate(types.values[types.inputs :]):
+            types.same_shape(number, result)
+            types.same_element(number, result)
+
+
+@irdl_op_definition
+class IfOp(RegionOp):
+    """What one of two regions yields, as its first input, a scalar, is true or not.
+
+        %r = tgraph.if %p, %x : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
+        ^bb0(%a: tensor<4xf32>):
+          ...
+          tgraph.yield %1 : tensor<4xf32>
+        } else {
+        ^bb0(%a: tensor<4xf32>):
+          tgraph.yield %a : tensor<4xf32>
+        }
+
+    Both regions have the other inputs as arguments.
+    """
+
+    name = "tgraph.if"
+    RESULTS: ClassVar = None
+    KEYWORDS: ClassVar = ("else",)
+
+    on_true = region_def("single_block")
+    on_false = region_def("single_block")
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        if not inputs or bare(inputs[0]) != TensorType(i1, []):
+            got = bare(inputs[0]) if inputs else "no operands"
+            raise VerifyException(f"has {got} for its condition, expected tensor<i1>")
+        declared = self.declared
+        for region in self.regions:
+            self._check_arguments(region, inputs[1:])
+            self._check_yields(region, declared)
+        return declared
+
+    def refine(self, types: PartialTypes) -> None:
+        for number, result in enumerate(types.values[types.inputs :]):
+            for region in self.regions:
+                value = tensor_type_of(yielded(region)[number].type)
+                types.set_element(result, value.element_type)
+                for dim, size in enumerate(value.get_shape()):
+                    if size != UNKNOWN:
+                        types.set_size((result, dim), size)
+
+
+STRUCTURE_OPS = (AssignOp, FusionOp, IfOp, OnDeviceOp, ReadOp, WhileOp, YieldOp)

@@ -21,6 +21,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tensorplan.dialects.tgraph.base import AnyMemRef
+
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
 index = IndexType()
@@ -45,11 +47,9 @@ def is_unsigned(element: Attribute) -> bool:
 
 def signless(element: Attribute) -> Attribute:
     """The element type as upstream dialects compute with it."""
-    if isinstance(element, IntegerType):
-        integer = cast(AnyInteger, element)
-        if integer.signedness.data is not Signedness.SIGNLESS:
-            return IntegerType(integer.width.data)
-    return element
+    if not isinstance(element, IntegerType):
+        return element
+    return IntegerType(width(element))
 
 
 def sum_type(element: Attribute) -> Attribute:
@@ -115,12 +115,13 @@ class Code:
         type = signless(element)
         if isinstance(type, IndexType):
             return self.add(arith.ConstantOp(IntegerAttr(int(number), type)))
-        if isinstance(type, IntegerType):
+        if not is_float(type):
             bits = width(type)
             wrapped = int(number) & ((1 << bits) - 1)
             if wrapped >> (bits - 1):
                 wrapped -= 1 << bits
-            return self.add(arith.ConstantOp(IntegerAttr(wrapped, type)))
+            integer = IntegerAttr(wrapped, cast(IntegerType, type))
+            return self.add(arith.ConstantOp(integer))
         value = FloatAttr(float(number), cast(AnyFloat, type))
         return self.add(arith.ConstantOp(value))
 
@@ -131,7 +132,7 @@ class Code:
 
     def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """An element; of unsigned memrefs too, which get signless in the end."""
-        type = signless(cast("memref.MemRefType[Attribute]", source.type).element_type)
+        type = signless(cast(AnyMemRef, source.type).element_type)
         return self.add(
             memref.LoadOp.create(operands=[source, *indices], result_types=[type])
         )
@@ -153,8 +154,8 @@ class Code:
         inner = Code.of(block)
         results = body(inner, block.args[0], block.args[1:])
         inner.do(scf.YieldOp(*results))
-        bounds = [self.constant(n, index) for n in (0, size, 1)]
-        loop = scf.ForOp(*bounds, list(carried), Region(block))
+        start, stop, step = (self.constant(n, index) for n in (0, size, 1))
+        loop = scf.ForOp(start, stop, step, list(carried), Region(block))
         self.do(loop)
         return loop.results
 
@@ -225,7 +226,7 @@ class Code:
             value, source = self.add(arith.TruncFOp(value, f32)), f32
         elif is_small_float(source):  # f16 and bf16
             value = self.add(arith.ExtFOp(value, f32))
-        return self.add(arith.TruncFOp(value, target))
+        return self.add(arith.TruncFOp(value, cast(AnyFloat, target)))
 
     def _to_integer(
         self, value: SSAValue, source: Attribute, target: Attribute
@@ -255,4 +256,6 @@ class Code:
 
 
 def _bits(element: Attribute) -> int:
-    return {Float64Type: 64, Float32Type: 32}.get(type(element), 16)
+    if isinstance(element, Float64Type):
+        return 64
+    return 32 if isinstance(element, Float32Type) else 16

@@ -1,8 +1,8 @@
 """What is scheduled: tasks, the values that they write and read, and live bytes.
 
 A value is live from the task that writes it to the last that reads it. While a task
-runs, what it reads and what it writes are both live, unless a written value takes over
-the memory of a read one, of the same size, that nobody reads afterwards.
+runs, what it reads and what it writes are both live, unless the first written value
+takes over the memory of a read one, of the same size, that nobody reads afterwards.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ class Task:
     reads: Sequence[int] = ()  # values, each once
     writes: Sequence[int] = ()  # values; each value is written by one task at most
     after: Sequence[int] = ()  # tasks that must come before, beyond the reads' writers
-    overwrites: Sequence[int] = ()  # of `reads`: whose memory a written one may take
+    overwrites: Sequence[int] = ()  # of `reads`: whose memory the first may take
 
 
 class Graph:
@@ -65,11 +65,11 @@ class Graph:
         return sum(self.sizes[v] for v in given if self.readers[v] or self.kept[v])
 
     def taken_over(self, task: Task, freed: Collection[int]) -> int:
-        """The bytes of the read value whose memory the written one takes over.
+        """The bytes of the read value whose memory the first written one takes over.
 
         `freed` are those of its reads that nobody reads afterwards.
         """
-        if len(task.writes) != 1:
+        if not task.writes:
             return 0
         size = self.sizes[task.writes[0]]
         for value in task.overwrites:
@@ -79,22 +79,35 @@ class Graph:
 
 
 def profile(graph: Graph, order: Sequence[int]) -> list[int]:
-    """The live bytes while each task of the order runs."""
+    """The live bytes while each task of the order runs.
+
+    A task may run several times: it writes its values anew each time, and whoever reads
+    them reads what was written last. In between they are not live.
+    """
     sizes = graph.sizes
-    left = graph.uses
-    live = graph.live_at_start
+    live = list(graph.kept)  # whether each value is, behind the task that is looked at
+    total = sum([size for size, is_kept in zip(sizes, live, strict=True) if is_kept])
     result: list[int] = []
-    for index in order:
+    for index in reversed(order):
         task = graph.tasks[index]
+        during = total
+        for value in task.writes:
+            if live[value]:
+                live[value] = False
+                total -= sizes[value]
+            else:
+                during += sizes[value]
         freed: list[int] = []
         for value in task.reads:
-            left[value] -= 1
-            if not left[value]:
+            if not live[value]:
+                live[value] = True
                 freed.append(value)
-        live += sum([sizes[value] for value in task.writes])
-        result.append(live - (graph.taken_over(task, freed) if freed else 0))
-        live -= sum([sizes[value] for value in freed])
-        live -= sum([sizes[value] for value in task.writes if not left[value]])
+        if freed:
+            ended = sum([sizes[value] for value in freed])
+            total += ended
+            during += ended - graph.taken_over(task, freed)
+        result.append(during)
+    result.reverse()
     return result
 
 

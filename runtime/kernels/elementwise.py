@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.runtime.dtypes import Array, DType, is_float, numpy_dtype
+from tensorplan.runtime.kernels import special
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,
@@ -50,6 +51,8 @@ UFUNCS: Mapping[type[TensorOp], np.ufunc] = {
     ops.AbsOp: np.absolute,
     ops.AddOp: np.add,
     ops.AndOp: np.bitwise_and,
+    ops.Atan2Op: np.arctan2,
+    ops.CbrtOp: np.cbrt,
     ops.CeilOp: np.ceil,
     ops.CosineOp: np.cos,
     ops.ExponentialMinusOneOp: np.expm1,
@@ -63,10 +66,12 @@ UFUNCS: Mapping[type[TensorOp], np.ufunc] = {
     ops.NegateOp: np.negative,
     ops.NotOp: np.invert,
     ops.OrOp: np.bitwise_or,
+    ops.RoundNearestEvenOp: np.rint,
     ops.SignOp: np.sign,
     ops.SineOp: np.sin,
     ops.SqrtOp: np.sqrt,
     ops.SubtractOp: np.subtract,
+    ops.TanOp: np.tan,
     ops.TanhOp: np.tanh,
     ops.XorOp: np.bitwise_xor,
 }
@@ -251,7 +256,74 @@ def _integer_power(x: Array, y: Array, out: Array) -> None:
     out[...] = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
 
 
+def _shift(function: np.ufunc, kind: str) -> Emit:
+    """A shift of the bits as signed ("i") or unsigned ("u") integers."""
+
+    def emit(
+        op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
+    ) -> list[Call]:
+        check_types(op, function, *(x.array for x in inputs), out)
+        bits = np.dtype(f"{kind}{out.itemsize}")
+        x, amount = (operand.array.view(bits) for operand in inputs)
+        return [(function, (x, amount, out.view(bits)))]
+
+    return emit
+
+
+def _bitcast_convert(
+    op: ops.BitcastConvertOp,
+    inputs: Sequence[Operand],
+    out: Array,
+    temporary: Temporary,
+) -> list[Call]:
+    return copy(out, inputs[0].array.view(out.dtype))
+
+
+def _computed(function: Callable[..., Array], is_integral: bool = False) -> Emit:
+    """A function that makes new arrays, of a tile."""
+
+    def emit(
+        op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
+    ) -> list[Call]:
+        check_types(op, np.invert if is_integral else np.sqrt, out, out)
+        (x,) = (operand.array for operand in inputs)
+        return [(_assign, (out, function, x))]
+
+    return emit
+
+
+def _assign(out: Array, function: Callable[[Array], Array], x: Array) -> None:
+    out[...] = function(x)
+
+
+def _popcnt(x: Array) -> Array:
+    return np.bitwise_count(x.view(f"u{x.itemsize}"))
+
+
+def _count_leading_zeros(x: Array) -> Array:
+    """All bits below the highest are set, then counted."""
+    bits = x.view(f"u{x.itemsize}").copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        if shift < 8 * x.itemsize:
+            bits |= bits >> np.array(shift, bits.dtype)
+    return 8 * x.itemsize - np.bitwise_count(bits)
+
+
+def _round_nearest_afz(x: Array) -> Array:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) < 0.5, whole, whole + np.copysign(1, x))
+
+
 COMPOSITES: Mapping[type[TensorOp], Emit] = {
+    ops.BitcastConvertOp: _bitcast_convert,
+    ops.CountLeadingZerosOp: _computed(_count_leading_zeros, is_integral=True),
+    ops.ErfOp: _computed(special.erf),
+    ops.ErfcOp: _computed(special.erfc),
+    ops.PopcntOp: _computed(_popcnt, is_integral=True),
+    ops.RoundNearestAfzOp: _computed(_round_nearest_afz),
+    ops.ShiftLeftOp: _shift(np.left_shift, "u"),
+    ops.ShiftRightArithmeticOp: _shift(np.right_shift, "i"),
+    ops.ShiftRightLogicalOp: _shift(np.right_shift, "u"),
     ops.ClampOp: _clamp,
     ops.ConvertOp: _convert,
     ops.DivideOp: _divide,

@@ -1,4 +1,4 @@
-"""Kernels of gather and scatter.
+"""Kernels of gather and scatter, and of dynamic slices.
 
 Index vectors are read when the call runs. If each names one row of the operand, a whole
 row or a single element, all are one `np.take`; otherwise slices are copied one by one.
@@ -11,7 +11,12 @@ from math import prod
 import numpy as np
 
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
+from tensorplan.dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import (
     Call,
@@ -162,6 +167,45 @@ def _copy_slices(
         clamped = [min(max(index, 0), limits[d]) for d, index in enumerate(start)]
         window = tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))
         out[place] = operand[window]
+
+
+def _part(starts: Sequence[Array], whole: Array, sizes: Shape) -> tuple[slice, ...]:
+    """Where a part of an array lies that is to start there."""
+    parts: list[slice] = []
+    for start, size, width in zip(starts, whole.shape, sizes, strict=True):
+        first = min(max(int(start), 0), size - width)
+        parts.append(slice(first, first + width))
+    return tuple(parts)
+
+
+@kernel(DynamicSliceOp)
+def dynamic_slice(
+    op: DynamicSliceOp,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    x, *starts = inputs
+    return [(_take_part, (x, starts, outs[0]))]
+
+
+def _take_part(x: Array, starts: Sequence[Array], out: Array) -> None:
+    out[...] = x[_part(starts, x, out.shape)]
+
+
+@kernel(DynamicUpdateSliceOp)
+def dynamic_update_slice(
+    op: DynamicUpdateSliceOp,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    x, update, *starts = inputs
+    return [*copy(outs[0], x), (_put_part, (outs[0], starts, update))]
+
+
+def _put_part(out: Array, starts: Sequence[Array], update: Array) -> None:
+    out[_part(starts, out, update.shape)] = update
 
 
 @kernel(ScatterOp)

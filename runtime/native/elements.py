@@ -5,11 +5,13 @@ booleans are one byte in memory and `i1` in registers.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from tensorplan.runtime.dtypes import DType
 from tensorplan.runtime.native.code import Code, Value, suffix, typed, vector
 
 
+@cache
 def register_type(dtype: DType) -> str | None:
     """LLVM's type for an element in a register; None if it has none here."""
     match dtype.kind:

@@ -9,13 +9,13 @@ are strides; within the graph they only say which dimension is which.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
@@ -95,7 +95,7 @@ class _Builder:
         self._shape: Shape = ()
         self._reduced: frozenset[int] = frozenset()
         if reductions:
-            self._shape = tensor_type_of(reductions[0].inputs[0].type).get_shape()
+            self._shape = _shape(reductions[0].inputs[0])
             self._reduced = frozenset(reductions[0].dimensions.get_values())
         self._nodes: dict[tuple[SSAValue, Mapped], Node] = {}
         self._views: list[Array] = []
@@ -121,10 +121,11 @@ class _Builder:
 
     def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
         """Finds what is an array or a constant without any computing."""
-        type = tensor_type_of(value.type)
-        shape = type.get_shape()
+        if isinstance(op, ElementwiseOp | ReduceOp):
+            return
+        dtype, shape = _dtype(value), _shape(value)
         if isinstance(op, shaping.ConstantOp | shaping.FullLikeOp):
-            elements = constant(op.value, numpy_dtype(type.element_type, op))
+            elements = constant(op.value, dtype)
             if elements.ndim:
                 self.arrays[value] = elements
             else:
@@ -132,7 +133,6 @@ class _Builder:
                     np.float64 if elements.dtype.kind in "fV" else elements.dtype
                 ).item()
         elif isinstance(op, shaping.IotaOp):
-            dtype = numpy_dtype(type.element_type, op)
             self.arrays[value] = iota(op, shape, dtype)
         elif isinstance(op, _VIEWS) and op.inputs[0] in self._splats:
             self._splats[value] = self._splats[op.inputs[0]]
@@ -151,21 +151,20 @@ class _Builder:
         return self._nodes[key]
 
     def _made(self, value: SSAValue, mapped: Mapped) -> Node:
-        type = tensor_type_of(value.type)
-        dtype = numpy_dtype(type.element_type)
-        if register_type(dtype) is None:
-            raise Unsupported
         if value in self._splats:
-            return Node(dtype, number=self._splats[value])
+            return Node(_dtype(value), number=self._splats[value])
         if value in self.arrays:
-            self._views.append(self._in_space(self.arrays[value], mapped))
-            return Node(dtype, array=len(self._views) - 1)
+            array = self.arrays[value]
+            if register_type(array.dtype) is None:
+                raise Unsupported
+            self._views.append(self._in_space(array, mapped))
+            return Node(array.dtype, array=len(self._views) - 1)
         if value not in self._ops:
             raise Unsupported
         return self._computed(self._ops[value], mapped)
 
     def _computed(self, op: TensorOp, mapped: Mapped) -> Node:
-        dtype = numpy_dtype(op.declared[0].element_type)
+        dtype = _dtype((op.results or op.outs)[0])
         if register_type(dtype) is None:
             raise Unsupported
         if isinstance(op, ElementwiseOp):
@@ -175,12 +174,12 @@ class _Builder:
             return self._reduction(op, dtype, mapped)
         if isinstance(op, _VIEWS):
             operand = op.inputs[0]
-            shape = tensor_type_of(operand.type).get_shape()
+            shape = _shape(operand)
             return self._node(operand, _mapped_through(op, shape, mapped))
         raise Unsupported
 
     def _reduction(self, op: ReduceOp, dtype: DType, mapped: Mapped) -> Node:
-        shape = tensor_type_of(op.inputs[0].type).get_shape()
+        shape = _shape(op.inputs[0])
         kept = [d for d in range(len(shape)) if d not in self._reduced]
         same = all(
             to == d or shape[d] == 1 for to, d in zip(mapped, kept, strict=False)
@@ -197,6 +196,14 @@ class _Builder:
             if size > 1 and dim is not None:
                 strides[dim] = stride
         return np.lib.stride_tricks.as_strided(array, self._shape, strides)
+
+
+def _shape(value: SSAValue) -> Shape:
+    return cast(AnyTensor, value.type).get_shape()  # or a memref, which has it too
+
+
+def _dtype(value: SSAValue) -> DType:
+    return numpy_dtype(cast(AnyTensor, value.type).element_type)
 
 
 _VIEWS = (shaping.ViewOp, shaping.DeviceCopyOp)

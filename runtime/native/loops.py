@@ -39,7 +39,7 @@ VECTOR = 64
 UNROLLED = 4
 """Vectors that are worked on side by side, in a nest of few cheap operations."""
 
-COLUMNS = 32
+COLUMNS = 16
 """The same where columns are reduced: more of each row is read at a time."""
 
 

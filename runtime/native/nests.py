@@ -37,7 +37,7 @@ class Nest:
         nodes = tuple(
             (
                 description(node),
-                node.dtype.name,
+                node.dtype,
                 repr(node.number),
                 node.array,
                 tuple(number[x] for x in node.operands),
