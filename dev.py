@@ -29,6 +29,7 @@ COMMANDS = {
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
     "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
+    "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
 

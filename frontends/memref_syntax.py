@@ -3,6 +3,7 @@
     memref.copy %a, %b : memref<4xf32> to memref<4xf32>
     %c = memref.cast %a : memref<4xf32> to memref<?xf32>
     %d = memref.memory_space_cast %a : memref<4xf32> to memref<4xf32, "cpu:0">
+    %p = memref.extract_aligned_pointer_as_index %a : memref<4xf32> -> index
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
 as MLIR prints them. The classes here only parse: what they return are xDSL's own.
@@ -59,16 +60,22 @@ class MemorySpaceCastSyntax(memref.MemorySpaceCastOp):
         return _parse_cast(parser, memref.MemorySpaceCastOp)
 
 
-def _parse_cast(parser: Parser, op_type: type[CastT]) -> CastT:
+def _parse_cast(parser: Parser, op_type: type[CastT], arrow: str = "to") -> CastT:
     source = parser.parse_unresolved_operand()
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     source_type = parser.parse_type()
-    parser.parse_keyword("to")
+    parser.parse_characters(arrow)
     operand: SSAValue = parser.resolve_operand(source, source_type)
     return op_type.create(
         operands=[operand], result_types=[parser.parse_type()], attributes=attributes
     )
+
+
+class PointerSyntax(memref.ExtractAlignedPointerAsIndexOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.ExtractAlignedPointerAsIndexOp:
+        return _parse_cast(parser, memref.ExtractAlignedPointerAsIndexOp, "->")
 
 
 class GlobalSyntax(memref.GlobalOp):
@@ -107,5 +114,11 @@ class GlobalSyntax(memref.GlobalOp):
 
 SYNTAX: dict[str, type[Operation]] = {
     syntax.name: syntax
-    for syntax in (CopySyntax, CastSyntax, MemorySpaceCastSyntax, GlobalSyntax)
+    for syntax in (
+        CopySyntax,
+        CastSyntax,
+        MemorySpaceCastSyntax,
+        PointerSyntax,
+        GlobalSyntax,
+    )
 }

@@ -102,7 +102,7 @@ def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
     buffers = [buffer for of_arena in by_arena for buffer in of_arena]
     aliases = may_be({buffer.op.result: n for n, buffer in enumerate(buffers)})
     for value, numbers in aliases.items():
-        type = cast(Attribute, value.type)
+        type: Attribute = value.type
         if isinstance(type, MemRefType) and isinstance(value.owner, Operation):
             for number in numbers:
                 base = buffers[number].op.result.type

@@ -49,7 +49,7 @@ _GREEDY = 4000  # buffers up to which quadratic planners are tried
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
     *((1, excess) for excess in (0.0, 0.0025)),
-    *((4, excess) for excess in (0.0, 0.001, 0.0025, 0.01, 0.03)),
+    *((4, excess) for excess in (0.0025, 0.0, 0.01, 0.03)),
     *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
 )
 """How long to try the core first, under capacities how far above the lower bound."""

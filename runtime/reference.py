@@ -8,6 +8,7 @@ kept alive until the end of the run.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cmp_to_key
 from itertools import product
 from typing import Any, TypeAlias, cast
 
@@ -25,10 +26,17 @@ from xdsl.interpreter import (
     register_impls,
 )
 from xdsl.interpreters.func import FuncFunctions
-from xdsl.ir import Operation
+from xdsl.ir import Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
+from tensorplan.dialects.tgraph import (
+    bodies,
+    elementwise,
+    indexing,
+    random,
+    reducing,
+    shaping,
+)
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.dialects.tgraph.structure import (
     AssignOp,
@@ -38,6 +46,7 @@ from tensorplan.dialects.tgraph.structure import (
     ReadOp,
     WhileOp,
     YieldOp,
+    yielded,
 )
 from tensorplan.runtime.dtypes import (
     Array,
@@ -48,6 +57,7 @@ from tensorplan.runtime.dtypes import (
     is_float,
     numpy_dtype,
 )
+from tensorplan.runtime.reference_random import random_bits
 from tensorplan.runtime.signature import signature
 
 
@@ -110,6 +120,9 @@ class Variable:
 
 def _check_supported(module: ModuleOp) -> None:
     known = (
+        bodies.ReduceByOp,
+        bodies.SortOp,
+        random.RngBitGeneratorOp,
         ModuleOp,
         FuncOp,
         CallOp,
@@ -687,6 +700,72 @@ def _dynamic_update_slice(
     return result
 
 
+# What regions say about single elements
+
+
+def _on_elements(region: Region, inputs: Sequence[Array]) -> list[Array]:
+    """What a region yields, for each of the elements of arrays of one shape."""
+    shape = inputs[0].shape
+    values = dict[SSAValue, Array](zip(region.block.args, inputs, strict=True))
+    for op in region.block.ops:
+        if isinstance(op, TensorOp):
+            result = evaluate(op, [values[value] for value in op.inputs])
+            values[op.result] = np.broadcast_to(result, shape)
+    return [values[value] for value in yielded(region)]
+
+
+def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
+    """One element after the other, in row-major order."""
+    count = len(inputs) // 2
+    dims = op.dimensions.get_values()
+    kept = [d for d in range(inputs[0].ndim) if d not in dims]
+    rows = [
+        x.transpose([*sorted(dims), *kept]).reshape(-1, *(x.shape[d] for d in kept))
+        for x in inputs[:count]
+    ]
+    state = [
+        np.full(x.shape[1:], start)
+        for x, start in zip(rows, inputs[count:], strict=True)
+    ]
+    for elements in zip(*rows, strict=True):
+        state = _on_elements(op.body, [*state, *elements])
+    return state
+
+
+def _sort(op: bodies.SortOp, inputs: Sequence[Array]) -> list[Array]:
+    axis = op.dimension.value.data
+    columns = [np.moveaxis(x, axis, -1) for x in inputs]
+    results = [np.empty_like(x) for x in inputs]
+    for place in np.ndindex(*columns[0].shape[:-1]):
+        column = [x[place] for x in columns]
+
+        def compare(i: int, j: int, column: Sequence[Array] = column) -> int:
+            pairs = [x[k] for x in column for k in (i, j)]
+            if _on_elements(op.comparator, pairs)[0]:
+                return -1
+            pairs = [x[k] for x in column for k in (j, i)]
+            return int(_on_elements(op.comparator, pairs)[0])
+
+        order = sorted(range(len(column[0])), key=cmp_to_key(compare))
+        for x, result in zip(column, results, strict=True):
+            np.moveaxis(result, axis, -1)[place] = x[order]
+    return results
+
+
+def _rng_bit_generator(
+    op: random.RngBitGeneratorOp, inputs: Sequence[Array]
+) -> list[Array]:
+    (state,) = inputs
+    bits = op.declared[1]
+    after, numbers = random_bits(
+        op.algorithm.data,
+        state.view(np.uint64).tolist(),
+        bits.get_shape(),
+        numpy_dtype(bits.element_type, op),
+    )
+    return [np.array(after, np.uint64).view(state.dtype), numbers]
+
+
 # The interpreter
 
 
@@ -738,6 +817,26 @@ class _StructureFunctions(InterpreterFunctions):
         count = len(op.inputs)
         results = interpreter.run_ssacfg_region(op.body, args[:count], op.name)
         return _store(results, args[count:])
+
+    @impl(bodies.ReduceByOp)
+    def run_reduce_by(
+        self, interpreter: Interpreter, op: bodies.ReduceByOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store(_reduce_by(op, args[:count]), args[count:])
+
+    @impl(bodies.SortOp)
+    def run_sort(
+        self, interpreter: Interpreter, op: bodies.SortOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store(_sort(op, args[:count]), args[count:])
+
+    @impl(random.RngBitGeneratorOp)
+    def run_rng(
+        self, interpreter: Interpreter, op: random.RngBitGeneratorOp, args: PythonValues
+    ) -> PythonValues:
+        return _store(_rng_bit_generator(op, args[:1]), args[1:])
 
     @impl(WhileOp)
     def run_while(

@@ -118,6 +118,18 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="poison buffers at the end of their lives and check between them",
     )
+    how.add_argument(
+        "--threads",
+        action=argparse.BooleanOptionalAction,
+        help="run each stream of each device in a thread of its own, or all in one "
+        "(default: what is estimated to be faster)",
+    )
+    how.add_argument(
+        "--processes",
+        type=_at_least(1, int),
+        metavar="N",
+        help="deal the devices to N processes, started by mpiexec",
+    )
     how.add_argument("--report", metavar="R.json", help="write the figures as JSON")
     plan = parser.add_argument_group("how to plan")
     plan.add_argument("--strategy", default=defaults.strategy, help="see plan-memory")
@@ -133,9 +145,19 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         default=defaults.device,
         help="of what names no device (default: %(default)s)",
     )
+    plan.add_argument(
+        "--streams",
+        type=int,
+        default=defaults.streams,
+        metavar="N",
+        help="of each device, for operations that can run side by side "
+        "(default: %(default)s)",
+    )
     options = parser.parse_args(args)
     if options.level == "reference" and (options.sanitize or options.report):
         parser.error("--sanitize and --report are about the planned level")
+    if sum(map(bool, (options.sanitize, options.threads, options.processes))) > 1:
+        parser.error("only one of --sanitize, --threads and --processes can be given")
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
         parser.error("--backend=mlir is without --sanitize and --level=reference")
     return options
@@ -219,7 +241,9 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
         return [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
     try:
-        pipeline = PlanPipeline(options.strategy, options.alignment, options.device)
+        pipeline = PlanPipeline(
+            options.strategy, options.alignment, options.device, streams=options.streams
+        )
         return list(flatten([pipeline]))
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
@@ -236,9 +260,16 @@ def make_step(
     if options.backend == "mlir":
         executable = native(module, options.entry)
         return lambda values: executable(*values), executable.workspace_bytes
+    from tensorplan.runtime.devices.processes import Processes
     from tensorplan.runtime.executor import Executable
 
-    executable = Executable(module, options.entry, sanitize=options.sanitize)
+    executable = Executable(
+        module,
+        options.entry,
+        sanitize=options.sanitize,
+        threads=options.threads,
+        processes=Processes(options.processes) if options.processes else None,
+    )
     return lambda values: executable(*values), executable.scratch_bytes
 
 

@@ -3,6 +3,7 @@
 base.py          calls, the registry, views
 elementwise.py   the ufuncs, alone and in loops, tile by tile
 fusion.py        groups of operations, without storing what is between them
+contraction.py   a contraction and a loop behind it, block by block
 moving.py        constants, copies and whatever only moves elements
 dot.py, convolution.py   on matrix products
 reducing.py      reduce, windows

@@ -33,35 +33,31 @@ def dot_general(
     (out,) = outs
     dtype = accumulator(out.dtype)
     check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
-    lhs, made_lhs = _operand(op, 0, inputs[0], dtype, scratch)
-    rhs, made_rhs = _operand(op, 1, inputs[1], dtype, scratch)
-    shape = (*lhs.shape[:2], rhs.shape[2])
-    return [*made_lhs, *made_rhs, *matmul(lhs, rhs, out, shape, scratch)]
+    lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
+    rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
+    lhs, converted_lhs = for_blas(lhs, dtype, scratch)
+    rhs, converted_rhs = for_blas(rhs, dtype, scratch)
+    made = [*made_lhs, *made_rhs, *converted_lhs, *converted_rhs]
+    shape = (*lhs.shape[:-1], rhs.shape[-1])
+    target = try_reshape(out, shape) if out.dtype == dtype else None
+    if target is not None and is_blasable(target):
+        return [*made, (np.matmul, (lhs, rhs, target))]
+    target = scratch.take(shape, dtype)
+    result = copy(out, target.reshape(out.shape))
+    return [*made, (np.matmul, (lhs, rhs, target)), *result]
 
 
-def _operand(
-    op: DotGeneralOp, side: int, x: Array, dtype: DType, scratch: Scratch
+def matrices(
+    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
 ) -> tuple[Array, list[Call]]:
-    """The left or right operand as batches of matrices that BLAS takes."""
+    """The left or right operand as matrices, one for each place of the batch
+    dimensions: a view, or else a copy that the calls make."""
     batch, contracting = op.batching[side], op.contracting[side]
     free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
-    parts = (batch, free, contracting) if side == 0 else (batch, contracting, free)
-    ordered = x.transpose([d for part in parts for d in part])
-    shape = tuple(prod(x.shape[d] for d in part) for part in parts)
-    matrices, calls = reshaped(ordered, shape, scratch)
-    matrices, converted = for_blas(matrices, dtype, scratch)
-    return matrices, [*calls, *converted]
-
-
-def matmul(
-    x: Array, y: Array, out: Array, shape: Sequence[int], scratch: Scratch
-) -> list[Call]:
-    """`out` seen under `shape` becomes `x @ y`; `x` and `y` are fit for BLAS."""
-    target = try_reshape(out, tuple(shape)) if out.dtype == x.dtype else None
-    if target is not None and is_blasable(target):
-        return [(np.matmul, (x, y, target))]
-    target = scratch.take(tuple(shape), x.dtype)
-    return [(np.matmul, (x, y, target)), *copy(out, target.reshape(out.shape))]
+    parts = (free, contracting) if side == 0 else (contracting, free)
+    ordered = x.transpose([*batch, *(d for part in parts for d in part)])
+    sizes = (prod(x.shape[d] for d in part) for part in parts)
+    return reshaped(ordered, (*(x.shape[d] for d in batch), *sizes), scratch)
 
 
 def for_blas(x: Array, dtype: DType, scratch: Scratch) -> tuple[Array, Sequence[Call]]:

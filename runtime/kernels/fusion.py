@@ -6,12 +6,12 @@ By the group's form (`dialects/tgraph/fusing.py`):
  * rows, some at a time: all that is between lies in tiles of the workspace, and the
    last operation alone writes the result;
  * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
- * a contraction into the result's buffer, then a loop over it in place.
+ * a contraction, then a loop over its result (contraction.py).
 
 A body that is none of these is computed operation by operation, in the workspace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -41,6 +41,7 @@ from tensorplan.runtime.kernels.base import (
     try_reshape,
     ufunc_call,
 )
+from tensorplan.runtime.kernels.contraction import Contraction, contraction
 from tensorplan.runtime.kernels.elementwise import (
     COMPOSITES,
     TILE,
@@ -71,7 +72,7 @@ def fusion(
         case Form.LOOP:
             return loop(parts.body(), out, scratch)
         case Form.CONTRACTION:
-            return _contraction(op, parts, inputs, out, scratch)
+            return _contraction(parts, out, scratch)
         case Form.REDUCTION:
             return _reduction(parts, out, scratch)
         case Form.ROWS:
@@ -205,27 +206,24 @@ def _stored(
 # A contraction and what follows
 
 
-def _contraction(
-    op: FusionOp,
-    parts: _Parts,
-    inputs: Sequence[Array],
-    out: Array,
-    scratch: Scratch,
-) -> list[Call]:
+def _contraction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     (first,) = (inner for inner in parts.ops if isinstance(inner, CONTRACTIONS))
-    dtype = _dtype(first)
-    if dtype.itemsize != out.dtype.itemsize:
-        return _stored(op, inputs, [out], scratch)
-    target = out.view(dtype)
-    arrays = [parts.array(value) for value in first.inputs]
-    calls = KERNELS[type(first)](first, arrays, [target], scratch)
-    scratch.mark = 0
     rest = [inner for inner in parts.ops if inner is not first]
-    if not rest:
-        return calls
-    arrays_and_first = {**parts.arrays, first.result: target}
-    after = _Parts(arrays_and_first, parts.splats, rest)
-    return [*calls, *loop(after.body(), out, scratch)]
+    read = {value for inner in rest for value in inner.inputs}
+    sides = {value: x for value, x in parts.arrays.items() if value in read}
+
+    def product(
+        op: Contraction, inputs: Sequence[Array], target: Array, scratch: Scratch
+    ) -> list[Call]:
+        return KERNELS[type(op)](op, inputs, [target], scratch)
+
+    def after(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
+        if not rest:
+            return []
+        return loop(_Parts(dict(arrays), parts.splats, rest).body(), out, scratch)
+
+    inputs = [parts.array(value) for value in first.inputs]
+    return contraction(first, inputs, sides, out, scratch, product, after)
 
 
 # A reduction of what a loop computes

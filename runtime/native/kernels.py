@@ -7,8 +7,10 @@ from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
-from tensorplan.runtime.dtypes import Array, numpy_dtype
+from tensorplan.runtime import onednn
+from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import KERNELS, Call
+from tensorplan.runtime.kernels.contraction import Contraction, contraction
 from tensorplan.runtime.native.groups import Unsupported, group_of, views
 from tensorplan.runtime.native.llvm import compiler
 from tensorplan.runtime.native.loops import lower
@@ -29,27 +31,51 @@ def calls_of(
 ) -> list[Call] | None:
     """The calls that compute `result` into `out`, or None if it has no native form.
 
-    `arrays` are the values that `ops` start from. A contraction among `ops` is done by
-    its own kernel, into `out` where its type allows that, before all the others.
+    `arrays` are the values that `ops` start from.
     """
     try:
-        contractions = [op for op in ops if isinstance(op, CONTRACTIONS)]
-        if not contractions:
-            return [(_record(ops, result, arrays, out, scratch), ())]
-        (first,) = contractions
-        dtype = numpy_dtype(first.declared[0].element_type, first)
-        if first.declared[0].get_shape() != out.shape:
-            return None
-        is_alike = dtype.itemsize == out.dtype.itemsize
-        target = out.view(dtype) if is_alike else scratch.take(out.shape, dtype)
-        known = views(ops, arrays)
-        inputs = [known[value] for value in first.inputs]
-        arrays = {**arrays, first.result: target}
-        rest = [op for op in ops if op is not first]
-        record = _record(rest, result, arrays, out, scratch)
-        return [*KERNELS[type(first)](first, inputs, [target], scratch), (record, ())]
+        if any(isinstance(op, CONTRACTIONS) for op in ops):
+            return _contraction(ops, result, arrays, out, scratch)
+        return [(_record(ops, result, arrays, out, scratch), ())]
     except (Unsupported, KeyError):
         return None
+
+
+def _contraction(
+    ops: Sequence[TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
+    """The contraction by a library, and what follows by it too or by a nest."""
+    (first,) = (op for op in ops if isinstance(op, CONTRACTIONS))
+    if first.declared[0].get_shape() != out.shape:
+        raise Unsupported
+    known = views(ops, arrays)
+    inputs = [known[value] for value in first.inputs]
+    after = [op for op in ops if op is not first and op.results[0] not in known]
+    whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
+    if whole is not None:
+        return whole
+    read = {value for op in after for value in op.inputs}
+    sides = {value: array for value, array in known.items() if value in read}
+
+    def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
+        return [(_record(after, result, arrays, out, scratch), ())]
+
+    return contraction(first, inputs, sides, out, scratch, _product, loop)
+
+
+def _product(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> list[Call]:
+    mark = scratch.mark
+    calls = onednn.compiled(op, inputs, out, scratch)
+    if calls is not None:
+        return calls
+    scratch.mark = mark
+    return KERNELS[type(op)](op, inputs, [out], scratch)
 
 
 def _record(
