@@ -1,13 +1,15 @@
-"""Time of compiled programs against `jax.jit` on the same processor, one thread each.
+"""Time of compiled programs against `jax.jit` on the same processor.
 
-    python benchmarks/runtime.py                  # all programs
-    python benchmarks/runtime.py gelu softmax     # some
-    python benchmarks/runtime.py dispatch         # 1,000 operations of 64 elements
+    python benchmarks/runtime.py                     # all programs, one thread each
+    python benchmarks/runtime.py gelu mlp_step       # some
+    python benchmarks/runtime.py dispatch            # 1,000 operations of 64 elements
+    python benchmarks/runtime.py model.mlir          # StableHLO from a file
+    python benchmarks/runtime.py --threads 0 resnet18   # with all cores
 
 Each round lets every candidate run once, in random order, for some milliseconds; a
 candidate's time is the median over the rounds, and its noise the distance between the
-quartiles over that. Ratios below 1 mean that tensorplan is faster. `numpy` is
-tensorplan without native code.
+quartiles over that. Ratios below 1 mean that tensorplan is faster. `native` is
+tensorplan with the extra `fast`, `numpy` without.
 """
 
 import argparse
@@ -17,17 +19,30 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
+_parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+_parser.add_argument("programs", nargs="*", metavar="PROGRAM")
+_parser.add_argument("--rounds", type=int, default=40, help="default: 40")
+_parser.add_argument(
+    "--threads", type=int, default=1, help="of each library; 0: one for each core"
+)
+OPTIONS = _parser.parse_args()
+
 # Before NumPy and JAX are loaded: they read these when they start.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-os.environ.setdefault("NPROC", "1")  # what XLA's runtime goes by
+for variable in (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("TENSORPLAN_THREADS", "NPROC"),  # NPROC is what XLA's runtime goes by
+):
+    os.environ[variable] = str(OPTIONS.threads or os.cpu_count())
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from models import MODELS, Model
+from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.runtime.executor import Executable
@@ -91,32 +106,99 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def candidates(
-    function: Function, arguments: Sequence[Any]
-) -> dict[str, Callable[[int], None]]:
-    """Ways to run a function, each a given number of times."""
-    planned = tensorplan.plan(tensorplan.from_jax(function, *arguments))
-    native, numpy = Executable(planned), Executable(planned, native=False)
-    compiled = jax.jit(function)
-    on_device = [jnp.asarray(a) for a in arguments]
-    outs = [np.empty(r.shape, r.dtype) for r in native.results]
+Runs = dict[str, Callable[[int], None]]
+"""Ways to run a program, each a given number of times."""
+
+
+def candidates(model: Model) -> Runs:
+    state = tuple(range(model.state))
+    planned = tensorplan.plan(
+        tensorplan.from_jax(model.function, *model.arguments, donate_argnums=state)
+    )
+    compiled = jax.jit(model.function, donate_argnums=state)
+
+    def run(arguments: Sequence[Any]) -> Sequence[Any]:
+        return jax.tree.leaves(compiled(*arguments))
+
+    return compared(planned, model.arguments, run)
+
+
+def compared(
+    planned: ModuleOp,
+    arguments: Sequence[Any],
+    jax_run: Callable[[Sequence[Any]], Sequence[Any]],
+) -> Runs:
+    """A planned program, native and with NumPy, and what JAX made of it."""
+    programs = {
+        "native": Executable(planned),
+        "numpy": Executable(planned, native=False),
+    }
+    results = programs["native"].results
+    runs: Runs = {}
+    first: dict[str, Sequence[Any]] = {}
+    for name, program in programs.items():
+        given = [a.copy() for a in arguments]
+        outs = [
+            np.empty(r.shape, r.dtype) if r.input is None else None for r in results
+        ]
+
+        def run(
+            times: int,
+            program: Executable = program,
+            given: Sequence[Any] = given,
+            outs: Sequence[Any] = outs,
+        ) -> None:
+            for _ in range(times):
+                program(*given, out=outs)
+
+        first[name] = [x.copy() for x in program(*given, out=outs)]
+        runs[name] = run
+    on_device = [jnp.array(a) for a in arguments]
 
     def run_jax(times: int) -> None:
-        result = None
+        last: Sequence[Any] = ()
         for _ in range(times):
-            result = compiled(*on_device)
-        jax.block_until_ready(result)
+            last = jax_run(on_device)
+            for result, array in zip(results, last, strict=True):
+                if result.input is not None:
+                    on_device[result.input] = array
+        jax.block_until_ready(last)
 
-    def runner(program: Executable) -> Callable[[int], None]:
-        def run(times: int) -> None:
-            for _ in range(times):
-                program(*arguments, out=outs)
+    expected = [np.array(x) for x in jax_run(on_device)]
+    on_device[:] = [jnp.array(a) for a in arguments]
+    for values in first.values():
+        for got, want in zip(values, expected, strict=True):
+            scale = np.max(np.abs(want), initial=1e-6)
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * scale)
+    runs["jax"] = run_jax
+    return runs
 
-        return run
 
-    native(*arguments, out=outs)
-    np.testing.assert_allclose(outs[0], compiled(*on_device), rtol=1e-4, atol=1e-4)
-    return {"native": runner(native), "numpy": runner(numpy), "jax": run_jax}
+def from_file(path: Path) -> Runs:
+    """StableHLO text, with arguments that keep variances and labels in range."""
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    lib: Any = import_module("jax._src.lib")
+    ir: Any = import_module("jaxlib.mlir.ir")
+    planned = tensorplan.plan(tensorplan.from_stablehlo(path))
+    backend: Any = import_module("jax._src.xla_bridge").get_backend("cpu")
+    devices: Any = lib._jax.DeviceList(tuple(backend.local_devices()[:1]))
+    with mlir.make_ir_context():
+        module: Any = ir.Module.parse(path.read_text())
+        options: Any = lib.xla_client.CompileOptions()
+        compiled: Any = backend.compile_and_load(module, devices, options)
+
+    def run(arguments: Sequence[Any]) -> Sequence[Any]:
+        results = compiled.execute_sharded(arguments)
+        return [x[0] for x in results.disassemble_into_single_device_arrays()]
+
+    rng = np.random.default_rng(0)
+    arguments = [
+        np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
+        if i.dtype.kind == "f"
+        else rng.integers(0, 10, i.shape).astype(i.dtype)
+        for i in Executable(planned, native=False).inputs
+    ]
+    return compared(planned, arguments, run)
 
 
 def measure(
@@ -150,7 +232,7 @@ def report(title: str, measured: Mapping[str, Sequence[float]]) -> None:
         for name in middle
         if name != "jax" and "jax" in middle
     ]
-    print(f"{title:26}", "  ".join([*cells, *ratios]), flush=True)
+    print(f"{title:22}", "  ".join([*cells, *ratios]), flush=True)
 
 
 def dispatch(rounds: int) -> None:
@@ -183,28 +265,32 @@ def dispatch(rounds: int) -> None:
         print(f"dispatch, {name}: {median(values) / count * 1e9:.1f} ns per operation")
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    known = [*PROGRAMS, "dispatch"]
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(known))
-    parser.add_argument("--rounds", type=int, default=40, help="default: 40")
-    options = parser.parse_args(arguments)
-    chosen: list[str] = options.programs or known
-    if unknown := [name for name in chosen if name not in known]:
-        parser.error(f"no program {unknown[0]!r}, expected one of {', '.join(known)}")
+def main() -> int:
+    known = [*PROGRAMS, *MODELS, "dispatch"]
+    chosen: list[str] = OPTIONS.programs or known
+    for name in chosen:
+        if name not in known and not Path(name).is_file():
+            _parser.error(
+                f"no file or program {name!r}, expected one of {', '.join(known)}"
+            )
     rng = np.random.default_rng(0)
+    rounds: int = OPTIONS.rounds
     for name in chosen:
         if name == "dispatch":
-            dispatch(options.rounds)
-            continue
-        program = PROGRAMS[name]
-        for shapes in program.shapes:
-            arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
-            title = f"{name} {'x'.join(map(str, shapes[0]))}"
-            runs = candidates(program.function, arrays)
-            report(title, measure(runs, options.rounds))
+            dispatch(rounds)
+        elif name in MODELS:
+            report(name, measure(candidates(MODELS[name]()), rounds))
+        elif name in PROGRAMS:
+            program = PROGRAMS[name]
+            for shapes in program.shapes:
+                arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+                title = f"{name} {'x'.join(map(str, shapes[0]))}"
+                runs = candidates(Model(program.function, arrays))
+                report(title, measure(runs, rounds))
+        else:
+            report(Path(name).stem, measure(from_file(Path(name)), rounds))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

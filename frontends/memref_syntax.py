@@ -6,12 +6,13 @@
     %p = memref.extract_aligned_pointer_as_index %a : memref<4xf32> -> index
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
-as MLIR prints them. The classes here only parse: what they return are xDSL's own.
+as MLIR prints them, and `scf.while : () -> () {`, a loop that carries nothing. The
+classes here only parse: what they return are xDSL's own.
 """
 
 from typing import TypeVar, cast
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     IntegerAttr,
@@ -112,6 +113,21 @@ class GlobalSyntax(memref.GlobalOp):
         return op
 
 
+class WhileSyntax(scf.WhileOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> scf.WhileOp:
+        if not parser.parse_optional_punctuation(":"):
+            return scf.WhileOp.parse(parser)
+        results = parser.parse_function_type().outputs
+        before = parser.parse_region()
+        parser.parse_characters("do")
+        after = parser.parse_region()
+        op = scf.WhileOp((), results.data, before, after)
+        if attributes := parser.parse_optional_attr_dict_with_keyword():
+            op.attributes.update(attributes.data)
+        return op
+
+
 SYNTAX: dict[str, type[Operation]] = {
     syntax.name: syntax
     for syntax in (
@@ -120,5 +136,6 @@ SYNTAX: dict[str, type[Operation]] = {
         MemorySpaceCastSyntax,
         PointerSyntax,
         GlobalSyntax,
+        WhileSyntax,
     )
 }

@@ -29,7 +29,6 @@ Does not: reorder operations, make two buffers of one that is handed on.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
@@ -50,11 +49,10 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
 from tensorplan.passes.allocations import Allocation, find_allocations
 from tensorplan.passes.control_flow import ControlFlow, ends
-from tensorplan.passes.liveness import live_steps
+from tensorplan.passes.liveness import buffer_of, live_steps
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.stream_order import StreamOrder
-from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
-from tensorplan.planning.problem import Steps
+from tensorplan.planning import Limits, Plan, Problem, find, solve
 
 EFFORT = 0.02
 """Of a strategy's usual work: seconds at most, and the same plan on every machine."""
@@ -97,8 +95,8 @@ class PlanMemory(ModulePass):
             alignment = max(self.alignment, *(a.alignment for a in allocations))
             live = live_steps(flow, [a.uses for a in allocations])
             buffers = [
-                _buffer(allocation, ranges, alignment)
-                for allocation, ranges in zip(allocations, live, strict=True)
+                buffer_of(a.name, a.size, ranges, alignment)
+                for a, ranges in zip(allocations, live, strict=True)
             ]
             if order is None:
                 plan = self._solve(Problem(buffers))
@@ -111,12 +109,6 @@ class PlanMemory(ModulePass):
 
     def _solve(self, problem: Problem) -> Plan:
         return solve(problem, self.strategy, Limits(effort=EFFORT))
-
-
-def _buffer(allocation: Allocation, live: Sequence[Steps], alignment: int) -> Buffer:
-    (start, _), (_, end) = live[0], live[-1]
-    gaps = [(end, start) for (_, end), (start, _) in pairwise(live)]
-    return Buffer(allocation.name, allocation.size, start, end, alignment, gaps)
 
 
 def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:

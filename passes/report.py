@@ -7,10 +7,12 @@ from typing import TypedDict
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.diagnostics import name_of
+from tensorplan.passes.allocations import lifespans
+from tensorplan.passes.liveness import buffer_of
 from tensorplan.passes.placements import placements
 from tensorplan.passes.plan_check import PlannedPool, check_plan
 from tensorplan.passes.printed import printed
-from tensorplan.planning import Buffer, Problem
+from tensorplan.planning import Problem
 from tensorplan.planning.problem import Steps
 
 
@@ -81,10 +83,11 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
 
 
 def _pool(pool: PlannedPool) -> PoolReport:
+    views = {buffer.op: buffer for buffer in pool.buffers}
     problem = Problem(
         [
-            Buffer(b.name, b.size, b.first, b.last + 1, pool.alignment)
-            for b in pool.buffers
+            buffer_of(b.name, b.size, live, pool.alignment)
+            for b, live in zip(views.values(), lifespans(list(views)), strict=True)
         ]
     )
     return {
@@ -92,6 +95,6 @@ def _pool(pool: PlannedPool) -> PoolReport:
         "bytes": pool.size,
         "lower_bound_bytes": problem.lower_bound,
         "unshared_bytes": problem.total,
-        "buffers": len(pool.buffers),
+        "buffers": len(views),
         "alignment": pool.alignment,
     }

@@ -22,6 +22,9 @@ constants with one number and iotas cost nothing to repeat and are copied into e
 group that reads them. Operations with different `tgraph.device`, `tgraph.group` or
 `tgraph.stream` are never fused; a group has these attributes of its members.
 
+Sums that are computed in groups may be added up in another order than alone; all other
+values stay as they are, bit for bit.
+
 A group is computed where its last operation is, so what it reads has to live until
 then. With `keep-peak`, values are stored after all where the live bytes would be more
 than they ever are in the program as it was (`fusion/liveness.py`).
@@ -54,7 +57,7 @@ from tensorplan.passes.fusion.groups import (
     is_repeatable,
     unfinished,
 )
-from tensorplan.passes.fusion.peak import Peak, copied
+from tensorplan.passes.fusion.peak import Peak
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class TGraphFuse(ModulePass):
         stored: set[int] = set()
         while True:
             grouping = grouped(function, candidate, stored)
-            more = unfinished(function, grouping) | copied(function, grouping)
+            more = unfinished(function, grouping)
             if not more and peak:
                 more = peak.raised_by(grouping)
             if more <= stored:

@@ -31,7 +31,7 @@ from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.planning.scheduling import peak_of, schedule
+from tensorplan.planning.scheduling import Graph, peak_of, schedule
 
 
 @dataclass(frozen=True)

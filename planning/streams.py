@@ -16,11 +16,15 @@ The general rule behind NNVM's colouring of nodes and PyTorch Inductor's stream 
 key of reuse, both of which forbid more: any sharing between colours or streams.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from tensorplan.planning.problem import Buffer, Steps
+
+EXACT = 16
+"""Steps of another stream that a buffer's life has one by one; the later ones are one
+range, with what runs between them, so that streams that never meet take no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +49,26 @@ def across_streams(
     Raises `ValueError` if an operation depends on a step that is not before it.
     """
     done = _done_before(operations)
-    streams = {operation.stream for operation in operations}
+    streams: dict[int, list[int]] = {}  # the steps of each
+    for step, operation in enumerate(operations):
+        streams.setdefault(operation.stream, []).append(step)
     result: list[Buffer] = []
     for buffer, steps in zip(buffers, accesses, strict=True):
         last: dict[int, int] = {}  # access of each stream
         for step in sorted(steps):
             last[operations[step].stream] = step
-        free: set[int] = set()  # streams that have come behind all accesses
+
+        def is_over(step: int, last: dict[int, int] = last) -> bool:
+            return all(done[step].get(s, -1) >= at for s, at in last.items())
+
         live: list[Steps] = list(buffer.live)
-        for step in range(buffer.end, len(operations)):
-            stream = operations[step].stream
-            if stream in free:
-                continue
-            if all(done[step].get(s, -1) >= at for s, at in last.items()):
-                free.add(stream)
-                if len(free) == len(streams):
-                    break
-            else:
-                live.append((step, step + 1))
-        result.append(_living(buffer, live))
+        for of_stream in streams.values():
+            start = bisect_left(of_stream, buffer.end)
+            end = bisect_left(of_stream, True, lo=start, key=is_over)
+            live += [(s, s + 1) for s in of_stream[start : min(end, start + EXACT)]]
+            if end > start + EXACT:
+                live.append((of_stream[start + EXACT], of_stream[end - 1] + 1))
+        result.append(_living(buffer, sorted(live)))
     return result
 
 
@@ -90,6 +95,11 @@ def _done_before(operations: Sequence[Operation]) -> list[dict[int, int]]:
 
 
 def _living(buffer: Buffer, live: Sequence[Steps]) -> Buffer:
-    """The buffer with these ranges of steps, ascending, as its life."""
-    gaps = ((end, start) for (_, end), (start, _) in pairwise(live) if end < start)
-    return replace(buffer, end=live[-1][1], gaps=tuple(gaps))
+    """The buffer with these ranges of steps, by their starts, as its life."""
+    end = live[0][1]
+    gaps: list[Steps] = []
+    for start, later in live[1:]:
+        if start > end:
+            gaps.append((end, start))
+        end = max(end, later)
+    return replace(buffer, end=end, gaps=tuple(gaps))

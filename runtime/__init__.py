@@ -1,7 +1,12 @@
 """Runs programs: planned ones fast, and level 1 as the reference they must agree with.
 
 executor.py    Executable: binds the caller's arrays, runs the list of calls
-program.py     memref IR to memory and calls; poison for `sanitize`
+arguments.py   the caller's arrays as the memory of arguments, results handed out
+donation.py    which results may take the memory of which inputs
+program.py     memref IR to memory and calls
+devices/       where steps run: one thread, one for each stream, other processes
+sanitizer.py   finds unsound use of memory
+profile.py     records runs for Chrome's trace viewer and Perfetto
 kernels/       the calls for each operation, in NumPy
 native/        the same, compiled, for elementwise operations, reductions and groups
 pool.py        a device's memory; the kernels' workspace

@@ -16,6 +16,7 @@ from tensorplan.runtime.devices.processes import Processes, Remote
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.profile import Profile
 from tensorplan.runtime.program import Program, Step
 from tensorplan.runtime.sanitizer import PlanViolation
 from tensorplan.runtime.sanitizer import sanitize as install_sanitizer
@@ -143,10 +144,27 @@ class Executable:
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They
-        are called in the thread of their queue (`step.device`, `step.stream`)."""
+        are called in the thread of their queue (`step.device`, `step.stream`).
+
+        Raises `ValueError` where devices live in other processes.
+        """
+        if isinstance(self._runner, Remote):
+            raise ValueError("steps run in other processes")
         for step in self._program.steps:
             step.surround(partial(wrap, step))
         self._runner.remake()
+
+    def profile(self) -> Profile:
+        """Records all runs from now on: `Path("trace.json").write_text(p.to_json())`.
+        Each operation becomes a call of its own, about a microsecond longer.
+
+        Raises `ValueError` where devices live in other processes.
+        """
+        if isinstance(self._runner, Remote):
+            raise ValueError("what other processes do is not recorded")
+        profile = Profile(self._program)
+        self.surround(profile.timed)
+        return profile
 
     def close(self) -> None:
         """Ends threads and processes, which a later call starts again. So does dropping

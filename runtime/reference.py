@@ -239,7 +239,12 @@ def _rsqrt(x: Array) -> Array:
 
 def _on_numbers(function: Callable[[float], float]) -> Callable[[Array], Array]:
     """One element after the other."""
-    return lambda x: np.frompyfunc(function, 1, 1)(x.astype(np.float64))
+
+    def evaluate(x: Array) -> Array:
+        results = [function(float(number)) for number in x.ravel()]
+        return np.array(results).reshape(x.shape)
+
+    return evaluate
 
 
 def _round_nearest_afz(x: Array) -> Array:
@@ -248,6 +253,10 @@ def _round_nearest_afz(x: Array) -> Array:
 
 def _bits(x: Array) -> Array:
     return x.view(f"u{x.dtype.itemsize}")
+
+
+def _popcnt(x: Array) -> Array:
+    return np.bitwise_count(_bits(x))
 
 
 def _count_leading_zeros(x: Array) -> Array:
@@ -301,7 +310,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.NegateOp: np.negative,
     elementwise.NotOp: np.invert,
     elementwise.OrOp: np.bitwise_or,
-    elementwise.PopcntOp: lambda x: np.bitwise_count(_bits(x)),
+    elementwise.PopcntOp: _popcnt,
     elementwise.PowerOp: _on_integers(_integer_power, np.power),
     elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
     elementwise.RoundNearestAfzOp: _round_nearest_afz,

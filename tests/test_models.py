@@ -1,5 +1,6 @@
 """Whole models, as JAX exported them: values, second steps, bytes, and the IR."""
 
+import random
 import shutil
 import subprocess
 from functools import cache
@@ -10,13 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jax_cpu import run_stablehlo
-from xdsl.dialects import memref
+from modules import run
+from optional_passes import PLACE, TENSOR_PASSES
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
+from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.shaping import ViewOp
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.reference import run_reference
 from tensorplan.runtime.signature import signature
@@ -53,7 +60,7 @@ def arguments(name: str) -> list[np.ndarray]:
     """Positive floats, for second moments and variances; labels below 10."""
     rng = np.random.default_rng(0)
     return [
-        np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
+        np.asarray(np.abs(rng.standard_normal(i.shape) * 0.1), i.dtype)
         if np.issubdtype(i.dtype, np.floating)
         else rng.integers(0, 10, i.shape).astype(i.dtype)
         for i in signature(program(name)).inputs
@@ -110,18 +117,52 @@ def test_bytes_are_at_the_lower_bound(name: str) -> None:
 
 def test_no_view_or_broadcast_is_stored_and_nothing_is_copied(name: str) -> None:
     for op in planned(name).walk():
-        assert not isinstance(op, memref.CopyOp)
+        if isinstance(op, memref.CopyOp):
+            # Loops copy what they carry where the next turn's value is computed while
+            # this one's is still to be read.
+            assert isinstance(op.parent_op(), scf.WhileOp)
+            continue
         if isinstance(op, ViewOp) and not op.res:
             size = prod(tensor_type_of(op.outs[0].type).get_shape())
             raise AssertionError(f"{op.name} of {size} elements is stored")
         if isinstance(op, TensorOp) and op.name == "tgraph.constant" and not op.res:
+            if starts_loop(op):
+                continue
             size = prod(tensor_type_of(op.outs[0].type).get_shape())
             assert size <= 2048, f"a constant of {size} elements is stored"
 
 
+def starts_loop(op: TensorOp) -> bool:
+    """Whether a loop changes what the operation writes."""
+    users = (use.operation for use in op.outs[0].uses)
+    return any(isinstance(user.parent_op(), scf.WhileOp) for user in users)
+
+
 def test_every_assign_is_eliminated(name: str) -> None:
     names = {op.name for op in planned(name).walk()}
-    assert names.isdisjoint({"tgraph.assign", "tgraph.read", "memref.copy"})
+    assert names.isdisjoint({"tgraph.assign", "tgraph.read"})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_optional_passes_in_any_order_give_the_same_values(
+    name: str, seed: int
+) -> None:
+    rng = random.Random(f"{name} {seed}")
+    chosen = rng.choices(TENSOR_PASSES, k=rng.randrange(8))
+    passes = [*chosen, PLACE, TGraphBufferize(), PlanMemory()]
+    got = Executable(run(program(name), *passes), native=False)(*fresh(name))
+    want = unoptimised(name)
+    if any(isinstance(pass_, TGraphFuse | CanonicalizePass) for pass_ in chosen):
+        for a, b in zip(got, want, strict=True):  # sums in another order
+            assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
+    else:
+        assert all(map(np.array_equal, got, want))
+
+
+@cache
+def unoptimised(name: str) -> list[np.ndarray]:
+    module = run(program(name), PLACE, TGraphBufferize(), PlanMemory())
+    return Executable(module, native=False)(*fresh(name))
 
 
 def test_plans_are_the_same_every_time(name: str) -> None:

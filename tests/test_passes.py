@@ -10,59 +10,29 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modules import run
+from optional_passes import PLACE, TENSOR_PASSES
 from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import (
-    CommonSubexpressionElimination,
-)
 
 import tensorplan
 from tensorplan.passes import driver
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
 from tensorplan.planning import STRATEGIES
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.reference import run_reference
 from tensorplan.runtime.signature import signature
 
-PLACE = TGraphPlaceDevices(default="cpu:0")
-TENSOR_PASSES: list[ModulePass] = [
-    TGraphInferShapes(),
-    TGraphInferDevices(fallback="cpu:0"),
-    PLACE,
-    CanonicalizePass(),
-    CommonSubexpressionElimination(),
-    TGraphFuse(),
-    TGraphFuse(mode="nnvm"),
-    TGraphFuse(max_depth=2, keep_peak=False),
-    TGraphEliminateAssigns(),
-    TGraphSchedule(),
-    TGraphColorStreams(streams=2),
-]
-"""Those that keep every bit of the values; each takes what any of them leaves."""
-
 
 def name_of(pass_: ModulePass) -> str:
     return str(pass_.pipeline_pass_spec())
-
-
-def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
-    """The module after the passes; the original stays as it is."""
-    copy = module.clone()
-    driver.run(tensorplan.context(), copy, passes)
-    return copy
 
 
 def text(module: ModuleOp, generic: bool = False) -> str:

@@ -75,6 +75,27 @@ def test_sanitized_run_gives_the_same_values():
     assert run("--sanitize", "--expect", "out.npz", "--rtol", "0", "--atol", "0") == 0
 
 
+@pytest.mark.parametrize("how", [["--threads"], ["--no-threads"], []])
+def test_streams_and_threads_give_the_same_values(how: list[str]):
+    assert run("--outputs", "out.npz") == 0
+    same = ("--expect", "out.npz", "--rtol", "0", "--atol", "0")
+    assert run("--streams", "2", *how, *same) == 0
+
+
+def test_processes_give_the_same_values():
+    pytest.importorskip("mpi4py")
+    assert run("--outputs", "out.npz") == 0
+    assert run("--processes", "1", "--expect", "out.npz") == 0
+
+
+def test_a_profile():
+    assert run("--steps", "3", "--streams", "2", "--profile", "trace.json") == 0
+    trace = json.loads(Path("trace.json").read_text())
+    names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert names.count("tgraph.multiply") == 3
+    assert names == names[: len(names) // 3] * 3
+
+
 def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
     Path("program.mlir").write_text(
         PROGRAM.replace(
@@ -166,7 +187,11 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str]):
         (("--steps", "0"), "argument --steps: 0, expected 1 or more"),
         (("--rtol", "nan"), "argument --rtol: nan, expected 0 or more"),
         (("--level", "reference", "--sanitize"), "about the planned level"),
+        (("--level", "reference", "--profile", "x"), "about kernels that run in this"),
         (("--seed", "1", "--inputs", "in.npz"), "not allowed with"),
+        (("--streams", "0"), "streams is 0, expected 1 or more"),
+        (("--processes", "0"), "argument --processes: 0, expected 1 or more"),
+        (("--sanitize", "--threads"), "only one of --sanitize, --threads and"),
     ],
 )
 def test_wrong_usage_is_2(

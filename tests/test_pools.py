@@ -84,7 +84,7 @@ def test_more_than_a_slab_can_give() -> None:
 
 def test_late_use_shows_though_the_memory_has_another_owner() -> None:
     late = CHAIN.replace("tgraph.tanh %d outs(%r)", "tgraph.tanh %a outs(%r)")
-    with pytest.raises(PlanViolation, match="reads %a .* after it was freed"):
+    with pytest.raises(PlanViolation, match=r"reads %a .* after it was freed"):
         Executable(parse(late), sanitize=True)
     assert np.isfinite(Executable(parse(late))(X)[0]).all()
 

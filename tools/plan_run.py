@@ -26,12 +26,15 @@ from tensorplan.tools.common import (
     UsageError,
     guard,
     read_source,
+    write_atomically,
     write_report,
 )
 from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.progress import Progress
 
 if TYPE_CHECKING:
     from tensorplan.runtime.mlir import MlirExecutable
+    from tensorplan.runtime.profile import Profile
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, tgraph or memref IR),
@@ -116,7 +119,7 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     how.add_argument(
         "--sanitize",
         action="store_true",
-        help="poison buffers at the end of their lives and check between them",
+        help="find unsound use of memory: say which operation and which buffer",
     )
     how.add_argument(
         "--threads",
@@ -131,6 +134,11 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         help="deal the devices to N processes, started by mpiexec",
     )
     how.add_argument("--report", metavar="R.json", help="write the figures as JSON")
+    how.add_argument(
+        "--profile",
+        metavar="OUT.json",
+        help="record when operations run, for chrome://tracing and ui.perfetto.dev",
+    )
     plan = parser.add_argument_group("how to plan")
     plan.add_argument("--strategy", default=defaults.strategy, help="see plan-memory")
     plan.add_argument(
@@ -158,6 +166,10 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--sanitize and --report are about the planned level")
     if sum(map(bool, (options.sanitize, options.threads, options.processes))) > 1:
         parser.error("only one of --sanitize, --threads and --processes can be given")
+    if options.profile and (
+        options.processes or options.level == "reference" or options.backend == "mlir"
+    ):
+        parser.error("--profile is about kernels that run in this process")
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
         parser.error("--backend=mlir is without --sanitize and --level=reference")
     return options
@@ -183,7 +195,9 @@ def run(options: argparse.Namespace) -> int:
         ctx.register_dialect(name, factory)
     compiler = Compiler("plan-run", ctx)
     module = compiler.read(read_source(options.file))
-    compiler.run(module, passes_for(options))
+    passes = passes_for(options)
+    with Progress("compile", len(passes)) as progress:
+        compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
     # NumPy takes longer to load than most errors above need to show.
     from tensorplan.runtime.dtypes import Array
@@ -195,13 +209,17 @@ def run(options: argparse.Namespace) -> int:
         values = arrays.load_inputs(options.inputs, io.inputs)
     else:
         values = arrays.random_inputs(io.inputs, options.seed)
-    step, workspace = make_step(module, options)
+    step, workspace, profile = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()
-    for _ in range(options.steps):
-        results = step(values)
-        values = arrays.fed_back(io, values, results)
+    with Progress("run", options.steps) as progress:
+        for _ in range(options.steps):
+            results = step(values)
+            values = arrays.fed_back(io, values, results)
+            progress.step()
     running = time.perf_counter() - start
+    if profile:
+        write_atomically(options.profile, profile.to_json().encode())
     if options.level == "planned":
         figures = report(module)
         for pool in figures["pools"]:
@@ -251,15 +269,16 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
 def make_step(
     module: ModuleOp, options: argparse.Namespace
-) -> tuple[Callable[[Sequence[Any]], list[Any]], int]:
-    """What runs the program once, arrays in, arrays out; its bytes beside the pools."""
+) -> "tuple[Callable[[Sequence[Any]], list[Any]], int, Profile | None]":
+    """What runs the program once, arrays in, arrays out; its bytes beside the pools;
+    what records it."""
     if options.level == "reference":
         from tensorplan.runtime.reference import run_reference
 
-        return partial(run_reference, module, entry=options.entry), 0
+        return partial(run_reference, module, entry=options.entry), 0, None
     if options.backend == "mlir":
         executable = native(module, options.entry)
-        return lambda values: executable(*values), executable.workspace_bytes
+        return lambda values: executable(*values), executable.workspace_bytes, None
     from tensorplan.runtime.devices.processes import Processes
     from tensorplan.runtime.executor import Executable
 
@@ -270,7 +289,8 @@ def make_step(
         threads=options.threads,
         processes=Processes(options.processes) if options.processes else None,
     )
-    return lambda values: executable(*values), executable.scratch_bytes
+    profile = executable.profile() if options.profile else None
+    return lambda values: executable(*values), executable.scratch_bytes, profile
 
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":

@@ -56,6 +56,7 @@ class Group:
         self.reductions: list[tuple[Shape, Sequence[int]]] = []  # of which shape, dims
         self.spreads: dict[Spread, None] = {}
         self.contractions: list[Shape] = []
+        self._is_grouped = False  # a convolution that is not computed part by part
         self._take(root)
 
     def add(self, op: TensorOp) -> bool:
@@ -90,6 +91,7 @@ class Group:
             self.reductions.append((shape, sorted(op.dimensions.get_values())))
         else:
             self.contractions.append(_shape(op))
+            self._is_grouped = isinstance(op, ConvolutionOp) and op.groups > 1
 
     @property
     def form(self) -> Form | None:
@@ -112,6 +114,19 @@ class Group:
         ):
             return Form.REDUCTION
         return Form.ROWS if self.rows is not None else None
+
+    def in_place_readers(self) -> tuple[type[TensorOp], ...]:
+        """Which members read an operand of the result's shape only where, or in the row
+        that, the result is being written: that operand's memory may be the result's."""
+        match self.form:
+            case Form.LOOP:
+                return (ElementwiseOp,)
+            case Form.CONTRACTION:
+                return () if self._is_grouped else (ElementwiseOp,)
+            case Form.ROWS:
+                return (ElementwiseOp, ReduceOp)
+            case _:
+                return ()
 
     @property
     def rows(self) -> int | None:

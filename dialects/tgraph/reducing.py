@@ -1,6 +1,7 @@
 """Operations in which many operand elements make one result element."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
@@ -245,6 +246,12 @@ class ConvolutionOp(TensorOp):
     rhs_dilation = prop_def(DenseArrayBase.constr(i64))
     feature_group_count = prop_def(IntegerAttr)
     batch_group_count = prop_def(IntegerAttr)
+
+    @property
+    def groups(self) -> int:
+        """Parts of features or batches that are convolved apart from one another."""
+        counts = self.feature_group_count, self.batch_group_count
+        return prod(count.value.data for count in counts)
 
     @property
     def labels(self) -> tuple[str, str, str]:

@@ -39,10 +39,8 @@ from tensorplan.dialects.tgraph.base import (
     element_bytes,
     tensor_type_of,
 )
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.fusing import Form, Group, group_of
+from tensorplan.dialects.tgraph.fusing import Group, group_of
 from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
-from tensorplan.dialects.tgraph.reducing import ReduceOp
 
 
 @irdl_op_definition
@@ -174,18 +172,11 @@ class FusionOp(TensorOp):
         """Inputs that the body reads at the result's position, or in its row, only.
 
         A group of rows is computed row by row (or some rows at a time): all of a row is
-        read before the last operation writes it. A contraction's result is in the
-        result's buffer before anything else is read, so there it may be none.
+        read before the last operation writes it. So is what follows a contraction, with
+        as much of the contraction's result at a time.
         """
         group = self.group()
-        if group is None:
-            return ()
-        if group.form is Form.LOOP:
-            readers = (ElementwiseOp,)
-        elif group.form is Form.ROWS:
-            readers = (ElementwiseOp, ReduceOp)
-        else:
-            return ()
+        readers = () if group is None else group.in_place_readers()
         (result, *_) = self.declared
         size = element_bytes(result.element_type)
         return [

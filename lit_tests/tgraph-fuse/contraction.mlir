@@ -33,10 +33,12 @@ func.func @two_products(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4x
   func.return %s : tensor<4x4xf32>
 }
 
-// The new contents could not be computed over the old ones, so this is no group.
+// The new contents are computed over the old ones, part by part: no gradient is stored.
 // CHECK-LABEL: func.func @update
-// CHECK:         %g = tgraph.dot_general
-// CHECK-NEXT:    %n = tgraph.subtract
+// CHECK:         %n = tgraph.fusion
+// CHECK-NEXT:      %{{.*}} = tgraph.dot_general
+// CHECK-NEXT:      %{{.*}} = tgraph.subtract
+// CHECK:         tgraph.assign %v, %n
 func.func @update(%v: !tgraph.variable<tensor<4x4xf32>>, %x: tensor<4x4xf32>) {
   %w = tgraph.read %v : tensor<4x4xf32>
   %g = tgraph.dot_general %x, %x {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -21,8 +21,6 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.fusing import Form
-from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConstantOp,
@@ -254,12 +252,11 @@ class Liveness:
                 result[value] = result.get(value, True) and index in allowed
             return result
         assert self.grouping is not None
-        form = self.grouping.groups[step].form
+        in_place = self.grouping.groups[step].in_place_readers()
         shape = self.function.shapes[step]
         for member in members:
             reader = self.function.ops[member]
-            fits = form is Form.LOOP and isinstance(reader, ElementwiseOp)
-            fits |= form is Form.ROWS and isinstance(reader, ElementwiseOp | ReduceOp)
+            fits = isinstance(reader, in_place)
             for value in reader.operands:
                 is_free = fits
                 while isinstance(value.owner, BroadcastInDimOp):  # copied into it

@@ -3,35 +3,8 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.fusion.groups import Function, Grouping
 from tensorplan.passes.fusion.liveness import Liveness
-
-
-def copied(function: Function, grouping: Grouping) -> set[int]:
-    """Contractions whose group would update a variable that it reads by a copy.
-
-    The contraction is computed into the result's buffer before the old contents are
-    read, so that buffer cannot be the variable. Alone, the last operation can.
-    """
-    result: set[int] = set()
-    for root, members in grouping.members.items():
-        if len(members) == 1:
-            continue
-        variables = {
-            use.operation.variable
-            for use in function.ops[root].results[0].uses
-            if isinstance(use.operation, AssignOp)
-        }
-        read = (v.owner for m in members for v in function.ops[m].operands)
-        if variables and any(
-            isinstance(owner, ReadOp) and owner.variable in variables for owner in read
-        ):
-            result.update(
-                m for m in members if isinstance(function.ops[m], CONTRACTIONS)
-            )
-    return result
 
 
 class Peak:

@@ -28,6 +28,10 @@ AnyInteger: TypeAlias = IntegerType[int, Signedness]
 index = IndexType()
 
 
+def is_integer(element: Attribute) -> bool:
+    return isinstance(element, IntegerType)
+
+
 def is_float(element: Attribute) -> bool:
     return not isinstance(element, IntegerType | IndexType)
 
@@ -47,7 +51,7 @@ def is_unsigned(element: Attribute) -> bool:
 
 def signless(element: Attribute) -> Attribute:
     """The element type as upstream dialects compute with it."""
-    if not isinstance(element, IntegerType):
+    if not is_integer(element):
         return element
     return IntegerType(width(element))
 
@@ -208,7 +212,7 @@ class Code:
         if is_float(target):
             wide = f32 if is_small_float(target) else type
             cast_ = arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp
-            number = self.add(cast_(value, wide))
+            number = self.add(cast_(value, cast(AnyFloat, wide)))
             return self._convert_float(number, wide, target)
         if width(source) > width(target):
             return self.add(arith.TruncIOp(value, cast(IntegerType, type)))

@@ -50,12 +50,16 @@ def _listed(graph: Graph) -> list[int]:
     best = list(range(len(graph.tasks)))
     peak = peak_of(graph, best)
     for by_growth in (False, True):
-        order = best
+        order, last = best, peak
         for turn in range(ROUNDS):
             lists = forwards if turn % 2 == by_growth else backwards
             order = lists(graph, order, by_growth and turn == 0)
-            if (new := peak_of(graph, order)) < peak:
+            new = peak_of(graph, order)
+            if new < peak:
                 best, peak = order, new
+            elif turn and new >= last:
+                break
+            last = new
     return best
 
 

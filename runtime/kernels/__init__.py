@@ -7,17 +7,22 @@ contraction.py   a contraction and a loop behind it, block by block
 moving.py        constants, copies and whatever only moves elements
 dot.py, convolution.py   on matrix products
 reducing.py      reduce, windows
-indexing.py      gather, scatter
+indexing.py      gather, scatter, dynamic slices
+bodies.py        sort, and reductions by any function of single elements
+random.py        random bits
+special.py       the error function
 """
 
 # Each import registers its kernels.
 from tensorplan.runtime.kernels import (
+    bodies,
     convolution,
     dot,
     elementwise,
     fusion,
     indexing,
     moving,
+    random,
     reducing,
 )
 from tensorplan.runtime.kernels.base import KERNELS, Call, compile_call
@@ -25,6 +30,7 @@ from tensorplan.runtime.kernels.base import KERNELS, Call, compile_call
 __all__ = [
     "KERNELS",
     "Call",
+    "bodies",
     "compile_call",
     "convolution",
     "dot",
@@ -32,5 +38,6 @@ __all__ = [
     "fusion",
     "indexing",
     "moving",
+    "random",
     "reducing",
 ]

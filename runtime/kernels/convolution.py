@@ -66,9 +66,9 @@ def convolution(
 ) -> list[Call]:
     image_labels, kernel_labels, out_labels = op.labels
     spatial = "".join(str(d) for d in range(len(image_labels) - 2))
-    image = _by_labels(inputs[0], image_labels, "b" + spatial + "f")
-    kernel = _by_labels(inputs[1], kernel_labels, spatial + "io")
-    out = _by_labels(outs[0], out_labels, "b" + spatial + "f")
+    image = by_labels(inputs[0], image_labels, "b" + spatial + "f")
+    kernel = by_labels(inputs[1], kernel_labels, spatial + "io")
+    out = by_labels(outs[0], out_labels, "b" + spatial + "f")
     dtype = accumulator(out.dtype)
     check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
     features = op.feature_group_count.value.data
@@ -95,7 +95,7 @@ def convolution(
     return calls
 
 
-def _by_labels(x: Array, labels: str, order: str) -> Array:
+def by_labels(x: Array, labels: str, order: str) -> Array:
     return x.transpose([labels.index(label) for label in order])
 
 

@@ -10,7 +10,8 @@ loops.py        loops to LLVM IR
 llvm.py         LLVM IR to machine code, cached
 records.py      calls with their arrays; runs of calls as one call
 
-Needs llvmlite (the extra `fast`), which is imported when the first function is made.
+Contractions are oneDNN's (`tensorplan.runtime.onednn`). The rest needs llvmlite (the
+extra `fast`), which is imported when the first function is made.
 Without it, for what is not supported, and with `TENSORPLAN_NATIVE=0`, the NumPy kernels
 compute.
 """
@@ -26,8 +27,10 @@ from xdsl.ir import Operation, SSAValue
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime import onednn
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.pool import Scratch
 
@@ -56,6 +59,8 @@ def compile_native(
 
     An output may be the memory of an input that `op.overwritable()` lists.
     """
+    if isinstance(op, CONTRACTIONS):
+        return onednn.compiled(op, inputs, outs[0], scratch)
     if len(outs) != 1 or not isinstance(op, _SUPPORTED) or not is_available():
         return None
     from tensorplan.runtime.native.kernels import calls_of

@@ -7,10 +7,15 @@ from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime import onednn
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import KERNELS, Call
-from tensorplan.runtime.kernels.contraction import Contraction, contraction
+from tensorplan.runtime.kernels.contraction import (
+    BLOCK,
+    Contraction,
+    contraction,
+)
 from tensorplan.runtime.native.groups import Unsupported, group_of, views
 from tensorplan.runtime.native.llvm import compiler
 from tensorplan.runtime.native.loops import lower
@@ -64,7 +69,10 @@ def _contraction(
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
         return [(_record(after, result, arrays, out, scratch), ())]
 
-    return contraction(first, inputs, sides, out, scratch, _product, loop)
+    # oneDNN's convolutions want arrays without gaps, not parts of them.
+    is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
+    limit = out.size if is_whole else BLOCK
+    return contraction(first, inputs, sides, out, scratch, _product, loop, limit)
 
 
 def _product(

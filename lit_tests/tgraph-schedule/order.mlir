@@ -1,0 +1,69 @@
+// RUN: plan-opt %s -p tgraph-schedule | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-schedule{effort=0}' | filecheck %s
+
+// Each square is wide and its sum narrow: one after the other, only one square is live.
+// The constant, a view of nothing, goes before its reader.
+// CHECK-LABEL: func.func @two_chains
+// CHECK-NEXT:    %p = tgraph.dot_general %a, %a
+// CHECK-NEXT:    %s = tgraph.reduce %p
+// CHECK-NEXT:    %q = tgraph.dot_general %b, %b
+// CHECK-NEXT:    %t = tgraph.reduce %q
+// CHECK-NEXT:    %u = tgraph.add %s, %t
+// CHECK-NEXT:    %c = tgraph.constant
+// CHECK-NEXT:    %r = tgraph.multiply %u, %c
+func.func @two_chains(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64xf32> {
+  %c = tgraph.constant<2.0 : f32> : tensor<64xf32>
+  %p = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %q = tgraph.dot_general %b, %b {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %s = tgraph.reduce %p {kind = "add", dimensions = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %t = tgraph.reduce %q {kind = "add", dimensions = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %u = tgraph.add %s, %t : tensor<64xf32>
+  %r = tgraph.multiply %u, %c : tensor<64xf32>
+  func.return %r : tensor<64xf32>
+}
+
+// Views cost nothing, and an operand may be overwritten: with both counted, the given
+// order has the lowest peak there is, and stays.
+// CHECK-LABEL: func.func @nothing_to_gain
+// CHECK-NEXT:    %p = tgraph.exponential %a
+// CHECK-NEXT:    %v = tgraph.transpose %p
+// CHECK-NEXT:    %q = tgraph.tanh %b
+// CHECK-NEXT:    %r = tgraph.add %v, %q
+func.func @nothing_to_gain(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %p = tgraph.exponential %a : tensor<8x8xf32>
+  %v = tgraph.transpose %p {permutation = array<i64: 1, 0>} : tensor<8x8xf32>
+  %q = tgraph.tanh %b : tensor<8x8xf32>
+  %r = tgraph.add %v, %q : tensor<8x8xf32>
+  func.return %r : tensor<8x8xf32>
+}
+
+// The update of each weight comes as soon as its gradient is there, but not before the
+// last reader of the old weight.
+// CHECK-LABEL: func.func @updates
+// CHECK:         %g = tgraph.dot_general %x, %x
+// CHECK:         tgraph.dot_general %x, %old
+// CHECK:         %new = tgraph.subtract %old, %g outs(%w)
+// CHECK:         %h = tgraph.dot_general %y, %y
+func.func @updates(%w: !tgraph.variable<tensor<8x8xf32>>, %v: !tgraph.variable<tensor<8x8xf32>>, %x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %old = tgraph.read %w : tensor<8x8xf32>
+  %older = tgraph.read %v : tensor<8x8xf32>
+  %g = tgraph.dot_general %x, %x {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<8x8xf32>
+  %h = tgraph.dot_general %y, %y {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<8x8xf32>
+  %r = tgraph.dot_general %x, %old {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<8x8xf32>
+  %new = tgraph.subtract %old, %g outs(%w) : tensor<8x8xf32>
+  %newer = tgraph.subtract %older, %h outs(%v) : tensor<8x8xf32>
+  func.return %r : tensor<8x8xf32>
+}
+
+// The streams say what runs when; the order in the text is not for saving memory.
+// CHECK-LABEL: func.func @streams
+// CHECK-NEXT:    %p = tgraph.dot_general %a, %a
+// CHECK-NEXT:    %q = tgraph.dot_general %b, %b
+func.func @streams(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64xf32> {
+  %p = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>, tgraph.stream = 0 : i32} : tensor<64x64xf32>
+  %q = tgraph.dot_general %b, %b {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>, tgraph.stream = 1 : i32} : tensor<64x64xf32>
+  %s = tgraph.reduce %p {kind = "add", dimensions = array<i64: 0>, tgraph.stream = 0 : i32} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %t = tgraph.reduce %q {kind = "add", dimensions = array<i64: 0>, tgraph.stream = 1 : i32} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %u = tgraph.add %s, %t {tgraph.stream = 0 : i32} : tensor<64xf32>
+  func.return %u : tensor<64xf32>
+}

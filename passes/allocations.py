@@ -1,0 +1,278 @@
+"""The allocations of a function that plan-memory can place, and how they are used.
+
+An allocation is followed to wherever its memref goes: through views, selects, results
+of `scf.if`, loops and branches. It can be placed if everything that happens there is
+understood, or over when a `memref.dealloc` in its own block frees it.
+
+What one `memref.dealloc` may free goes together: if one of these stays as it is, so
+must the others, since the `memref.dealloc` has to stay. A function's arguments and
+globals are not freed: they belong to others, as in MLIR's ownership-based deallocation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ComplexType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    UnrankedMemRefType,
+    VectorType,
+    i8,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator, get_effects
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import name_of, remark
+from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
+from tensorplan.passes.control_flow import (
+    CONCURRENT,
+    ControlFlow,
+    is_carried,
+    moves,
+    passes_on,
+)
+from tensorplan.passes.dependencies import MEMREF_VIEWS
+from tensorplan.passes.liveness import Uses, live_steps
+from tensorplan.planning.problem import Steps
+
+_DONE_AT_THE_END = ("linalg.", "affine.", "vector.")
+"""Dialects whose operations only access their memrefs, without saying so in xDSL."""
+
+_ASYNCHRONOUS = ("memref.dma_start",)
+
+_STORES = ("memref.store", "affine.store")
+
+_NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
+"""Types of values that can't hold a memref."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """An allocation that can be placed."""
+
+    alloc: memref.AllocOp
+    deallocs: Sequence[Operation]
+    size: int  # bytes
+    alignment: int  # bytes; 1 if the allocation asks for none
+    uses: Uses
+
+    @property
+    def name(self) -> str:
+        return f"%{self.alloc.memref.name_hint or self.uses.allocated}"
+
+
+def find_allocations(func: FuncOp, flow: ControlFlow) -> list[Allocation]:
+    """Those that can be placed, in program order; a remark says why others can't."""
+    found: dict[SSAValue, Allocation] = {}
+    refused: list[SSAValue] = []
+    frees: dict[SSAValue, Sequence[Operation]] = {}
+    may_free: dict[Operation, list[SSAValue]] = {}
+    for source in _sources(func):
+        trace = _Trace(source)
+        frees[source] = trace.deallocs
+        for dealloc in trace.deallocs:
+            may_free.setdefault(dealloc, []).append(source)
+        if not isinstance(alloc := source.owner, memref.AllocOp):
+            refused.append(source)
+            continue
+        try:
+            found[source] = _allocation(alloc, trace, flow)
+        except _NotPlannable as reason:
+            refused.append(source)
+            remark(f"memref.alloc is left as it is: {reason}", alloc)
+    for source in refused:  # grows
+        for other in [s for d in frees[source] for s in may_free[d]]:
+            if allocation := found.pop(other, None):
+                refused.append(other)
+                text = "what frees it may also free memory that is not planned"
+                remark(f"memref.alloc is left as it is: {text}", allocation.alloc)
+    return list(found.values())
+
+
+def lifespans(views: Sequence[memref.ViewOp]) -> list[list[Steps]]:
+    """When the buffers of an arena are live, for reports: ranges in their function's
+    steps, ascending."""
+    func = views[0].parent_op()
+    while not isinstance(func, FuncOp):
+        assert func is not None
+        func = func.parent_op()
+    flow = ControlFlow(func)
+    uses: list[Uses] = []
+    for view in views:
+        accesses: dict[int, bool] = {}
+        for op, alias in _Trace(view.result).accesses:
+            _add_access(accesses, op, alias, view, flow)
+        uses.append(Uses(flow.step_of(view)[0], accesses))
+    return live_steps(flow, uses)
+
+
+class _NotPlannable(Exception):
+    """Why an allocation is left as it is."""
+
+
+class _Trace:
+    """Where the memory that a value points to goes, and what happens to it there."""
+
+    def __init__(self, source: SSAValue):
+        self.deallocs: list[Operation] = []
+        self.accesses: list[tuple[Operation, SSAValue]] = []
+        aliases = {source: None}
+        pending = [source]
+        while pending:
+            alias = pending.pop()
+            for use in alias.uses:
+                if isinstance(use.operation, memref.DeallocOp):
+                    self.deallocs.append(use.operation)
+                elif (targets := moves(use)) is None:
+                    self.accesses.append((use.operation, alias))
+                else:
+                    new = [t for t in targets if t not in aliases]
+                    aliases.update(dict.fromkeys(new))
+                    pending += new
+        self.aliases: Sequence[SSAValue] = list(aliases)
+
+
+def _sources(func: FuncOp) -> Iterator[SSAValue]:
+    """Memrefs whose memory may have to be freed, except a function's arguments."""
+    for op in func.walk():
+        if isinstance(op, memref.AllocOp):
+            if not is_arena(op):
+                yield op.memref
+        elif not isinstance(op, TensorOp | memref.AllocaOp | memref.GetGlobalOp):
+            for result in op.results:
+                if isinstance(
+                    result.type, MemRefType | UnrankedMemRefType
+                ) and not passes_on(op):
+                    yield result
+
+
+def is_arena(alloc: memref.AllocOp) -> bool:
+    """Whether the allocation is what plan-memory makes: bytes, and views of them."""
+    if alloc.memref.type.element_type != i8:
+        return False
+    users = {type(use.operation) for use in alloc.memref.uses}
+    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+
+
+def _allocation(alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow) -> Allocation:
+    """Finds the buffer's size and accesses; raises `_NotPlannable`."""
+    size = _bytes(alloc.memref.type)
+    at, step = flow.step_of(alloc)
+    if step is not alloc:
+        raise _NotPlannable(
+            f"it is inside {name_of(step)}, which may run more than once at a time"
+        )
+    for alias in trace.aliases:
+        if is_carried(alias, alloc):
+            raise _NotPlannable(
+                "it is still needed when it is allocated for the next iteration"
+            )
+    over = _freed_at(alloc, flow)
+    accesses: dict[int, bool] = {}
+    for op, alias in trace.accesses:
+        _, whole = flow.step_of(op)
+        if op.has_trait(IsTerminator, value_if_unregistered=False):
+            raise _NotPlannable(f"it is passed on by {name_of(op)}")
+        if reason := _unclear(op, alias) or _unclear_around(op, whole):
+            if not over or not _is_within(op, alloc, over, flow):
+                raise _NotPlannable(reason)
+            accesses[flow.step[over]] = False
+        _add_access(accesses, op, alias, alloc, flow)
+    alignment = alloc.alignment.value.data if alloc.alignment else 1
+    return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
+
+
+def _add_access(
+    accesses: dict[int, bool],
+    op: Operation,
+    alias: SSAValue,
+    source: Operation,
+    flow: ControlFlow,
+) -> None:
+    """Adds the access of the memory that `source` returns, to those by step."""
+    step, whole = flow.step_of(op)
+    overwrites = op is whole and alias.owner is source and _overwrites(op, alias)
+    accesses[step] = accesses.get(step, True) and overwrites
+
+
+def _bytes(type: AnyMemRef) -> int:
+    if DYNAMIC_INDEX in type.get_shape():
+        raise _NotPlannable(f"{type} has a dynamic size")
+    if not isinstance(type.layout, NoneAttr):
+        raise _NotPlannable(f"{type} has a layout other than the identity")
+    try:
+        return prod(type.get_shape()) * element_bytes(type.element_type)
+    except VerifyException as error:
+        raise _NotPlannable(str(error)) from None
+
+
+def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
+    """The last operation in the block of an allocation that frees just that."""
+    aliases: list[SSAValue] = [alloc.memref]
+    last: Operation | None = None
+    for alias in aliases:  # grows
+        for use in alias.uses:
+            op = use.operation
+            if isinstance(op, MEMREF_VIEWS):
+                aliases.append(op.results[0])
+            elif isinstance(op, memref.DeallocOp) and op.parent is alloc.parent:
+                if last is None or flow.step[op] > flow.step[last]:
+                    last = op
+    return last
+
+
+def _is_within(
+    op: Operation, first: Operation, last: Operation, flow: ControlFlow
+) -> bool:
+    """Whether an operation is between two of a block, or inside one between them."""
+    block = first.parent_block()
+    assert block is not None
+    outer = block.find_ancestor_op_in_block(op)
+    return outer is not None and flow.step[outer] < flow.step[last]
+
+
+def _overwrites(op: Operation, value: SSAValue) -> bool:
+    """Whether an operation writes all of a memref and reads nothing of it."""
+    if isinstance(op, TensorOp):
+        return value in op.outs and value not in op.inputs
+    if isinstance(op, memref.CopyOp):
+        return value is not op.source
+    return name_of(op) == "linalg.fill"
+
+
+def _unclear_around(op: Operation, step: Operation) -> str | None:
+    """Why an operation around an access may let the buffer live on behind `step`."""
+    while op is not step:
+        outer = op.parent_op()
+        assert outer is not None
+        if name_of(outer) not in CONCURRENT and (reason := _unclear(outer, None)):
+            return reason
+        op = outer
+    return None
+
+
+def _unclear(op: Operation, memref: SSAValue | None) -> str | None:
+    """Why an access may let a buffer live on after the operation; None if it can't."""
+    if isinstance(op, TensorOp):
+        return None
+    name = name_of(op)
+    if name == "memref.extract_aligned_pointer_as_index":
+        return "its address is taken"
+    if not all(isinstance(result.type, _NUMBERS) for result in op.results):
+        return f"{name} may return it"
+    if name in _STORES and op.operands[0] is memref:
+        return f"{name} stores it"
+    if name in _ASYNCHRONOUS or (
+        not name.startswith(_DONE_AT_THE_END) and get_effects(op) is None
+    ):
+        return f"what {name} does with it is not known"
+    return None

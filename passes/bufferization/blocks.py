@@ -1,0 +1,410 @@
+"""Blocks on tensors become blocks on memrefs, operation by operation."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.traits import IsTerminator
+
+from tensorplan.dialects.diagnostics import LocatedError, remark
+from tensorplan.dialects.tgraph.base import (
+    STREAM,
+    AnyTensor,
+    TensorOp,
+    element_bytes,
+    segments,
+    tensor_type_of,
+)
+from tensorplan.dialects.tgraph.shaping import (
+    ConstantOp,
+    DeviceCopyOp,
+    ReshapeOp,
+    ViewOp,
+)
+from tensorplan.dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
+from tensorplan.passes.bufferization.buffers import (
+    Buffer,
+    Constants,
+    Place,
+    contiguous,
+)
+from tensorplan.passes.bufferization.regions import bufferize_if, bufferize_while
+from tensorplan.passes.layout import Layout, memref_type
+from tensorplan.passes.versions import (
+    Version,
+    last_versions,
+    source_of,
+    uses_of_contents,
+)
+
+SMALL_CONSTANT = 1024
+"""Up to this size, in bytes, a constant is a global even if it is a single number."""
+
+
+class BlockBufferization:
+    """Builds the memref form of one block, which sees nothing from outside.
+
+    Who makes one says where the arguments lie (`put`, `variables`) and gives a buffer
+    for each value that the terminator passes on; after `run`, it adds a terminator.
+    """
+
+    def __init__(self, block: Block, constants: Constants):
+        self.old = block
+        self.constants = constants
+        self.position = {op: index for index, op in enumerate(block.ops)}
+        self.new = Block()
+        self.variables: dict[SSAValue, Buffer] = {}
+        self.places: dict[SSAValue, Place] = {}
+        self._globals: dict[str, Buffer] = {}  # by the name of the constant
+        self._results: Sequence[Buffer] = ()
+        self._destinations: dict[SSAValue, Buffer] = {}
+        self._owned: dict[Buffer, None] = {}
+        self._at: Operation  # the operation that is being rewritten
+
+    def run(self, results: Sequence[Buffer] = ()) -> Block:
+        """The new block, but for its terminator, whose operands are in `results`."""
+        self._results = results
+        self._find_destinations()
+        for op in self.old.ops:
+            self._at = op
+            if op.has_trait(IsTerminator):
+                self._deliver(op)
+            else:
+                self._rewrite(op)
+            self._free_dead()
+        return self.new
+
+    def _find_destinations(self) -> None:
+        """What is computed straight into a result, or by a loop into a variable."""
+        terminator = self.old.last_op
+        assert terminator is not None
+        for value, buffer in zip(terminator.operands, self._results, strict=True):
+            self._aim(value, buffer)
+        for variable, version in last_versions(self.old).items():
+            while version.previous is not None:
+                value = _looped_into(version, self.position)
+                if value is not None:
+                    self._aim(value, self.variables[variable])
+                version = version.previous
+
+    def _aim(self, value: SSAValue, buffer: Buffer) -> None:
+        """Has a value computed into a buffer, and what a loop starts from, too."""
+        while isinstance(value.owner, ReshapeOp):
+            value = value.owner.inputs[0]
+        while isinstance(owner := value.owner, TensorOp | ReadOp):
+            self._destinations.setdefault(value, buffer)
+            if not isinstance(owner, WhileOp) or buffer.is_variable:
+                return
+            value = owner.inputs[owner.res.index(value)]
+            if not value.has_one_use() or isinstance(value.owner, ViewOp | ReadOp):
+                return
+
+    # Values and buffers
+
+    def put(
+        self, value: SSAValue, buffer: Buffer, layout: Layout | None = None
+    ) -> None:
+        """Says where a value lies: in the whole buffer, unless a layout is given."""
+        layout = layout or Layout.contiguous(tensor_type_of(value.type).get_shape())
+        self.places[value] = Place(buffer, layout)
+        if buffer.is_variable:
+            buffer.values.append(value)
+        else:
+            buffer.last = max(buffer.last, self._last_use(value))
+
+    def _last_use(self, value: SSAValue) -> int:
+        """The last position at which the value or a view of it is read."""
+        reads = (at for at, _, _ in uses_of_contents(value, self.position))
+        return max(reads, default=-1)
+
+    def memref_of(self, value: SSAValue) -> SSAValue:
+        """The memref of a value; a view is made when it is first needed."""
+        place = self.places[value]
+        base, layout = place.buffer.base, place.layout
+        if layout.is_contiguous:  # with the strides that the type implies
+            layout = Layout.contiguous(layout.shape)
+        tensor = tensor_type_of(value.type)
+        type = memref_type(tensor.element_type, layout, tensor.encoding)
+        if type == base.type:
+            return base
+        if layout not in place.buffer.views:
+            view = memref.ReinterpretCastOp(
+                base, (), (), (), (layout.offset,), layout.shape, layout.strides, type
+            )
+            self.emit(view)
+            view.result.name_hint = value.name_hint
+            place.buffer.views[layout] = view.result
+        return place.buffer.views[layout]
+
+    def emit(self, op: Operation) -> None:
+        op.location = self._at.location
+        self.new.add_op(op)
+
+    def allocate(self, type: AnyTensor, name_hint: str | None) -> Buffer:
+        alloc = memref.AllocOp((), (), contiguous(type))
+        self.emit(alloc)
+        alloc.memref.name_hint = name_hint
+        buffer = Buffer(alloc.memref, owned=True)
+        self._owned[buffer] = None
+        return buffer
+
+    def copy(
+        self, source: SSAValue, target: SSAValue, serves: Operation | None = None
+    ) -> None:
+        copy = memref.CopyOp(source, target)
+        _set_stream(copy, serves or self._at)
+        self.emit(copy)
+
+    def _free_dead(self) -> None:
+        for buffer in list(self._owned):
+            if buffer.last <= self.position[self._at]:
+                dealloc = memref.DeallocOp.get(buffer.base)
+                _set_stream(dealloc, self._at)
+                self.emit(dealloc)
+                del self._owned[buffer]
+
+    # Operations
+
+    def _rewrite(self, op: Operation) -> None:
+        match op:
+            case ReadOp():
+                self.put(op.result, self.variables[op.variable])
+            case AssignOp():
+                self._assign(op)
+            case WhileOp():
+                bufferize_while(self, op)
+            case IfOp():
+                bufferize_if(self, op)
+            case ViewOp() if not op.outs:
+                self._rewrite_view(op)
+            case ConstantOp() if not op.outs:
+                self._constant(op)
+            case TensorOp():
+                self._compute(op)
+            case _:
+                raise LocatedError(f"{op.name} cannot be bufferized", op)
+
+    def _overwrite(self, variable: Buffer) -> None:
+        """Readies a variable to be written: saves what of it is still to be read."""
+        needed = [value for value in variable.values if self._is_needed(value)]
+        variable.values = []
+        if not needed:
+            return
+        remark(
+            "the old contents of the variable are saved: they are read later", self._at
+        )
+        returned = next(
+            (v for v in needed if v in self._destinations and source_of(v) is v), None
+        )
+        if returned is None:
+            type = tensor_type_of(variable.base.type)
+            saved = self.allocate(type, needed[0].name_hint)
+            target = saved.base
+        else:
+            saved = self._destinations[returned]
+            self.put(returned, saved)
+            target = self.memref_of(returned)
+        self.copy(variable.base, target)
+        for value in needed:
+            self.put(value, saved, self.places[value].layout)
+
+    def _is_needed(self, value: SSAValue) -> bool:
+        """Whether a tensor in the variable that is written now is to be read yet."""
+        now, op = self.position[self._at], self._at
+        for use in value.uses:  # views that there are already answer for themselves
+            at = self.position[use.operation]
+            if at > now or (
+                at == now
+                and not (
+                    isinstance(op, TensorOp)
+                    and use.index in op.overwritable()
+                    and self.places[value].layout.is_contiguous
+                )
+            ):
+                return True
+        return False
+
+    def _assign(self, op: AssignOp) -> None:
+        variable = self.variables[op.variable]
+        place = self.places[op.value]
+        if place.buffer is variable and place.layout.is_contiguous:
+            return
+        self._overwrite(variable)
+        self.copy(self.memref_of(op.value), variable.base)
+
+    def _deliver(self, op: Operation) -> None:
+        """Copies what the terminator passes on and is not in its place yet."""
+        for value, buffer in zip(op.operands, self._results, strict=True):
+            if self.places[value].buffer is not buffer:
+                computed = source_of(value).owner
+                serves = computed if isinstance(computed, Operation) else op
+                self.copy(self.memref_of(value), buffer.base, serves)
+
+    # Regions
+
+    def enter(self, region: Region, inputs: Sequence[SSAValue]) -> "BlockBufferization":
+        """What is to rewrite a region whose last arguments are these values."""
+        inside = BlockBufferization(region.block, self.constants)
+        seen: dict[Buffer, Buffer] = {}
+        first = len(region.block.args) - len(inputs)
+        for argument, value in zip(region.block.args[first:], inputs, strict=True):
+            place = self.places[value]
+            if place.buffer not in seen:
+                seen[place.buffer] = place.buffer.seen_inside()
+            inside.put(argument, seen[place.buffer], place.layout)
+        return inside
+
+    def carried(self, op: WhileOp, index: int) -> Buffer:
+        """The buffer that a loop's variable is, with what it starts from in it."""
+        start, result = op.inputs[index], op.res[index]
+        if isinstance(start.owner, ConstantOp) and start.owner.splat is not None:
+            buffer = self.destination(result)
+            self._emit_into(start.owner, (), [buffer.base])
+            return buffer
+        if result not in self._destinations and self._may_take_over(op, index, [index]):
+            return self.places[start].buffer
+        buffer, place = self.destination(result), self.places[start]
+        if place.buffer is not buffer or not place.layout.is_contiguous:
+            self.copy(self.memref_of(start), buffer.base)
+        return buffer
+
+    def destination(self, result: SSAValue) -> Buffer:
+        """Where a result is wanted, or a new buffer."""
+        if result in self._destinations:
+            return self._destinations[result]
+        return self.allocate(tensor_type_of(result.type), result.name_hint)
+
+    def _rewrite_view(self, op: ViewOp) -> None:
+        source = op.inputs[0]
+        place = self.places[source]
+        layout = place.layout.viewed(op)
+        if layout is not None:
+            self.put(op.result, place.buffer, layout)
+            return
+        # Only a reshape of a strided view comes here: it is stored in order first.
+        buffer = self.allocate(tensor_type_of(source.type), op.result.name_hint)
+        self.copy(self.memref_of(source), buffer.base)
+        self.put(op.result, buffer)
+
+    def _constant(self, op: ConstantOp) -> None:
+        type = tensor_type_of(op.result.type)
+        splat = op.splat
+        size = prod(type.get_shape())
+        bytes = size * element_bytes(type.element_type)
+        if splat is not None and all(map(_is_start, op.result.uses)):
+            return  # made where the loops start
+        if splat is not None and (
+            bytes > SMALL_CONSTANT or op.result in self._destinations
+        ):
+            self._compute(op)
+            return
+        value = op.dense
+        memref_of = contiguous(type)
+        name = self.constants.name_of(value, memref_of)
+        if name not in self._globals:
+            get = memref.GetGlobalOp(name, memref_of)
+            self.emit(get)
+            get.memref.name_hint = op.result.name_hint
+            self._globals[name] = Buffer(get.memref, owned=False)
+        self.put(op.result, self._globals[name])
+
+    def _compute(self, op: TensorOp) -> None:
+        """An operation that writes destinations: variables, results or new buffers."""
+        for variable in op.outs:
+            self._overwrite(self.variables[variable])
+        inputs = [self.memref_of(value) for value in op.inputs]
+        outs: list[SSAValue] = []
+        for index, result in enumerate(op.res):
+            buffer = self._destination(op, index)
+            self.put(result, buffer)
+            outs.append(self.memref_of(result))
+        if isinstance(op, DeviceCopyOp):
+            self.copy(inputs[0], outs[0])
+        else:
+            self._emit_into(op, inputs, outs)
+
+    def _emit_into(
+        self, op: TensorOp, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        sizes = {"operandSegmentSizes": segments(inputs, outs)}
+        self.emit(
+            type(op).create(
+                operands=[*inputs, *outs],
+                properties=op.properties | sizes,
+                attributes=op.attributes,
+                regions=[op.detach_region(region) for region in list(op.regions)],
+            )
+        )
+
+    def _destination(self, op: TensorOp, index: int) -> Buffer:
+        if op.outs:
+            return self.variables[op.outs[index]]
+        result = op.res[index]
+        if index == 0 and result not in self._destinations:
+            allowed = op.overwritable()
+            element = tensor_type_of(result.type).element_type
+            for number in allowed:
+                value = op.inputs[number]
+                if tensor_type_of(
+                    value.type
+                ).element_type == element and self._may_take_over(op, number, allowed):
+                    return self.places[value].buffer
+        return self.destination(result)
+
+    def _may_take_over(self, op: TensorOp, index: int, allowed: Sequence[int]) -> bool:
+        """Whether a result may take over the buffer of an operand.
+
+        `allowed` are the operands that the operation may overwrite.
+        """
+        value = op.inputs[index]
+        place = self.places[value]
+        return (
+            place.buffer.owned
+            and place.buffer.last <= self.position[op]
+            and place.layout.is_contiguous
+            and prod(tensor_type_of(value.type).get_shape()) == place.buffer.elements
+            and all(
+                self.places[other].buffer is not place.buffer
+                or (other is value and i in allowed)
+                for i, other in enumerate(op.inputs)
+                if other in self.places
+            )
+        )
+
+
+def _is_start(use: Use) -> bool:
+    """Whether a loop carries what it starts from here."""
+    op = use.operation
+    return isinstance(op, WhileOp) and use.index < len(op.res)
+
+
+def _set_stream(op: Operation, serves: Operation) -> None:
+    if stream := serves.attributes.get(STREAM):
+        op.attributes[STREAM] = stream
+
+
+def _looped_into(
+    version: Version, position: Mapping[Operation, int]
+) -> SSAValue | None:
+    """The result of a loop that is assigned, if it can be carried in the variable.
+
+    It can if nobody but the loop, for what it starts from, reads the old contents from
+    then on.
+    """
+    assign, before = version.writer, version.previous
+    if not isinstance(assign, AssignOp) or before is None:
+        return None
+    loop = assign.value.owner
+    if not isinstance(loop, WhileOp):
+        return None
+    start = loop.inputs[loop.res.index(assign.value)]
+    at = position[loop]
+    if before.writer is not None and position[before.writer] >= at:
+        return None
+    for value in before.values:
+        for read, reader, _ in uses_of_contents(value, position):
+            is_start = reader is loop and value is start and start.has_one_use()
+            if read >= at and not is_start:
+                return None
+    return assign.value

@@ -1,0 +1,83 @@
+"""Loops and branches on memrefs: they pass nothing on but what lies in buffers.
+
+    %r = tgraph.while %a, %w ...        scf.while : () -> () {
+                                          tgraph.compare %a, %c outs(%flag)
+                                          %0 = memref.load %flag[] : memref<i1>
+                                          scf.condition(%0)
+                                        } do {
+                                          tgraph.add %a, %w outs(%a)
+                                          scf.yield
+                                        }
+
+What a loop carries lies in one buffer each, made outside: that of what it starts from,
+if nobody reads this any more; that of the result that it becomes; or a new one. The
+next turn's values are written there as a variable's are.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Region, SSAValue
+
+from tensorplan.dialects.tgraph.base import tensor_type_of
+from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
+
+if TYPE_CHECKING:
+    from tensorplan.passes.bufferization.blocks import BlockBufferization
+
+
+def bufferize_while(outside: "BlockBufferization", op: WhileOp) -> None:
+    carried = [outside.carried(op, index) for index in range(len(op.res))]
+    rest = op.inputs[len(carried) :]
+    device = tensor_type_of(op.inputs[0].type).encoding
+    flag = outside.allocate(TensorType(i1, [], device), "continues")
+    flag.last = outside.position[op]
+    regions: list[Region] = []
+    for region, results in ((op.condition, [flag]), (op.body, [])):
+        inside = outside.enter(region, rest)
+        for argument, buffer in zip(region.block.args, carried, strict=False):
+            variable = buffer.seen_inside()
+            variable.is_variable = True
+            inside.variables[argument] = variable
+        block = inside.run([buffer.seen_inside() for buffer in results])
+        if results:
+            load = memref.LoadOp.get(flag.base, ())
+            block.add_ops([load, scf.ConditionOp(load.res)])
+        else:
+            block.add_op(scf.YieldOp())
+        regions.append(Region(block))
+    loop = scf.WhileOp((), (), *regions)
+    loop.attributes |= op.attributes
+    outside.emit(loop)
+    for result, buffer in zip(op.res, carried, strict=True):
+        outside.put(result, buffer)
+
+
+def bufferize_if(outside: "BlockBufferization", op: IfOp) -> None:
+    buffers = [outside.destination(result) for result in op.res]
+    predicate, *rest = op.inputs
+    load = memref.LoadOp.get(outside.memref_of(predicate), ())
+    outside.emit(load)
+    on_true, on_false = (
+        _branch(outside, region, rest, buffers) for region in op.regions
+    )
+    branch = scf.IfOp(load.res, (), on_true, on_false)
+    branch.attributes |= op.attributes
+    outside.emit(branch)
+    for result, buffer in zip(op.res, buffers, strict=True):
+        outside.put(result, buffer)
+
+
+def _branch(
+    outside: "BlockBufferization",
+    region: Region,
+    inputs: Sequence[SSAValue],
+    buffers: Sequence[Buffer],
+) -> Region:
+    """A region that computes into the buffers what it yielded."""
+    results = [buffer.seen_inside() for buffer in buffers]
+    block = outside.enter(region, inputs).run(results)
+    block.add_op(scf.YieldOp())
+    return Region(block)

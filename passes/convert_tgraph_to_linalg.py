@@ -1,0 +1,201 @@
+"""`convert-tgraph-to-linalg`: upstream operations instead of ours (to level 4).
+
+    tgraph.fusion(%x = %a, %y = %b) outs(%r)
+        : (memref<4x8xf32>, memref<8xf32>) -> memref<4x8xf32> {
+      %0 = tgraph.broadcast_in_dim %y {broadcast_dimensions = array<i64: 1>} : ...
+      %1 = tgraph.add %x, %0 : tensor<4x8xf32>
+      tgraph.yield %1 : tensor<4x8xf32>
+    }
+
+    linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
+                                     affine_map<(d0, d1) -> (d1)>,
+                                     affine_map<(d0, d1) -> (d0, d1)>],
+                    iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%r : memref<4x8xf32>) {
+    ^bb0(%x: f32, %y: f32, %old: f32):
+      %0 = arith.addf %x, %y : f32
+      linalg.yield %0 : f32
+    }
+
+Elementwise operations and views become bodies and indexing maps; reductions, products
+and windows have reduction iterators; what writes at computed places becomes scf loops
+(`linalg/`, by family). Values are those of the reference interpreter up to rounding,
+and for floats out of an integer type's range, which saturate as in XLA.
+
+What a kernel needs beside its operands (wider sums; what a fused group reads as a
+whole) is workspace: a `memref.alloc` and its `memref.dealloc`. Before plan-memory, it
+becomes part of the plan.
+
+Needs: level 2 or 3, static shapes and strides.
+Leaves: func, memref, linalg, scf, arith, math, and llvm.frem; unsigned integers become
+signless. Arguments keep the attributes `tgraph.variable` and `tgraph.result`, which say
+what they are for. Memory spaces stay (see plan-strip-memory-spaces).
+Does not: lower to LLVM: mlir-opt does (docs/lowering.md).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import indexing as i
+from tensorplan.dialects.tgraph import reducing as r
+from tensorplan.dialects.tgraph import shaping as s
+from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.passes.functions import is_tensor
+from tensorplan.passes.linalg import indexing, moving, reducing, windows
+from tensorplan.passes.linalg.code import Code, dot_type, signless
+from tensorplan.passes.linalg.memory import Globals, Memory, Stored
+from tensorplan.passes.linalg.nests import (
+    INLINE,
+    Values,
+    assign,
+    assign_result,
+    copy,
+)
+from tensorplan.passes.linalg.types import retype
+
+_OTHERS: Mapping[type[TensorOp], Callable[[Values, Any, Stored], None]] = {
+    i.GatherOp: indexing.gather,
+    i.ScatterOp: indexing.scatter,
+    r.ConvolutionOp: windows.convolution,
+    r.DotGeneralOp: reducing.dot_general,
+    r.ReduceOp: reducing.reduce,
+    r.ReduceWindowOp: windows.reduce_window,
+    r.SelectAndScatterOp: indexing.select_and_scatter,
+    s.ConcatenateOp: moving.concatenate,
+    s.PadOp: moving.pad,
+    s.ReshapeOp: moving.reshape,
+}
+
+
+@dataclass(frozen=True)
+class ConvertTGraphToLinalg(ModulePass):
+    """Replaces tgraph's operations on memrefs by upstream ones."""
+
+    name = "convert-tgraph-to-linalg"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constants = Globals(op)
+        for func in [f for f in op.ops if isinstance(f, FuncOp)]:
+            for inner in list(func.walk()):
+                if isinstance(inner, TensorOp) and inner.parent is not None:
+                    if not isinstance(inner.parent_op(), FusionOp):
+                        _convert(inner, constants)
+                elif isinstance(inner, memref.CopyOp):
+                    _convert_copy(inner, constants)
+        retype(op, _signless)
+
+
+def _signless(type: Attribute) -> Attribute:
+    if not isinstance(type, MemRefType):
+        return signless(type)
+    memref = cast(AnyMemRef, type)
+    element = signless(memref.element_type)
+    return MemRefType(element, memref.shape, memref.layout, memref.memory_space)
+
+
+def _convert(op: TensorOp, constants: Globals) -> None:
+    if not op.outs or any(is_tensor(value.type) for value in op.operands):
+        raise LocatedError(
+            f"{op.name} is on tensors, expected memrefs; run tgraph-bufferize first",
+            op,
+        )
+    ops: list[Operation] = []
+    values = _values(op, ops, constants)
+    if isinstance(op, FusionOp):
+        _fusion(values, op)
+    else:
+        _compute(values, op, values.store(op.outs[0]))
+    _replace(op, values, ops)
+
+
+def _convert_copy(op: memref.CopyOp, constants: Globals) -> None:
+    ops: list[Operation] = []
+    values = _values(op, ops, constants)
+    copy(values, values.store(op.source), values.store(op.destination))
+    _replace(op, values, ops)
+
+
+def _values(op: Operation, ops: list[Operation], constants: Globals) -> Values:
+    """The values that `op`, on memrefs, reads; the code for it goes to `ops`."""
+    space = cast(AnyMemRef, op.operands[-1].type).memory_space
+    return Values(Memory(Code(ops.append), space, constants), _compute)
+
+
+def _replace(op: Operation, values: Values, ops: list[Operation]) -> None:
+    values.memory.free()
+    for new in ops:
+        new.location = op.location
+    Rewriter.insert_op(ops, InsertPoint.before(op))
+    op.detach()
+    op.erase()
+
+
+def _compute(values: Values, op: TensorOp, target: Stored) -> None:
+    """Appends the code that stores an operation's result."""
+    if isinstance(op, s.DeviceCopyOp):
+        copy(values, values.store(op.inputs[0]), target)
+    elif isinstance(op, INLINE):
+        assign_result(values, op, target)
+    elif type(op) in _OTHERS:
+        _OTHERS[type(op)](values, op, target)
+    else:
+        raise LocatedError(f"{op.name} has no upstream form", op)
+
+
+def _fusion(values: Values, op: FusionOp) -> None:
+    """Stores what the body yields. A contraction's sums are kept in the result, unless
+    what follows reads an operand that lies there."""
+    for argument, value in zip(op.body.block.args, op.inputs, strict=True):
+        values.stored[argument] = values.store(value)
+    targets = [values.store(out) for out in op.outs]
+    group = op.group()
+    roots = {_root(op.inputs[index]) for index in op.overwritable()}
+    if (
+        group is not None
+        and group.form is Form.CONTRACTION
+        and _root(op.outs[0]) not in roots
+    ):
+        for inner in op.body.block.ops:
+            if isinstance(inner, CONTRACTIONS):
+                _contract(values, inner, targets[0])
+    for value, target in zip(op.yielded, targets, strict=True):
+        if values.is_inline(value):
+            assign(values, value, target)
+        elif value in values.stored or not isinstance(value.owner, TensorOp):
+            copy(values, values.store(value), target)
+        else:
+            _compute(values, value.owner, target)
+
+
+def _root(value: SSAValue) -> tuple[SSAValue, int | None]:
+    """Equal for memrefs of the same memory: the value that is viewed, and for a part of
+    an arena its offset in bytes."""
+    while not isinstance(owner := value.owner, Block):
+        if isinstance(owner, memref.ViewOp):
+            offset = owner.byte_shift.owner
+            if isinstance(offset, arith.ConstantOp):
+                assert isinstance(offset.value, IntegerAttr)
+                return owner.source, offset.value.value.data
+        elif not isinstance(owner, memref.ReinterpretCastOp | memref.CastOp):
+            break
+        value = owner.operands[0]
+    return value, None
+
+
+def _contract(values: Values, op: TensorOp, target: Stored) -> None:
+    element = op.declared[0].element_type
+    if element == target.element and dot_type(element) == signless(element):
+        _compute(values, op, target)
+        values.stored[op.results[0]] = target

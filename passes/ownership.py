@@ -1,0 +1,440 @@
+"""Who has the bytes of an arena, on all paths of a function: a part of plan-check.
+
+    %a = memref.view %arena[%c0]     a: not used yet
+    tgraph.negate ... outs(%a)       a has its bytes
+    scf.if %c {
+      %b = memref.view %arena[%c0]
+      tgraph.negate ... outs(%b)     b has them, a has lost them
+    }
+    tgraph.tanh %a ...               fault: on one path a has lost them
+
+Walks the operations in the order in which they run, with three sets of buffers: those
+used since their view was made, those that have lost bytes since, those whose arena was
+freed. Where paths meet the sets are united; loops are walked until nothing is new. A
+buffer that has lost bytes may only be overwritten as a whole. Concurrent loops count as
+one operation. Shares no code with what plans.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.tgraph.base import TensorOp
+
+_ONE_REGION_RUNS = (
+    "scf.if",
+    "scf.index_switch",
+    "affine.if",
+    "scf.execute_region",
+    "memref.alloca_scope",
+)
+_LOOPS = ("scf.for", "affine.for")
+
+
+class ArenaBuffer(NamedTuple):
+    """A view of an arena."""
+
+    name: str
+    op: memref.ViewOp
+    offset: int  # bytes
+    size: int  # bytes
+
+
+class Access(NamedTuple):
+    """What an operation does to buffers, by their numbers."""
+
+    touched: Sequence[int]
+    overwritten: Sequence[int]  # as a whole, and nothing of them is read
+    read: Sequence[int]  # surely, before they are written
+
+
+class _State(NamedTuple):
+    """Sets of buffers, a bit for each."""
+
+    used: int = 0
+    lost: int = 0
+    freed: int = 0
+
+    def united(self, other: "_State") -> "_State":
+        return _State(
+            self.used | other.used, self.lost | other.lost, self.freed | other.freed
+        )
+
+
+def check_owners(
+    body: Region,
+    buffers: Sequence[ArenaBuffer],
+    may_be: Mapping[SSAValue, Sequence[int]],
+) -> Mapping[Operation, Access]:
+    """The operations that access buffers, which are next to others of their arena.
+
+    Raises `LocatedError` if a buffer may be used while its bytes are not its own.
+    """
+    walk = _Walk(buffers, may_be)
+    walk.region(body, _State())
+    return {op: access for op, access in walk.accesses.items() if access}
+
+
+class _Walk:
+    def __init__(
+        self,
+        buffers: Sequence[ArenaBuffer],
+        may_be: Mapping[SSAValue, Sequence[int]],
+    ):
+        self.buffers = buffers
+        self.may_be = may_be
+        self.number: dict[Operation, int] = {b.op: n for n, b in enumerate(buffers)}
+        self.arenas = _numbers_by_arena(buffers)
+        self.sharing = _Sharing(buffers, self.arenas)
+        self.accesses: dict[Operation, Access | None] = {}
+        self._check_arguments()
+
+    def region(self, region: Region, state: _State) -> _State:
+        """The state behind a region, given that before it."""
+        first = region.first_block
+        if first is None:
+            return state
+        if first.next_block is None:
+            return self._block(first, state)
+        before = {first: state}
+        behind: _State | None = None
+        pending = [first]
+        while pending:
+            block = pending.pop()
+            after = self._block(block, before[block])
+            terminator = block.last_op
+            successors = terminator.successors if terminator else ()
+            if not successors:
+                behind = after if behind is None else behind.united(after)
+            for successor in successors:
+                known = before.get(successor)
+                met = after if known is None else known.united(after)
+                if met != known:
+                    before[successor] = met
+                    pending.append(successor)
+        return behind or state
+
+    def _block(self, block: Block, state: _State) -> _State:
+        for op in block.ops:
+            name = name_of(op) if op.regions else ""
+            if name in _ONE_REGION_RUNS:
+                first, *others = (self.region(region, state) for region in op.regions)
+                state = first
+                for other in others:
+                    state = state.united(other)
+            elif name in _LOOPS:
+                state = self._loop(op.regions[0], None, state)
+            elif name == "scf.while":
+                state = self._loop(op.regions[0], op.regions[1], state)
+            elif op in self.number:
+                state = self._make(op, state)
+            elif isinstance(op, memref.DeallocOp) and op.memref in self.arenas:
+                first, count = self.arenas[op.memref]
+                freed = ((1 << count) - 1) << first
+                state = state._replace(freed=state.freed | freed)
+            else:
+                state = self._access(op, state)
+        return state
+
+    def _loop(self, region: Region, then: Region | None, state: _State) -> _State:
+        """Behind a loop: of `for`, which may run no iteration; `while` has `then`."""
+        while True:
+            behind = end = self.region(region, state)
+            if then is not None:
+                end = self.region(then, behind)
+            again = state.united(end)
+            if again == state:
+                return behind if then is not None else state
+            state = again
+
+    def _make(self, view: Operation, state: _State) -> _State:
+        """A view is made: what its bytes held before is of no interest."""
+        bit = 1 << self.number[view]
+        if state.freed & bit:
+            raise LocatedError("buffer is made after its arena was freed", view)
+        return _State(state.used & ~bit, state.lost & ~bit, state.freed)
+
+    def _access(self, op: Operation, state: _State) -> _State:
+        if op not in self.accesses:
+            self.accesses[op] = self._accesses_of(op)
+        access = self.accesses[op]
+        if access is None:
+            return state
+        used, lost, freed = state
+        touched = _bits(access.touched)
+        if touched & freed:
+            raise LocatedError(
+                f"{name_of(op)} uses buffer {self._name(touched & freed)} after its "
+                "arena was freed",
+                op,
+            )
+        if access.overwritten:
+            lost &= ~_bits(access.overwritten)
+        if touched & lost:
+            raise self._fault(op, touched & lost, used & ~lost)
+        for number in access.read:
+            if not used >> number & 1:
+                raise LocatedError(
+                    f"{name_of(op)} reads buffer {self.buffers[number].name}, expected "
+                    "a write before",
+                    op,
+                )
+        others = 0
+        for number in access.touched:
+            others |= self.sharing.with_(number)
+        if others & touched:
+            raise self._fault(op, others & touched, touched)
+        return _State(used | touched, lost | (others & used), freed)
+
+    def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
+        """For the first of the buffers that have lost bytes to one of the owners."""
+        number = (lost & -lost).bit_length() - 1
+        a = self.buffers[number]
+        takers = self.sharing.with_(number) & owners
+        if not takers:  # on another path
+            return LocatedError(
+                f"{name_of(op)} uses buffer {a.name}, whose bytes another buffer may "
+                "have taken",
+                op,
+            )
+        b = self.buffers[(takers & -takers).bit_length() - 1]
+        low, high = max(a.offset, b.offset), min(a.offset + a.size, b.offset + b.size)
+        return LocatedError(
+            f"{name_of(op)} uses buffer {a.name}, whose bytes [{low}, {high}) buffer "
+            f"{b.name} has as well",
+            op,
+        )
+
+    def _name(self, bits: int) -> str:
+        return self.buffers[(bits & -bits).bit_length() - 1].name
+
+    def _accesses_of(self, op: Operation) -> Access | None:
+        """What an operation does to buffers; None if it only passes them on."""
+        touched: dict[int, bool] = {}  # whether it overwrites all
+        read: list[int] = []
+        for user, value in _operands(op):
+            if user in self.number:
+                raise LocatedError(
+                    f"buffer {self.buffers[self.number[user]].name} is made inside "
+                    f"{name_of(op)}, which may run more than once at a time",
+                    user,
+                )
+            if not (numbers := self.may_be.get(value)):
+                continue
+            if isinstance(user, memref.DeallocOp):
+                raise LocatedError(
+                    f"memref.dealloc frees buffer {self.buffers[numbers[0]].name}, "
+                    "expected only its arena to be freed",
+                    user,
+                )
+            if _leaves(user):
+                raise LocatedError(
+                    f"{name_of(user)} passes on an arena's buffer, expected none to "
+                    "outlive it",
+                    user,
+                )
+            if _passes_on(user):
+                continue
+            alone = len(numbers) == 1 and user is op
+            is_whole = alone and value.owner in self.number and _overwrites(op, value)
+            for number in numbers:
+                touched[number] = touched.get(number, True) and is_whole
+            if alone and _reads(op, value) and self._surely_is_a_view(value):
+                read.append(numbers[0])
+        if not touched:
+            return None
+        overwritten = [number for number, is_whole in touched.items() if is_whole]
+        return Access(list(touched), overwritten, read)
+
+    def _surely_is_a_view(self, value: SSAValue) -> bool:
+        """Whether a memref can't be other memory than a buffer's."""
+        while isinstance(op := value.owner, Operation) and op not in self.number:
+            sources = [operand for operand in op.operands if _is_memref(operand)]
+            if len(sources) != 1 or op.regions:
+                return False
+            (value,) = sources
+        return isinstance(op, Operation)
+
+    def _check_arguments(self) -> None:
+        """No buffer may be made anew while a block's argument still stands for it."""
+        for value, numbers in self.may_be.items():
+            block = value.owner
+            if not isinstance(block, Block) or block.parent is None:
+                continue
+            for number in numbers:
+                view = self.buffers[number].op
+                inside = view.parent_block()
+                assert inside is not None
+                around = block.parent.find_ancestor_block_in_region(inside)
+                if around is not None and _dominates(block, around):
+                    raise LocatedError(
+                        f"buffer {self.buffers[number].name} is handed on to where it "
+                        "is made anew",
+                        view,
+                    )
+
+
+class _Sharing:
+    """Which buffers share bytes with which."""
+
+    def __init__(
+        self, buffers: Sequence[ArenaBuffer], arenas: Mapping[SSAValue, tuple[int, int]]
+    ):
+        self._bytes = [(b.op.source, b.offset, b.offset + b.size) for b in buffers]
+        self._sets: dict[tuple[SSAValue, int, int], int] = {}
+        for first, count in arenas.values():
+            self._add([n for n in range(first, first + count) if buffers[n].size])
+
+    def with_(self, number: int) -> int:
+        """The buffers that share bytes with one, without itself, as bits."""
+        return self._sets.get(self._bytes[number], 0) & ~(1 << number)
+
+    def _add(self, numbers: Sequence[int]) -> None:
+        by_end = sorted(numbers, key=lambda n: self._bytes[n][2])
+        ended = index = 0
+        begun: dict[tuple[SSAValue, int, int], int] = {}
+        for number in sorted(numbers, key=lambda n: self._bytes[n][1]):
+            key = self._bytes[number]
+            while self._bytes[by_end[index]][2] <= key[1]:
+                ended |= 1 << by_end[index]
+                index += 1
+            begun.setdefault(key, ended)
+        started = index = 0
+        by_start = sorted(numbers, key=lambda n: self._bytes[n][1])
+        for key in sorted(begun, key=lambda key: key[2]):
+            while index < len(by_start) and self._bytes[by_start[index]][1] < key[2]:
+                started |= 1 << by_start[index]
+                index += 1
+            self._sets[key] = started & ~begun[key]
+
+
+def _numbers_by_arena(
+    buffers: Sequence[ArenaBuffer],
+) -> dict[SSAValue, tuple[int, int]]:
+    """The number of the first buffer of each arena, and how many it has."""
+    arenas: dict[SSAValue, tuple[int, int]] = {}
+    for number, buffer in enumerate(buffers):
+        first, count = arenas.get(buffer.op.source, (number, 0))
+        arenas[buffer.op.source] = first, count + 1
+    return arenas
+
+
+def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
+    """The numbered memrefs that each memref may be, or be a view of."""
+    found: dict[SSAValue, list[int]] = {value: [n] for value, n in numbers.items()}
+    pending = list(numbers)
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            for target in _targets(use.operation, use.index):
+                known = found.setdefault(target, [])
+                new = [n for n in found[value] if n not in known]
+                if new:
+                    known += new
+                    pending.append(target)
+    return found
+
+
+def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
+    """The memrefs that may be one, or a view of one, that is this operand."""
+    if isinstance(op, TensorOp):
+        return
+    if op.successors:
+        operands, taken = list(op.operands), 0
+        for successor in reversed(op.successors):  # whose arguments are the last
+            count = len(successor.args)
+            if len(operands) - taken - count <= index < len(operands) - taken:
+                yield successor.args[index - (len(operands) - taken - count)]
+            taken += count
+        return
+    name, outer = name_of(op), op.parent_op()
+    if name == "scf.condition" and outer:
+        yield outer.regions[1].block.args[index - 1]
+        yield outer.results[index - 1]
+    elif name == "scf.while":
+        yield op.regions[0].block.args[index]
+    elif _leaves(op):
+        return
+    elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):
+        if name_of(outer) == "scf.while":
+            yield outer.regions[0].block.args[index]
+        elif index < len(outer.results):
+            yield outer.results[index]
+            if name_of(outer) in _LOOPS:
+                args = outer.regions[0].block.args
+                yield args[len(args) - len(outer.results) + index]
+    elif name in _LOOPS:
+        at = index - (len(op.operands) - len(op.results))
+        args = op.regions[0].block.args
+        yield args[len(args) - len(op.results) + at]
+        yield op.results[at]
+    else:
+        arguments = (a for r in op.regions for block in r.blocks for a in block.args)
+        yield from filter(_is_memref, (*op.results, *arguments))
+
+
+def _leaves(op: Operation) -> bool:
+    """Whether the operation ends its function."""
+    return not op.successors and name_of(op) in ("func.return", "llvm.return")
+
+
+def _passes_on(op: Operation) -> bool:
+    """Whether the operation only makes other memrefs of those that it is given."""
+    return (
+        op.has_trait(IsTerminator, value_if_unregistered=False)
+        or name_of(op) in (*_LOOPS, "scf.while")
+        or (any(map(_is_memref, op.results)) and not op.regions)
+    )
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
+def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
+    """The operands of an operation and of those inside, with whose they are."""
+    inner = (op,) if isinstance(op, TensorOp) or not op.regions else op.walk()
+    return ((user, value) for user in inner for value in user.operands)
+
+
+def _dominates(block: Block, target: Block) -> bool:
+    """Whether control comes to `target` only through `block`, or is there."""
+    entry = block.parent.first_block if block.parent else None
+    if entry is None or target is block or entry is block:
+        return True
+    avoiding = {entry}
+    pending = [entry]
+    while pending:
+        terminator = pending.pop().last_op
+        new = set(terminator.successors if terminator else ()) - avoiding - {block}
+        avoiding |= new
+        pending += new
+    return target not in avoiding
+
+
+def _bits(numbers: Sequence[int]) -> int:
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
+
+
+def _reads(op: Operation, value: SSAValue) -> bool:
+    """Whether the operation surely reads `value` before it writes it, if it does."""
+    if isinstance(op, TensorOp):
+        return value in op.inputs
+    return isinstance(op, memref.CopyOp | memref.LoadOp) and op.operands[0] is value
+
+
+def _overwrites(op: Operation, value: SSAValue) -> bool:
+    """Whether the operation surely writes all of `value` and reads nothing of it."""
+    if isinstance(op, TensorOp):
+        return value in op.outs and value not in op.inputs
+    if isinstance(op, memref.CopyOp):
+        return op.source is not value
+    return name_of(op) == "linalg.fill"

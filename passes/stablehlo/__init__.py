@@ -1,0 +1,6 @@
+"""From StableHLO (level 0) to tgraph (level 1).
+
+conversion.py    one operation on its way, and what conversions share
+elementwise.py, shaping.py, products.py, reducing.py, indexing.py   by families
+blocks.py        blocks: calls, loops, branches; the table of all conversions
+"""

@@ -1,0 +1,88 @@
+"""Gather, scatter and dynamic slices."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+
+from tensorplan.dialects.tgraph import indexing
+from tensorplan.dialects.tgraph.base import ints
+from tensorplan.passes.stablehlo.conversion import (
+    Conversion,
+    Converter,
+    Unsupported,
+    Values,
+    fields_of,
+    same,
+)
+from tensorplan.passes.stablehlo.reducing import kind_of
+
+
+def _gather(c: Conversion) -> Values:
+    fields = fields_of(c.text("dimension_numbers"))
+    properties = {
+        name: ints(fields.get(name, ()))
+        for name in (
+            "offset_dims",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "start_index_map",
+        )
+    }
+    result = c.emit(
+        indexing.GatherOp,
+        c.inputs,
+        **properties,
+        index_vector_dim=_index_vector_dim(fields),
+        slice_sizes=c.array("slice_sizes"),
+    )
+    return (result,)
+
+
+def _scatter(c: Conversion) -> Values:
+    if len(c.op.results) != 1:
+        raise Unsupported(f"with {len(c.op.results)} results")
+    block = c.op.regions[0].block
+    match list(block.ops):
+        case [end] if [*end.operands] == [block.args[1]]:
+            kind = "replace"
+        case _:
+            kind = kind_of(c)
+    fields = fields_of(c.text("scatter_dimension_numbers"))
+    properties = {
+        name: ints(fields.get(name, ()))
+        for name in (
+            "update_window_dims",
+            "inserted_window_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "scatter_dims_to_operand_dims",
+        )
+    }
+    result = c.emit(
+        indexing.ScatterOp,
+        c.inputs,
+        kind=StringAttr(kind),
+        **properties,
+        index_vector_dim=_index_vector_dim(fields),
+    )
+    return (result,)
+
+
+def _dynamic_slice(c: Conversion) -> Values:
+    sizes = c.array("slice_sizes")
+    return (c.emit(indexing.DynamicSliceOp, c.inputs, slice_sizes=sizes),)
+
+
+def _index_vector_dim(fields: Mapping[str, tuple[int, ...]]) -> IntegerAttr:
+    (dim,) = fields.get("index_vector_dim", (0,))
+    return IntegerAttr(dim, i64)
+
+
+CONVERSIONS: Mapping[str, Converter] = {
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": partial(same, indexing.DynamicUpdateSliceOp),
+    "stablehlo.gather": _gather,
+    "stablehlo.scatter": _scatter,
+}

@@ -1,0 +1,138 @@
+"""`tgraph-rematerialize`: values are computed again rather than kept, to fit a budget.
+
+    %a = tgraph.exponential %x : tensor<1024xf32>
+    %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
+    ...
+    %z = tgraph.multiply %y, %a : tensor<1024xf32>
+
+    %a = tgraph.exponential %x : tensor<1024xf32>
+    %b = tgraph.dot_general %a, ...
+    ...
+    %0 = tgraph.exponential %x {tgraph.recomputed} : tensor<1024xf32>
+    %z = tgraph.multiply %y, %0 : tensor<1024xf32>
+
+So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
+store it (memory_graph.py). The operations are chosen for many bytes over many
+steps at few FLOPs (planning/rematerialization.py), whole chains of them where what they
+need is gone too; with `exact`, for small functions, an order with the fewest FLOPs is
+searched by constraint programming, as in Checkmate. A value that nobody read before is
+only computed later. Remarks tell what was repeated, and what that costs.
+
+Needs: level 1, behind `cse`, which would merge the repetitions' operands, behind
+tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best behind
+tgraph-schedule. Leaves: level 1. Does not: repeat operations that write variables or
+results or have loops or branches, touch functions whose operations have streams, or fail
+where the budget is not reached: then it leaves the lowest peak that it found.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from tensorplan.dialects.diagnostics import remark
+from tensorplan.dialects.tgraph.base import STREAM, TensorOp
+from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.passes.flops import flops
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
+from tensorplan.passes.sizes import parse_size
+from tensorplan.planning.rematerialization import rematerialize
+
+
+@dataclass(frozen=True)
+class TGraphRematerialize(ModulePass):
+    """Computes values again rather than keeping them, until a budget is met.
+
+    budget: the live bytes that each device may have, such as 64MiB.
+    exact: whether the fewest FLOPs are searched for, where a function is small enough;
+        needs the extra `exact`.
+    alignment: what every buffer takes a multiple of, in bytes.
+    """
+
+    name = "tgraph-rematerialize"
+
+    budget: int | str
+    exact: bool = False
+    alignment: int = 64
+
+    def __post_init__(self) -> None:
+        parse_size(self.budget)  # raises ValueError
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func, block in tensor_functions(op):
+            if any(STREAM in op.attributes for op in block.ops):
+                remark("nothing is recomputed: its operations have streams", func)
+                continue
+            self._fit(func, block)
+
+    def _fit(self, func: FuncOp, block: Block) -> None:
+        budget = parse_size(self.budget)
+        memory = memory_graph(block, self.alignment)
+        costs = _costs(memory)
+        given = order = list(range(len(memory.ops)))
+        before = memory.peaks(given)
+        for device, graph in memory.graphs.items():
+            if before[device] > budget:
+                if self.exact:
+                    # Here, because it needs OR-tools.
+                    from tensorplan.planning.exact_rematerialization import fewest
+
+                    order = list(fewest(graph, order, costs, budget).order)
+                else:
+                    order = list(rematerialize(graph, order, costs, budget).order)
+        if order == given:
+            after = before
+        else:
+            after = memory.peaks(order)
+            _explain(memory, order, costs, func)
+            memory.reorder(order)
+        for device, peak in after.items():
+            if before[device] > budget:
+                remark(_outcome(device, before[device], peak, budget), func)
+
+
+def _costs(memory: MemoryGraph) -> Sequence[int | None]:
+    """FLOPs of each operation that may be repeated; None for the others."""
+    kept = set(memory.kept)
+    return [
+        max(flops(op), 1)
+        if isinstance(op, TensorOp)
+        and not isinstance(op, RegionOp)
+        and not op.outs
+        and kept.isdisjoint(task.writes)
+        else None
+        for op, task in zip(memory.ops, memory.tasks, strict=True)
+    ]
+
+
+def _explain(
+    memory: MemoryGraph,
+    order: Sequence[int],
+    costs: Sequence[int | None],
+    func: FuncOp,
+) -> None:
+    again = {index: n - 1 for index, n in Counter(order).items() if n > 1}
+    for index, times in again.items():
+        op, cost = memory.ops[index], costs[index] or 0
+        often = "" if times == 1 else f" {times} times"
+        remark(f"{op.name} is computed again{often}: {times * cost} FLOPs", op)
+    repeated = sum(times * (costs[index] or 0) for index, times in again.items())
+    total = sum(map(flops, memory.ops))
+    percent = 100 * repeated / max(total, 1)
+    remark(
+        f"operations computed again: {sum(again.values())}, with {repeated} FLOPs, "
+        f"{percent:.2f} % of the function's {total}",
+        func,
+    )
+
+
+def _outcome(device: str | None, before: int, after: int, budget: int) -> str:
+    where = f" on {device}" if device else ""
+    text = f"the peak{where} goes from {before} to {after} bytes"
+    return text if after <= budget else f"{text}, {after - budget} above the budget"

@@ -1,0 +1,318 @@
+"""Binds a caller's arrays to a program's arguments, without copies where possible.
+
+The memory of an argument is what the caller gave, if its layout allows that, else the
+program's own. `copies` counts what had to be copied, and why.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.runtime.donation import donations
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.program import Program
+from tensorplan.runtime.signature import Result, Signature, Slot
+
+Results: TypeAlias = Literal["copy", "view"]
+
+
+class Arguments:
+    """The arrays that the arguments of a program are bound to."""
+
+    def __init__(
+        self,
+        program: Program,
+        signature: Signature,
+        results: Results = "copy",
+        donate: Collection[int] = (),
+    ):
+        """Raises `ValueError` if `donate` has a number that no input has, or that of a
+        variable."""
+        if results not in ("copy", "view"):
+            raise ValueError(f"results is {results!r}, expected 'copy' or 'view'")
+        self.copies: dict[str, int] = {}
+        """How often what was copied, by what and why."""
+        self.parameters: dict[int, Array] = {}
+        """The inputs that `bind` has given."""
+        self._program = program
+        self._inputs = signature.inputs
+        self._results = signature.results
+        self._are_views = results == "view"
+        self._donations = donations(program, signature, donate)
+        # What the last call gave for each input, if used in place.
+        self._given: list[object] = [None] * len(self._inputs)
+        # The array that each argument is bound to, first the program's own.
+        self._own = {
+            slot.value: program.views[slot.value].array()
+            for slot in (*self._inputs, *self._results)
+            if slot.value in program.arguments
+        }
+        self._bound = dict(self._own)
+
+    @property
+    def donations(self) -> Mapping[int, int]:
+        """The number of the result that takes over a donated input's memory."""
+        numbers = {result.value: n for n, result in enumerate(self._results)}
+        return {index: numbers[value] for value, index in self._donations.items()}
+
+    def bind(self, parameters: Mapping[int, object]) -> None:
+        """Gives inputs, by number, for all calls from now on."""
+        bound: dict[int, Array] = {}
+        for index, given in parameters.items():
+            if not 0 <= index < len(self._inputs):
+                raise ValueError(
+                    f"there is no input {index}, expected 0 to {len(self._inputs) - 1}"
+                )
+            slot = self._inputs[index]
+            array, _ = _as_array(given, slot, f"argument {index}")
+            if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
+                array = np.array(array, order="C")
+            bound[index] = array
+        self.parameters |= bound
+
+    def accept(
+        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+    ) -> set[SSAValue]:
+        """Binds the inputs but for `parameters`, and `out`; returns the arguments whose
+        memory is another than before."""
+        expected = len(self._inputs) - len(self.parameters)
+        if len(arrays) != expected:
+            raise TypeError(f"got {len(arrays)} arrays, expected {expected}")
+        if self.parameters:
+            rest = iter(arrays)
+            arrays = tuple(
+                self.parameters[index] if index in self.parameters else next(rest)
+                for index in range(len(self._inputs))
+            )
+        wanted: dict[SSAValue, Array] = {}
+        in_place = self._given.copy()
+        for index, given in enumerate(arrays):
+            if given is None or given is not self._given[index]:
+                array, is_in_place = self._accept(index, given)
+                wanted[self._inputs[index].value] = array
+                in_place[index] = given if is_in_place else None
+        outs = self._outs(out, wanted)
+        wanted |= {v: a for v, a in outs.items() if a is not self._bound[v]}
+        if not wanted:
+            return set()
+        self._separate(wanted, out)
+        changed = self._bind(wanted)
+        self._given = [
+            None if self._bound[slot.value] is self._own[slot.value] else given
+            for slot, given in zip(self._inputs, in_place, strict=True)
+        ]
+        return changed
+
+    def results(self, out: Sequence[Array | None] | None) -> list[Array]:
+        """The results of a run, in the order of the signature."""
+        return [
+            self._result(number, None if out is None else out[number])
+            for number in range(len(self._results))
+        ]
+
+    def _note(self, name: str, reason: str) -> None:
+        key = f"{name}: {reason}"
+        self.copies[key] = self.copies.get(key, 0) + 1
+
+    def _accept(self, index: int, given: object) -> tuple[Array, bool]:
+        """The array to bind to an input, and whether it is what was given."""
+        slot = self._inputs[index]
+        name = f"argument {index}"
+        array, is_shared = _as_array(given, slot, name)
+        if not is_shared:
+            reason = f"{type(given).__name__} is no array in memory"
+        elif not _is_plain(array):
+            reason = "not C-contiguous and aligned"
+        elif slot.is_variable and not array.flags.writeable:
+            reason = "variable that cannot be written"
+        else:
+            return array, True
+        self._note(name, reason)
+        if slot.is_variable:
+            return np.array(array, order="C"), False
+        own = self._own[slot.value]
+        own[...] = array
+        return own, False
+
+    def _outs(
+        self, out: Sequence[Array | None] | None, wanted: Mapping[SSAValue, Array]
+    ) -> dict[SSAValue, Array]:
+        """The array to bind to each argument that receives a result."""
+        if out is not None and len(out) != len(self._results):
+            raise ValueError(
+                f"out has {len(out)} arrays, expected {len(self._results)}: one for "
+                "each result, or None"
+            )
+        outs: dict[SSAValue, Array] = {}
+        for number, result in enumerate(self._results):
+            given = None if out is None else out[number]
+            if given is not None:
+                _check_out(given, result, number)
+            if result.input is None and result.value in self._own:
+                if given is None:
+                    given = self._donated(result, wanted)
+                outs[result.value] = self._own[result.value] if given is None else given
+        return outs
+
+    def _donated(
+        self, result: Result, wanted: Mapping[SSAValue, Array]
+    ) -> Array | None:
+        """The memory of the input that is donated to a result, if it can be used."""
+        if result.value not in self._donations:
+            return None
+        value = self._inputs[self._donations[result.value]].value
+        array = wanted.get(value, self._bound[value])
+        if array is self._own[value] or not array.flags.writeable:
+            return None
+        bound = self._bound[result.value]
+        if _address(bound) == _address(array):
+            return bound
+        return array.reshape(-1).view(result.dtype).reshape(result.shape)
+
+    def _bind(self, wanted: dict[SSAValue, Array]) -> set[SSAValue]:
+        """Makes arrays the memory of arguments; returns those with other memory."""
+        changed: set[SSAValue] = set()
+        for value, array in wanted.items():
+            if _address(array) != _address(self._bound[value]):
+                memory = self._program.arguments[value]
+                memory.bytes = array.reshape(-1).view(np.uint8)
+                changed.add(value)
+            self._bound[value] = array
+        return changed
+
+    def _separate(
+        self, wanted: dict[SSAValue, Array], out: Sequence[Array | None] | None
+    ) -> None:
+        """Keeps what is written apart from all other arguments.
+
+        An input that shares memory with what is written is copied. Raises `ValueError`
+        if two variables share memory, or an array in `out` and another.
+        """
+        numbers = {slot.value: n for n, slot in enumerate(self._inputs)}
+        variables = {slot.value for slot in self._inputs if slot.is_variable}
+        results = {v for v in self._bound if v not in numbers}
+        given = {
+            result.value
+            for number, result in enumerate(self._results)
+            if out is not None and out[number] is not None
+        }
+        for pair in list(_overlaps(self._bound | wanted)):
+            written = [v for v in pair if v in variables or v in results]
+            if not written or self._is_donation(*pair):
+                continue
+            readers = [v for v in pair if v not in written]
+            moving = readers or [v for v in pair if v in variables]
+            if len(moving) != 1 or not given.isdisjoint(pair):
+                raise ValueError(
+                    "arrays for a variable or for a result share memory with one "
+                    "another or with an input"
+                )
+            value = moving[0]
+            array = wanted.get(value, self._bound[value])
+            if array is self._own[value]:
+                continue
+            self._note(f"argument {numbers[value]}", "in memory that is written")
+            if value in variables:
+                wanted[value] = array.copy()
+            else:
+                self._own[value][...] = array
+                wanted[value] = self._own[value]
+
+    def _is_donation(self, *pair: SSAValue) -> bool:
+        for result, index in self._donations.items():
+            if result in pair and self._inputs[index].value in pair:
+                return True
+        return False
+
+    def _result(self, number: int, out: Array | None) -> Array:
+        result = self._results[number]
+        if result.input is not None:
+            return self._bound[result.value]
+        array = self._bound.get(result.value)
+        if array is None:
+            array = self._program.views[result.value].array()
+            if out is not None:
+                out[...] = array
+                self._note(f"result {number}", "from a pool")
+                return out
+        elif array is not self._own[result.value]:
+            return array  # out, or donated
+        if self._are_views:
+            return array
+        self._note(f"result {number}", "handed out")
+        return array.copy()
+
+
+def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
+    """What was given as an array of the slot's type and shape; whether that is surely
+    the caller's memory, and not a copy."""
+    is_shared = True
+    try:
+        if isinstance(given, np.ndarray):
+            array = cast(Array, given)
+        elif hasattr(given, "__array_interface__") and not np.isscalar(given):
+            array = np.asarray(given)
+        elif (shared := _from_dlpack(given)) is not None:
+            array = shared
+        else:
+            array, is_shared = np.asarray(given), False
+            if not hasattr(given, "__array__") and (
+                array.size == 0 or np.can_cast(array.dtype, slot.dtype, "same_kind")
+            ):
+                array = array.astype(slot.dtype)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(f"{name} is no array: {error}") from None
+    if array.dtype != slot.dtype:
+        raise TypeError(
+            f"{name} has elements of type {array.dtype}, expected {slot.dtype}"
+        )
+    if array.shape != slot.shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")
+    return array, is_shared
+
+
+def _from_dlpack(given: object) -> Array | None:
+    """The memory behind DLPack; None if there is none, or NumPy cannot show it."""
+    if not hasattr(given, "__dlpack__"):
+        return None
+    try:
+        return np.from_dlpack(given)  # pyright: ignore
+    except (TypeError, ValueError, RuntimeError, BufferError):
+        if not hasattr(given, "__array__"):
+            raise
+        return None  # bfloat16, say, which `__array__` may know
+
+
+def _is_plain(array: Array) -> bool:
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def _check_out(given: Array, result: Result, number: int) -> None:
+    name = f"out {number}"
+    if result.input is not None:
+        raise ValueError(
+            f"{name} is given, expected None: result {number} is the new contents of "
+            f"argument {result.input}"
+        )
+    if _as_array(given, result, name)[0] is not given:
+        raise TypeError(f"{name} is a {type(given).__name__}, expected a NumPy array")
+    if not _is_plain(given) or not given.flags.writeable:
+        raise ValueError(f"{name} is not a writable C-contiguous array")
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _overlaps(
+    arrays: Mapping[SSAValue, Array],
+) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The pairs of contiguous arrays that share memory."""
+    live: list[tuple[int, SSAValue]] = []  # with their ends
+    spans = [(_address(a), a.nbytes, v) for v, a in arrays.items() if a.nbytes]
+    for start, size, value in sorted(spans, key=lambda span: span[0]):
+        live = [(stop, other) for stop, other in live if stop > start]
+        yield from ((value, other) for _, other in live)
+        live.append((start + size, value))

@@ -1,0 +1,32 @@
+"""Where the steps of a program run: one thread, a thread for each queue, or processes.
+
+order.py       which steps of different queues wait for each other
+local.py       in this process: `Serial`, in program order; `Threads`, by queue
+processes.py   in processes that MPI starts, here or on other hosts
+worker.py      what runs in such a process
+messages.py    between these two
+
+A queue is a stream of a device. Its steps run one after the other, in program order.
+"""
+
+from collections.abc import Set
+from typing import Protocol
+
+from xdsl.ir import SSAValue
+
+
+class Runner(Protocol):
+    """Runs the steps of one program, again and again."""
+
+    def remake(self, changed: Set[SSAValue] | None = None) -> None:
+        """Makes the calls of all steps anew, or of those that touch arguments in
+        `changed`."""
+        ...
+
+    def run(self) -> None:
+        """Runs all steps; raises what one of them raises."""
+        ...
+
+    def close(self) -> None:
+        """Ends threads and processes. A later run starts them again."""
+        ...

@@ -1,0 +1,116 @@
+"""What the controller and its processes say to each other: text and arrays, no pickles.
+
+Both sides know the program, so arrays go as bare bytes, in the order of the signature.
+"""
+
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import cast
+
+import numpy as np
+
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.program import Program, View
+from tensorplan.runtime.signature import Signature
+
+TOKEN = "TENSORPLAN_TOKEN"
+"""The environment variable by which processes know their controller's secret."""
+
+KEEP_ALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}
+"""In seconds; how often. Where the platform has them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program, as all processes are given it."""
+
+    text: str
+    entry: str
+    allocator: str
+    native: bool
+    process_of: Mapping[str, int]
+    """By device."""
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "Job":
+        return Job(**json.loads(data))
+
+
+class Link:
+    """A connection. Everything raises `EOFError` or `OSError` when it is gone."""
+
+    def __init__(self, connected: socket.socket):
+        connected.settimeout(None)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEP_ALIVE.items():
+            if hasattr(socket, name):
+                option = cast(int, getattr(socket, name))
+                connected.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._socket = connected
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: bytes) -> None:
+        self._socket.sendall(len(message).to_bytes(8, "little") + message)
+
+    def receive(self) -> bytes:
+        size = bytearray(8)
+        self._fill(memoryview(size))
+        message = bytearray(int.from_bytes(size, "little"))
+        self._fill(memoryview(message))
+        return bytes(message)
+
+    def send_array(self, array: Array) -> None:
+        self._socket.sendall(flat(np.ascontiguousarray(array)).data)
+
+    def receive_array(self, array: Array) -> None:
+        if array.flags.c_contiguous:
+            self._fill(flat(array).data)
+        else:
+            received = np.empty_like(array, order="C")
+            self._fill(flat(received).data)
+            array[...] = received
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _fill(self, rest: memoryview) -> None:
+        while rest:
+            count = self._socket.recv_into(rest)
+            if not count:
+                raise EOFError
+            rest = rest[count:]
+
+
+def flat(array: Array) -> Array:
+    """The bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def processes_of(program: Program, count: int) -> dict[str, int]:
+    """The process of each device: dealt in turn, in order of first use."""
+    devices = dict.fromkeys(
+        [
+            *(step.device for step in program.steps),
+            *(memory.device for memory in program.arguments.values()),
+            *(pool.device for pool in program.pools),
+        ]
+    )
+    return {device: number % count for number, device in enumerate(devices)}
+
+
+def inputs_of(program: Program, signature: Signature) -> Sequence[View]:
+    return [program.views[slot.value] for slot in signature.inputs]
+
+
+def results_of(program: Program, signature: Signature) -> Sequence[View]:
+    """What a run may have changed."""
+    views = dict.fromkeys(program.views[slot.value] for slot in signature.results)
+    return [view for view in views if not view.buffer.memory.is_constant]

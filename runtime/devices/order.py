@@ -1,0 +1,155 @@
+"""Which steps of different queues wait for each other, and whether it pays to have them
+run side by side.
+
+    0  queue A  writes bytes 0 to 64
+    1  queue B  reads bytes 0 to 64       waits for 0
+    2  queue B  reads bytes 0 to 32       nothing: 1 has waited for 0
+    3  queue A  writes bytes 0 to 64      waits for 2, so for 1 as well
+
+The order is found from the bytes that steps touch, not from the IR, and is that of the
+program wherever one of two steps writes a byte that the other one touches. So values do
+not depend on timing, whatever placed the buffers: a plan for streams, a plan in program
+order, or an allocator. Of a plan that `plan-check` has proved for streams, it asks
+nothing that values and buffers do not.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tensorplan.dialects.tgraph.costs import cost
+from tensorplan.runtime.program import Memory, Step, View
+
+Queue = tuple[str, int]
+"""A device, and the number of a stream on it."""
+
+HAND_OFF = 450_000
+"""The cost of waking another thread, in bytes that are moved in that time: 15 us at
+30 GB/s."""
+
+SWITCH = 120_000
+"""What a step costs in addition beside other threads, in the same unit: 4 us. Most of
+it is waiting for Python's lock."""
+
+
+def queue_of(step: Step) -> Queue:
+    return step.device, step.stream
+
+
+def waits(steps: Sequence[Step]) -> list[list[int]]:
+    """For each step the earlier ones of other queues that it waits for, latest first.
+
+    What follows from other waits and from the order of queues is left out, by vector
+    clocks (Mattern 1989).
+    """
+    numbers: dict[Queue, int] = {}
+    queues = [numbers.setdefault(queue_of(step), len(numbers)) for step in steps]
+    latest = [-1] * len(numbers)  # step of each queue
+    over: list[list[int]] = []  # when a step is: the last one over of each queue
+    found: list[list[int]] = []
+    for number, (queue, before) in enumerate(
+        zip(queues, _conflicts(steps, queues), strict=True)
+    ):
+        own = latest[queue]
+        clock = over[own].copy() if own >= 0 else [-1] * len(numbers)
+        needed: list[int] = []
+        for other in sorted(before, reverse=True):
+            if other > clock[queues[other]]:
+                needed.append(other)
+                clock = list(map(max, clock, over[other]))
+        clock[queue] = latest[queue] = number
+        over.append(clock)
+        found.append(needed)
+    return found
+
+
+def pays(
+    steps: Sequence[Step], waits: Sequence[Sequence[int]], processors: int
+) -> bool:
+    """Whether threads are estimated to take at most two thirds of the time that the
+    steps take one after the other. (Less is soon lost to caches and other programs.)"""
+    costs = [0 if step.op is None else cost(step.op) for step in steps]
+    free: dict[Queue, int] = {}
+    ends: list[int] = []
+    for step, needed, price in zip(steps, waits, costs, strict=True):
+        queue = queue_of(step)
+        ready = (ends[other] for other in needed)
+        start = max(free.get(queue, 0), *ready, 0) + HAND_OFF * len(needed)
+        free[queue] = start + price + SWITCH
+        ends.append(free[queue])
+    serial = sum(costs)
+    parallel = max(2 * HAND_OFF + max(ends, default=0), serial / processors)
+    return 3 * parallel <= 2 * serial
+
+
+def _conflicts(steps: Sequence[Step], queues: Sequence[int]) -> Iterator[set[int]]:
+    """For each step the earlier ones that it must not overtake, nearest ones only."""
+    memories: dict[Memory, _Touched] = {}
+    for number, (step, queue) in enumerate(zip(steps, queues, strict=True)):
+        found: set[int] = set()
+        for views, writes in ((step.reads, False), (step.writes, True)):
+            for view in views:
+                memory = view.buffer.memory
+                if memory.is_constant:
+                    continue
+                touched = memories.setdefault(memory, _Touched())
+                found.update(touched.touch(*_span(view), number, queue, writes))
+        found.discard(number)
+        yield found
+
+
+def _span(view: View) -> tuple[int, int]:
+    """The bytes of its memory that a view reaches, from and to."""
+    start = view.buffer.start + view.offset
+    if 0 in view.shape:
+        return start, start
+    reach = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    last = start + sum(r for r in reach if r > 0) + view.dtype.itemsize
+    return start + sum(r for r in reach if r < 0), last
+
+
+@dataclass
+class _Part:
+    """Who touched bytes that have all been touched alike."""
+
+    writer: int | None = None  # the last step that wrote them
+    readers: dict[int, int] = field(default_factory=dict[int, int])
+    """Since then: the last step of each queue that read them."""
+
+    def steps(self) -> Iterable[int]:
+        written = () if self.writer is None else (self.writer,)
+        return (*written, *self.readers.values())
+
+
+class _Touched:
+    """Who touched the bytes of a memory, in parts. Bytes behind all accesses count as
+    part of the last one, which nobody has touched."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        self._parts = [_Part()]
+
+    def touch(
+        self, start: int, stop: int, step: int, queue: int, writes: bool
+    ) -> set[int]:
+        """Notes an access; returns the steps that come before it."""
+        if start == stop:
+            return set()
+        first, last = self._cut(start), self._cut(stop)
+        parts = self._parts[first:last]
+        if not writes:
+            for part in parts:
+                part.readers[queue] = step
+            return {part.writer for part in parts if part.writer is not None}
+        self._starts[first + 1 : last] = []
+        self._parts[first:last] = [_Part(step)]
+        return {other for part in parts for other in part.steps()}
+
+    def _cut(self, at: int) -> int:
+        """The index of the part that starts at a byte."""
+        index = bisect_left(self._starts, at)
+        if index == len(self._starts) or self._starts[index] != at:
+            part = self._parts[index - 1]
+            self._starts.insert(index, at)
+            self._parts.insert(index, _Part(part.writer, dict(part.readers)))
+        return index

@@ -1,0 +1,248 @@
+"""Runs level-4 programs natively: mlir-opt lowers them, mlir-runner compiles them.
+
+mlir-runner gets a second function, which maps the memory of the arguments from a file
+that it inherits, and runs the program once for every byte that comes on stdin; it
+answers with a byte. So a program is compiled once and shares memory with us.
+"""
+
+import mmap
+import shutil
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.printer import Printer
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.signature import Input, Result, Signature, Slot
+
+PIPELINE = (
+    "--convert-linalg-to-affine-loops",
+    "--affine-loop-invariant-code-motion",
+    "--expand-strided-metadata",
+    "--lower-affine",
+    "--convert-scf-to-cf",
+    "--arith-expand=include-bf16",
+    "--convert-math-to-llvm",
+    "--convert-math-to-libm",
+    "--convert-to-llvm",
+    "--reconcile-unrealized-casts",
+)
+"""From level 4, without memory spaces, to the LLVM dialect (docs/lowering.md)."""
+
+NEWEST, OLDEST = 40, 22
+"""The versions of MLIR that are looked for under names such as `mlir-opt-22`."""
+
+_ALIGNMENT = 64
+_ENTRY = "tensorplan_program"
+_DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+
+
+class MlirExecutable:
+    """A level-4 program without memory spaces, compiled by MLIR.
+
+    `executable(*arrays)` takes and returns arrays as `runtime.executor.Executable`
+    does, but never uses the caller's memory. `signature` is that of the program at
+    level 2 or 3 (level 4 does not tell unsigned integers).
+
+    Raises `LocatedError` if MLIR's tools are not on PATH or do not take the program.
+    """
+
+    def __init__(self, module: ModuleOp, signature: Signature):
+        self.inputs: Sequence[Input] = signature.inputs
+        self.results: Sequence[Result] = signature.results
+        opt, runner = find_tools()
+        name = signature.function.sym_name.data
+        module = module.clone()
+        function = next(
+            op
+            for op in module.ops
+            if isinstance(op, FuncOp) and op.sym_name.data == name
+        )
+        function.properties["sym_name"] = StringAttr(_ENTRY)
+        # Else LLVM sees that all arguments are parts of one file, and asks what of it
+        # a loop reads and writes, in vain.
+        function.attributes["passthrough"] = ArrayAttr([StringAttr("noinline")])
+        self.workspace_bytes = _workspace(function)
+        arguments = function.body.block.args
+        size = 0
+        places: dict[SSAValue, int] = {}
+        for ours, theirs in zip(
+            signature.function.body.block.args, arguments, strict=True
+        ):
+            places[ours] = size
+            size += -(-_bytes(theirs) // _ALIGNMENT) * _ALIGNMENT
+        file = tempfile.TemporaryFile()
+        file.truncate(size + _ALIGNMENT)
+        self._memory = mmap.mmap(file.fileno(), size + _ALIGNMENT)
+        self._arrays = {
+            slot.value: self._array(slot, places[slot.value])
+            for slot in (*self.inputs, *self.results)
+        }
+        types = [str(argument.type) for argument in arguments]
+        server = _server(types, list(places.values()), file.fileno(), len(self._memory))
+        lowered = _lowered(opt, f"module {{\n{_text(module)}\n{server}\n}}\n")
+        with file, tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.mlir"
+            program.write_text(lowered)
+            entry = ("-e", "tensorplan_serve", "--entry-point-result=i32")
+            self._process = subprocess.Popen(
+                [runner, "-O3", *entry, str(program)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(file.fileno(),),
+                bufsize=0,
+            )
+            self._finalizer = weakref.finalize(self, _stop, self._process)
+            self._wait()  # until it is compiled
+
+    def __call__(self, *arrays: object) -> list[Array]:
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
+        for slot, given in zip(self.inputs, arrays, strict=True):
+            self._arrays[slot.value][...] = given
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.write(b"r")
+        self._wait()
+        return [self._arrays[slot.value].copy() for slot in self.results]
+
+    def _array(self, slot: Slot, offset: int) -> Array:
+        return np.ndarray(slot.shape, slot.dtype, self._memory, offset)
+
+    def _wait(self) -> None:
+        stdout, stderr = self._process.stdout, self._process.stderr
+        assert stdout is not None
+        assert stderr is not None
+        if stdout.read(1) == b"r":
+            return
+        message = stderr.read().decode(errors="replace").strip()
+        code = self._process.wait()
+        raise LocatedError(f"mlir-runner ended with {code}: {message[:1000]}")
+
+
+def find_tools() -> tuple[str, str]:
+    """The paths of mlir-opt and mlir-runner, of one version.
+
+    Raises `LocatedError` if they are not on PATH.
+    """
+    for suffix in ("", *(f"-{v}" for v in range(NEWEST, OLDEST - 1, -1))):
+        opt = shutil.which(f"mlir-opt{suffix}")
+        runner = shutil.which(f"mlir-runner{suffix}")
+        if opt and runner:
+            return opt, runner
+    raise LocatedError(
+        f"mlir-opt and mlir-runner are not on PATH, expected those of MLIR {OLDEST} or "
+        "newer (Debian: mlir-22-tools)"
+    )
+
+
+def _lowered(opt: str, text: str) -> str:
+    run = subprocess.run([opt, *PIPELINE], input=text, capture_output=True, text=True)
+    if run.returncode:
+        raise LocatedError(f"mlir-opt does not take the program: {run.stderr[:1000]}")
+    return run.stdout
+
+
+def _text(module: ModuleOp) -> str:
+    """The operations of a module in generic form."""
+    stream = StringIO()
+    printer = Printer(stream, print_generic_format=True)
+    for op in module.ops:
+        printer.print_op(op)
+        stream.write("\n")
+    return stream.getvalue()
+
+
+def _server(types: Sequence[str], places: Sequence[int], file: int, size: int) -> str:
+    """`tensorplan_serve`: maps the file, then runs the program as often as asked to."""
+    arena = f"memref<{size}xi8>"
+    views = [
+        f"    %o{n} = arith.constant {place} : index\n"
+        f"    %a{n} = memref.view %all[%o{n}][] : {arena} to {type}\n"
+        for n, (type, place) in enumerate(zip(types, places, strict=True))
+    ]
+    arguments = ", ".join(f"%a{n}" for n in range(len(types)))
+    return f"""\
+  llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+  llvm.func @read(i32, !llvm.ptr, i64) -> i64
+  llvm.func @write(i32, !llvm.ptr, i64) -> i64
+  func.func @tensorplan_serve() -> i32 {{
+    %0 = llvm.mlir.constant(0 : i64) : i64
+    %1 = llvm.mlir.constant(1 : i64) : i64
+    %size = llvm.mlir.constant({size} : i64) : i64
+    %file = llvm.mlir.constant({file} : i32) : i32
+    %stdin = llvm.mlir.constant(0 : i32) : i32
+    %stdout = llvm.mlir.constant(1 : i32) : i32
+    %shared = llvm.mlir.constant({mmap.MAP_SHARED} : i32) : i32
+    %access = llvm.mlir.constant({mmap.PROT_READ | mmap.PROT_WRITE} : i32) : i32
+    %null = llvm.mlir.zero : !llvm.ptr
+    %map = llvm.call @mmap(%null, %size, %access, %shared, %file, %0)
+        : (!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+    %d0 = llvm.mlir.poison : {_DESCRIPTOR}
+    %d1 = llvm.insertvalue %map, %d0[0] : {_DESCRIPTOR}
+    %d2 = llvm.insertvalue %map, %d1[1] : {_DESCRIPTOR}
+    %d3 = llvm.insertvalue %0, %d2[2] : {_DESCRIPTOR}
+    %d4 = llvm.insertvalue %size, %d3[3, 0] : {_DESCRIPTOR}
+    %d5 = llvm.insertvalue %1, %d4[4, 0] : {_DESCRIPTOR}
+    %all = builtin.unrealized_conversion_cast %d5 : {_DESCRIPTOR} to {arena}
+{"".join(views)}\
+    %byte = llvm.alloca %1 x i8 : (i64) -> !llvm.ptr
+    %r = llvm.mlir.constant({ord("r")} : i8) : i8
+    llvm.store %r, %byte : i8, !llvm.ptr
+    %ready = llvm.call @write(%stdout, %byte, %1) : (i32, !llvm.ptr, i64) -> i64
+    scf.while : () -> () {{
+      %count = llvm.call @read(%stdin, %byte, %1) : (i32, !llvm.ptr, i64) -> i64
+      %more = arith.cmpi eq, %count, %1 : i64
+      scf.condition(%more)
+    }} do {{
+      func.call @{_ENTRY}({arguments}) : ({", ".join(types)}) -> ()
+      %done = llvm.call @write(%stdout, %byte, %1) : (i32, !llvm.ptr, i64) -> i64
+      scf.yield
+    }}
+    return %stdin : i32
+  }}"""
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    process.wait()
+
+
+def _workspace(function: FuncOp) -> int:
+    """The most bytes allocated at a time, but for arenas."""
+    most = now = 0
+    for op in function.body.block.ops:
+        if isinstance(op, memref.AllocOp) and not _is_arena(op.memref):
+            now += _bytes(op.memref)
+        elif isinstance(op, memref.DeallocOp) and not _is_arena(op.memref):
+            now -= _bytes(op.memref)
+        most = max(most, now)
+    return most
+
+
+def _is_arena(value: SSAValue) -> bool:
+    return any(isinstance(user, memref.ViewOp) for user in _users(value))
+
+
+def _users(value: SSAValue) -> Iterator[object]:
+    return (use.operation for use in value.uses)
+
+
+def _bytes(value: SSAValue) -> int:
+    type = cast(AnyMemRef, value.type)
+    return type.element_count() * element_bytes(type.element_type)

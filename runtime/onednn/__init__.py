@@ -1,0 +1,77 @@
+"""Contractions by oneDNN: matrix products and convolutions of f32.
+
+library.py       the C library: where it is, its objects
+primitives.py    its primitives on arrays
+epilogue.py      elementwise operations that a primitive does on the way
+dot.py, convolution.py   which primitive computes an operation
+
+Needs the extra `fast`. Without it, with `TENSORPLAN_NATIVE=0`, and for what only
+oneDNN's reference could compute, the NumPy kernels do it.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.pool import Scratch
+
+if TYPE_CHECKING:
+    from tensorplan.runtime.kernels.base import Call
+    from tensorplan.runtime.kernels.contraction import Contraction
+
+
+@cache
+def is_available() -> bool:
+    """Whether oneDNN can be used in this process."""
+    if os.environ.get("TENSORPLAN_NATIVE") == "0":
+        return False
+    from tensorplan.runtime.onednn.library import Refused, library
+
+    try:
+        library()
+    except (AttributeError, OSError, Refused):  # none, an old one, not for this machine
+        return False
+    return True
+
+
+def compiled(
+    op: "Contraction",
+    inputs: Sequence[Array],
+    out: Array,
+    scratch: Scratch,
+    after: Sequence[TensorOp] = (),
+    result: SSAValue | None = None,
+    arrays: Mapping[SSAValue, Array] | None = None,
+) -> "list[Call] | None":
+    """The calls for a contraction and the operations `after` it, which give `result`
+    into `out`; None if oneDNN has no fast primitive that does all of it.
+
+    `arrays` are what else these operations read, of `out`'s shape; that which is in
+    `out`'s memory may be overwritten.
+    """
+    if any(x.dtype != "f4" or not x.size for x in (*inputs, out)):
+        return None
+    if not is_available():
+        return None
+    from tensorplan.runtime.onednn.convolution import convolution
+    from tensorplan.runtime.onednn.dot import dot
+    from tensorplan.runtime.onednn.epilogue import Epilogue
+    from tensorplan.runtime.onednn.library import Refused
+
+    mark = scratch.mark
+    try:
+        epilogue = Epilogue(op, after, result, arrays or {}, out)
+        if isinstance(op, DotGeneralOp):
+            calls = dot(op, inputs, out, epilogue, scratch)
+        else:
+            calls = convolution(op, inputs, out, epilogue, scratch)
+        return [(call, ()) for call in calls]
+    except Refused:
+        scratch.mark = mark
+        return None

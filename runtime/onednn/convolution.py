@@ -1,0 +1,196 @@
+"""Convolutions as oneDNN's: forward, or one of the gradients that they look like.
+
+StableHLO has one convolution, with dimension numbers for everything; a training step
+has three of them. That over an image with holes, or with a kernel seen backwards, is
+the gradient of another by its data; that with a "kernel" larger than its result is the
+gradient by the weights. oneDNN has primitives for these, and no others for what they
+compute. Weights are brought to oneDNN's layout in each run.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.kernels.convolution import by_labels
+from tensorplan.runtime.onednn.epilogue import Epilogue
+from tensorplan.runtime.onednn.library import Refused, dims, library
+from tensorplan.runtime.onednn.primitives import (
+    SOURCE,
+    SOURCE_GRADIENT,
+    TARGET,
+    TARGET_GRADIENT,
+    WEIGHTS,
+    WEIGHTS_GRADIENT,
+    Attributes,
+    compiled,
+    describe,
+)
+from tensorplan.runtime.pool import Scratch
+
+DIRECT, INFERENCE = 1, 96
+"""`dnnl_convolution_direct`, `dnnl_forward_inference`."""
+
+Calls = list[Callable[[], object]]
+
+
+def convolution(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    epilogue: Epilogue,
+    scratch: Scratch,
+) -> Calls:
+    """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
+    rank = out.ndim - 2
+    if not 1 <= rank <= 3 or op.batch_group_count.value.data > 1:
+        raise Refused
+    image_labels, kernel_labels, out_labels = op.labels
+    spatial = "012"[:rank]
+    image = by_labels(inputs[0], image_labels, "bf" + spatial)
+    kernel = by_labels(inputs[1], kernel_labels, "oi" + spatial)
+    target = by_labels(out, out_labels, "bf" + spatial)
+    strides = op.window_strides.get_values()
+    low = op.padding_low.get_values()
+    holes = op.lhs_dilation.get_values()
+    dilation = op.rhs_dilation.get_values()
+    has_holes = any(hole > 1 for hole in holes)
+    is_simple = op.groups == 1 and epilogue.is_empty
+    if (
+        is_simple
+        and all(s == 1 for s in strides)
+        and (has_holes or _is_flipped(kernel))
+    ):
+        weights = kernel[:, :, *[slice(None, None, -1)] * rank].swapaxes(0, 1)
+        reach = zip(weights.shape[2:], dilation, low, strict=True)
+        padding = [(size - 1) * step - at for size, step, at in reach]
+        window = _window(target, weights, image, holes, dilation, padding)
+        return _by_data(target, weights, image, window, scratch)
+    if has_holes:
+        raise Refused
+    if is_simple and prod(kernel.shape[2:]) > prod(target.shape[2:]):
+        source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
+        weights = target.swapaxes(0, 1)
+        window = _window(source, weights, result, dilation, strides, low)
+        return _by_weights(source, weights, result, window, scratch)
+    window = _window(image, kernel, target, strides, dilation, low)
+    if op.groups > 1:
+        kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
+    attributes = epilogue.attributes(lambda x: by_labels(x, out_labels, "bf" + spatial))
+    return _forward(image, kernel, target, window, attributes, scratch)
+
+
+def _is_flipped(kernel: Array) -> bool:
+    return any(
+        stride < 0 < size - 1
+        for stride, size in zip(kernel.strides, kernel.shape, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What all convolutions say of their spatial dimensions, as oneDNN wants it."""
+
+    strides: Sequence[int]
+    dilation: Sequence[int]
+    low: Sequence[int]
+    high: Sequence[int]
+
+    def arguments(self) -> Sequence[object]:
+        """oneDNN counts the elements left out, not the step."""
+        between = [step - 1 for step in self.dilation]
+        return [dims(x) for x in (self.strides, between, self.low, self.high)]
+
+
+def _window(
+    source: Array,
+    kernel: Array,
+    target: Array,
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    low: Sequence[int],
+) -> _Window:
+    """That of the forward convolution with such arrays, which pads as it has to."""
+    high: list[int] = []
+    for d, (stride, step, before) in enumerate(
+        zip(strides, dilation, low, strict=True)
+    ):
+        span = (target.shape[d + 2] - 1) * stride + (kernel.shape[d + 2] - 1) * step + 1
+        after = span - source.shape[d + 2] - before
+        if before < 0 or after <= -stride:  # elements that no window sees
+            raise Refused
+        high.append(max(0, after))
+    return _Window(strides, dilation, low, high)
+
+
+def _forward(
+    image: Array,
+    weights: Array,
+    target: Array,
+    window: _Window,
+    attributes: Attributes,
+    scratch: Scratch,
+) -> Calls:
+    lib = library()
+    made = attributes.made()
+    source, result = describe(image), describe(target)
+    kernel = lib.describe_any(weights.shape)
+    description = lib.make(
+        *("primitive_desc", "convolution_forward_primitive_desc_create", lib.engine),
+        *(INFERENCE, DIRECT, source.value, kernel.value, None, result.value),
+        *(*window.arguments(), made.value),
+    )
+    weights, copied = _not_flipped(weights, scratch)
+    arrays = {SOURCE: image, WEIGHTS: weights, TARGET: target}
+    calls = compiled(description, arrays, attributes, scratch, [WEIGHTS])
+    return [*copied, *calls]
+
+
+def _by_data(
+    image: Array, weights: Array, result: Array, window: _Window, scratch: Scratch
+) -> Calls:
+    """The gradient by the data of a convolution, `image`, from that by its result."""
+    lib, attributes = library(), Attributes()
+    made = attributes.made()
+    source, target = describe(image), describe(result)
+    kernel = lib.describe_any(weights.shape)
+    description = lib.make(
+        *("primitive_desc", "convolution_backward_data_primitive_desc_create"),
+        *(lib.engine, DIRECT, source.value, kernel.value, target.value),
+        *(*window.arguments(), None, made.value),
+    )
+    weights, copied = _not_flipped(weights, scratch)
+    arrays = {SOURCE_GRADIENT: image, WEIGHTS: weights, TARGET_GRADIENT: result}
+    calls = compiled(description, arrays, attributes, scratch, [WEIGHTS])
+    return [*copied, *calls]
+
+
+def _by_weights(
+    image: Array, weights: Array, result: Array, window: _Window, scratch: Scratch
+) -> Calls:
+    """The gradient by the weights of a convolution, from that by its result."""
+    lib, attributes = library(), Attributes()
+    made = attributes.made()
+    source, target = describe(image), describe(result)
+    kernel = lib.describe_any(weights.shape)
+    description = lib.make(
+        *("primitive_desc", "convolution_backward_weights_primitive_desc_create"),
+        *(lib.engine, DIRECT, source.value, kernel.value, None, target.value),
+        *(*window.arguments(), None, made.value),
+    )
+    arrays = {SOURCE: image, WEIGHTS_GRADIENT: weights, TARGET_GRADIENT: result}
+    return [*compiled(description, arrays, attributes, scratch, [WEIGHTS_GRADIENT])]
+
+
+def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, Calls]:
+    """`x`, or a copy in the order of memory if oneDNN cannot see it."""
+    if not _is_flipped(x):
+        return x, []
+    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    buffer = scratch.take(tuple(x.shape[d] for d in order), x.dtype)
+    copy = buffer.transpose([order.index(d) for d in range(x.ndim)])
+    return copy, [partial(np.copyto, copy, x)]

@@ -1,0 +1,164 @@
+"""oneDNN's C interface (version 3), by ctypes: finding it, its objects, its errors.
+
+The package `onednn-cpu-gomp` puts the library into the environment's `lib` folder;
+`TENSORPLAN_ONEDNN` names another file. It computes with OpenMP's threads:
+`TENSORPLAN_THREADS` of them, one by default, who sleep while they wait (spinning
+threads ruin everything else that shares the cores). OpenMP reads its settings while it
+is loaded, once.
+"""
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t
+from ctypes import c_void_p as pointer
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MAX_DIMS = 12
+CPU, IN_ORDER, F32, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 3, 1, 1
+
+_dims = c_int64 * MAX_DIMS
+_FUNCTIONS: dict[str, Sequence[Any]] = {
+    "engine_create": (pointer, c_int, c_size_t),
+    "stream_create": (pointer, pointer, c_int),
+    "memory_desc_create_with_strides": (pointer, c_int, _dims, c_int, _dims),
+    "memory_desc_create_with_tag": (pointer, c_int, _dims, c_int, c_int),
+    "memory_desc_get_size": (pointer,),
+    "memory_desc_equal": (pointer, pointer),
+    "memory_create": (pointer, pointer, pointer, pointer),
+    "post_ops_create": (pointer,),
+    "post_ops_append_sum": (pointer, c_float, c_int32, c_int),
+    "post_ops_append_eltwise": (pointer, c_int, c_float, c_float),
+    "post_ops_append_binary": (pointer, c_int, pointer),
+    "primitive_attr_create": (pointer,),
+    "primitive_attr_set_post_ops": (pointer, pointer),
+    "primitive_attr_set_scratchpad_mode": (pointer, c_int),
+    "matmul_primitive_desc_create": (pointer,) * 7,
+    "reorder_primitive_desc_create": (pointer,) * 6,
+    "convolution_forward_primitive_desc_create": (
+        *(pointer, pointer, c_int, c_int, pointer, pointer, pointer, pointer),
+        *(_dims, _dims, _dims, _dims, pointer),
+    ),
+    "convolution_backward_data_primitive_desc_create": (
+        *(pointer, pointer, c_int, pointer, pointer, pointer),
+        *(_dims, _dims, _dims, _dims, pointer, pointer),
+    ),
+    "convolution_backward_weights_primitive_desc_create": (
+        *(pointer, pointer, c_int, pointer, pointer, pointer, pointer),
+        *(_dims, _dims, _dims, _dims, pointer, pointer),
+    ),
+    "primitive_desc_query": (pointer, c_int, c_int, pointer),
+    "primitive_desc_query_md": (pointer, c_int, c_int),
+    "primitive_create": (pointer, pointer),
+    "primitive_execute": (pointer, pointer, c_int, pointer),
+    "memory_desc_destroy": (pointer,),
+    "memory_destroy": (pointer,),
+    "post_ops_destroy": (pointer,),
+    "primitive_attr_destroy": (pointer,),
+    "primitive_desc_destroy": (pointer,),
+    "primitive_destroy": (pointer,),
+}
+_RESULTS = {"memory_desc_get_size": c_size_t, "primitive_desc_query_md": pointer}
+
+
+class Refused(Exception):
+    """oneDNN has no such primitive."""
+
+
+class Handle:
+    """An object of the library's, destroyed with this one."""
+
+    __slots__ = ("_destroy", "value")
+
+    def __init__(self, value: int | None, destroy: Callable[[int | None], object]):
+        self.value = value
+        self._destroy = destroy
+
+    def __del__(self) -> None:
+        self._destroy(self.value)
+
+
+class Library:
+    def __init__(self) -> None:
+        settings = {
+            "OMP_NUM_THREADS": os.environ.get("TENSORPLAN_THREADS", "1"),
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive"),
+        }
+        before = {name: os.environ.get(name) for name in settings}
+        os.environ.update(settings)
+        try:
+            library = ctypes.CDLL(_path())
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+        self._functions: dict[str, Any] = {}
+        for name, types in _FUNCTIONS.items():
+            function = library[f"dnnl_{name}"]
+            function.argtypes = types
+            function.restype = _RESULTS.get(name, c_int)
+            self._functions[name] = function
+        self._engine = pointer()
+        self._stream = pointer()
+        self.do("engine_create", byref(self._engine), CPU, 0)
+        self.do("stream_create", byref(self._stream), self._engine, IN_ORDER)
+        self.engine, self.stream = self._engine.value, self._stream.value
+        self.execute = self._functions["primitive_execute"]
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """Calls a function that returns a status. Raises `Refused` if it is bad."""
+        status = self._functions[name](*arguments)
+        if status:
+            raise Refused(f"dnnl_{name} gives status {status}")
+
+    def get(self, name: str, *arguments: Any) -> Any:
+        return self._functions[name](*arguments)
+
+    def make(self, kind: str, function: str, *arguments: Any) -> Handle:
+        """A new object of a kind (`memory`, `primitive`, ...)."""
+        made = pointer()
+        self.do(function, byref(made), *arguments)
+        return Handle(made.value, self._functions[f"{kind}_destroy"])
+
+    def describe(self, shape: Sequence[int], strides: Sequence[int]) -> Handle:
+        """A descriptor of f32 memory; strides in elements."""
+        name = "memory_desc_create_with_strides"
+        dims, steps = _dims(*shape), _dims(*strides)
+        return self.make("memory_desc", name, len(shape), dims, F32, steps)
+
+    def describe_any(self, shape: Sequence[int]) -> Handle:
+        """A descriptor that leaves the layout to the primitive."""
+        name = "memory_desc_create_with_tag"
+        return self.make(
+            "memory_desc", name, len(shape), _dims(*shape), F32, ANY_LAYOUT
+        )
+
+    def implementation(self, description: Handle) -> str:
+        """The name of what computes a primitive: "brgemm:avx512_core", "ref:any"."""
+        text = c_char_p()
+        self.do("primitive_desc_query", description.value, 8, 0, byref(text))
+        return (text.value or b"").decode()
+
+
+def dims(values: Sequence[int]) -> Any:
+    return _dims(*values)
+
+
+def _path() -> str:
+    named = os.environ.get("TENSORPLAN_ONEDNN")
+    if named:
+        return named
+    name = "libdnnl.so.3"
+    installed = Path(sys.prefix) / "lib" / name
+    return str(installed) if installed.exists() else name
+
+
+@cache
+def library() -> Library:
+    """Raises `OSError` where there is none, `Refused` where it cannot run."""
+    return Library()

@@ -1,0 +1,149 @@
+"""Records when operations run, for Chrome's trace viewer and Perfetto.
+
+    profile = executable.profile()
+    executable(*arrays)
+    Path("trace.json").write_text(profile.to_json())
+
+Each device is a process there, each stream a thread of it, each run of an operation an
+event (`ph: X`) with its place in the source; copies are of the category `copy`. A
+counter for each pool has the bytes of the buffers that are live, from the first
+operation that has them to the last. A loop or branch is one event.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter_ns
+from typing import Any, TypeAlias
+
+from xdsl.dialects.memref import CopyOp
+
+from tensorplan.dialects.diagnostics import name_of, place_of
+from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.runtime.kernels import Call
+from tensorplan.runtime.program import Buffer, Program, Step
+
+Event: TypeAlias = dict[str, Any]
+Mark: TypeAlias = tuple[int, int, bool]
+"""The time in ns, the number of a step, and whether it ends."""
+
+
+class Profile:
+    """What the runs of a program have done. Threads may run its steps."""
+
+    def __init__(self, program: Program):
+        self._steps = [step for step in program.steps if step.op is not None]
+        self._numbers = {step: number for number, step in enumerate(self._steps)}
+        self._pools = {*program.arena_memories.values(), *program.regions}
+        self._devices = dict.fromkeys(
+            [step.device for step in self._steps] + [p.device for p in program.pools]
+        )
+        self._marks: list[Mark] = []
+
+    def timed(self, step: Step, calls: list[Call]) -> list[Call]:
+        """A step's calls, with one before and one after them."""
+        if step not in self._numbers:  # of the sanitizer
+            return calls
+        number, append = self._numbers[step], self._marks.append
+        return [
+            (_mark, (append, number, False)),
+            *calls,
+            (_mark, (append, number, True)),
+        ]
+
+    def to_json(self) -> str:
+        """The trace so far, in Chrome's format."""
+        return json.dumps({"traceEvents": self._events(), "displayTimeUnit": "ns"})
+
+    def _events(self) -> list[Event]:
+        devices = {device: number for number, device in enumerate(self._devices)}
+        streams = dict.fromkeys((step.device, step.stream) for step in self._steps)
+        events: list[Event] = [
+            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": device}}
+            for device, pid in devices.items()
+        ]
+        events += [
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": devices[device],
+                "tid": stream,
+                "args": {"name": f"stream {stream}"},
+            }
+            for device, stream in streams
+        ]
+        marks = sorted(self._marks, key=lambda mark: mark[0])
+        if not marks:
+            return events
+        origin = marks[0][0]
+        started: dict[int, int] = {}
+        for time, number, is_end in marks:
+            if not is_end:
+                started[number] = time
+            elif number in started:
+                start = started.pop(number)
+                step = self._steps[number]
+                events.append(
+                    {
+                        **_operation(step, number),
+                        "pid": devices[step.device],
+                        "tid": step.stream,
+                        "ts": (start - origin) / 1e3,  # microseconds
+                        "dur": (time - start) / 1e3,
+                    }
+                )
+        return events + self._counters(marks, devices)
+
+    def _lifespans(self) -> dict[Buffer, tuple[int, int]]:
+        """The first and the last step of each buffer of a pool."""
+        spans: dict[Buffer, tuple[int, int]] = {}
+        for number, step in enumerate(self._steps):
+            for view in (*step.reads, *step.writes):
+                if view.buffer.memory in self._pools:
+                    first, _ = spans.get(view.buffer, (number, number))
+                    spans[view.buffer] = first, number
+        return spans
+
+    def _counters(
+        self, marks: Sequence[Mark], devices: Mapping[str, int]
+    ) -> list[Event]:
+        """The live bytes of each pool, whenever they change."""
+        changes: dict[tuple[int, bool], dict[str, int]] = {}
+        for buffer, (first, last) in self._lifespans().items():
+            device = buffer.memory.device
+            for mark, size in (
+                ((first, False), buffer.size),
+                ((last, True), -buffer.size),
+            ):
+                at_mark = changes.setdefault(mark, {})
+                at_mark[device] = at_mark.get(device, 0) + size
+        live = dict.fromkeys(devices, 0)
+        events: list[Event] = []
+        for time, number, is_end in marks:
+            for device, change in changes.get((number, is_end), {}).items():
+                live[device] += change
+                events.append(
+                    {
+                        "ph": "C",
+                        "name": "live bytes",
+                        "pid": devices[device],
+                        "ts": (time - marks[0][0]) / 1e3,
+                        "args": {"bytes": live[device]},
+                    }
+                )
+        return events
+
+
+def _mark(append: Callable[[Mark], None], number: int, is_end: bool) -> None:
+    append((perf_counter_ns(), number, is_end))
+
+
+def _operation(step: Step, number: int) -> Event:
+    op = step.op
+    assert op is not None
+    place = place_of(op)
+    return {
+        "ph": "X",
+        "name": name_of(op),
+        "cat": "copy" if isinstance(op, CopyOp | DeviceCopyOp) else "op",
+        "args": {"step": number, **({"place": place} if place else {})},
+    }

@@ -1,0 +1,31 @@
+"""The passes on tensors that a pipeline may have or not, in any order."""
+
+from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
+
+from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
+from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+
+PLACE = TGraphPlaceDevices(default="cpu:0")
+TENSOR_PASSES: list[ModulePass] = [
+    TGraphInferShapes(),
+    TGraphInferDevices(fallback="cpu:0"),
+    PLACE,
+    CanonicalizePass(),
+    CommonSubexpressionElimination(),
+    TGraphFuse(),
+    TGraphFuse(mode="nnvm"),
+    TGraphFuse(max_depth=2, keep_peak=False),
+    TGraphEliminateAssigns(),
+    TGraphSchedule(),
+    TGraphColorStreams(streams=2),
+]
+"""Those that keep every bit of the values; each takes what any of them leaves."""

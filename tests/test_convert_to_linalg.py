@@ -1,0 +1,375 @@
+"""Level 4: what MLIR compiles has the values of the reference, for every operation.
+
+The cases are those of `test_kernels.py`: collected, put into one program for many, and
+compiled once.
+"""
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from one_op import operation, reference, tensor
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+    i32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, TensorOp, ints
+from tensorplan.dialects.tgraph.elementwise import AddOp, ConvertOp
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
+from tensorplan.passes import driver
+from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.linalg.reducing import PANEL
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.mlir import MlirExecutable, find_tools
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+from tensorplan.tools.plan_run import main as plan_run
+
+pytestmark = pytest.mark.skipif(
+    not any(shutil.which(f"mlir-runner{suffix}") for suffix in ("", "-22")),
+    reason="no mlir-runner",
+)
+
+ROOT = Path(__file__).parent.parent
+UPSTREAM = {"builtin", "func", "memref", "linalg", "arith", "math", "scf", "llvm"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of `test_kernels.check`."""
+
+    test: str
+    cls: type[TensorOp]
+    inputs: Sequence[Array]
+    properties: dict[str, Attribute]
+    result: TensorType[Attribute] | None
+    region: Callable[[], Region] | None
+
+    def operation(self, on_memrefs: bool) -> TensorOp:
+        types = [tensor(x.shape, x.dtype.name) for x in self.inputs]
+        region = self.region() if self.region else None
+        return operation(
+            self.cls, types, self.properties, self.result, on_memrefs, region
+        )
+
+
+def kernel_tests() -> ModuleType:
+    path = Path(__file__).with_name("test_kernels.py")
+    spec = importlib.util.spec_from_file_location("kernel_cases", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+KERNELS = kernel_tests()
+TESTS = [
+    name
+    for name, test in vars(KERNELS).items()
+    if name.startswith("test_") and "check" in test.__code__.co_names
+]
+
+
+def arguments(test: Any) -> Iterator[dict[str, object]]:
+    """What a test is parametrized with."""
+    axes: list[list[dict[str, object]]] = []
+    for mark in getattr(test, "pytestmark", []):
+        if mark.name != "parametrize":
+            continue
+        names, values = mark.args
+        names = [names] if isinstance(names, str) else list(names)
+        rows = [v.values if hasattr(v, "marks") else v for v in list(values)]
+        rows = [row if len(names) > 1 else (row,) for row in rows]
+        axes.append([dict(zip(names, row, strict=True)) for row in rows])
+    for choice in product(*axes):
+        yield {name: value for part in choice for name, value in part.items()}
+
+
+def cases(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+    found: list[Case] = []
+
+    def check(
+        rng: object,
+        cls: type[TensorOp],
+        inputs: Sequence[Array],
+        properties: dict[str, Attribute] | None = None,
+        result: TensorType[Attribute] | None = None,
+        region: Callable[[], Region] | None = None,
+    ) -> None:
+        found.append(Case(name, cls, inputs, properties or {}, result, region))
+
+    monkeypatch.setattr(KERNELS, "check", check)
+    test = getattr(KERNELS, name)
+    for given in arguments(test):
+        test(**given)
+    return found
+
+
+class Program:
+    """Operations one after the other, each on arguments of its own."""
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.attributes: list[dict[str, Attribute]] = []
+        self.inputs: list[Array] = []
+        self.results = 0
+
+    def argument(self, type: Attribute, value: Array | None) -> SSAValue:
+        if value is not None:
+            self.inputs.append(np.ascontiguousarray(value).reshape(value.shape))
+        self.attributes.append({})
+        return self.block.insert_arg(type, len(self.block.args))
+
+    def result(self, *further: str) -> None:
+        """Makes the last argument a result."""
+        self.attributes[-1] = {name: UnitAttr() for name in further}
+        self.attributes[-1][RESULT] = IntegerAttr(self.results, i32)
+        self.results += 1
+
+    def add(self, case: Case, overwritten: int | None = None) -> None:
+        """Appends an operation, whose result takes over an input if asked to."""
+        op = case.operation(on_memrefs=True)
+        operands = [
+            self.argument(value.type, x)
+            for value, x in zip(op.inputs, case.inputs, strict=True)
+            if overwritten is None or x is not case.inputs[overwritten]
+        ]
+        out = op.outs[0].type
+        if overwritten is None:
+            target = self.argument(out, None)
+            self.result()
+        else:
+            target = self.argument(out, case.inputs[overwritten])
+            self.result(VARIABLE)
+            operands.insert(overwritten, target)
+        op.operands = [*operands, target]
+        self.block.add_op(op)
+
+    def module(self) -> ModuleOp:
+        self.block.add_op(ReturnOp())
+        types = [argument.type for argument in self.block.args]
+        function = FuncOp(
+            "main", FunctionType.from_lists(types, []), Region(self.block)
+        )
+        function.properties["arg_attrs"] = ArrayAttr(
+            [DictionaryAttr(a) for a in self.attributes]
+        )
+        return ModuleOp([function])
+
+
+def lowered(module: ModuleOp) -> ModuleOp:
+    module = module.clone()
+    driver.run(Context(), module, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])
+    assert {op.name.partition(".")[0] for op in module.walk()} <= UPSTREAM
+    return module
+
+
+def check_cases(chosen: Sequence[Case]) -> None:
+    program = Program()
+    wanted: list[Array] = []
+    for case in chosen:
+        want = reference(case.operation(on_memrefs=False), case.inputs)
+        program.add(case)
+        wanted.append(want)
+        for index in case.operation(on_memrefs=True).overwritable():
+            x = case.inputs[index]
+            is_same = sum(x is other for other in case.inputs) > 1
+            if (x.dtype, x.shape) == (want.dtype, want.shape) and not is_same:
+                program.add(case, overwritten=index)
+                wanted.append(want)
+    module = program.module()
+    run = MlirExecutable(lowered(module), signature(module))
+    for got, want in zip(run(*program.inputs), wanted, strict=True):
+        KERNELS.assert_close(got, want)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_some_cases_of_the_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cases(name, monkeypatch)
+    rng = np.random.default_rng(0)
+    count = min(len(found), 25)
+    check_cases([found[i] for i in rng.choice(len(found), count, replace=False)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TESTS)
+def test_all_cases_of_the_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cases(name, monkeypatch)
+    for start in range(0, len(found), 100):
+        check_cases(found[start : start + 100])
+
+
+MODELS = sorted((ROOT / "tests/models").glob("*.mlir"))
+FAST = [path for path in MODELS if "resnet" not in path.stem]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path in FAST else pytest.mark.slow)
+        for path in MODELS
+    ],
+)
+def test_models_run_natively(path: Path) -> None:
+    pytest.importorskip("jax")
+    module = tensorplan.plan(tensorplan.from_stablehlo(path))
+    io = signature(module)
+    rng = np.random.default_rng(0)
+    inputs = [
+        np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
+        if np.issubdtype(i.dtype, np.floating)
+        else rng.integers(0, 10, i.shape).astype(i.dtype)
+        for i in io.inputs
+    ]
+    want = Executable(module)(*(x.copy() for x in inputs))
+    run = MlirExecutable(lowered(module), io)
+    for _ in range(2):  # the same again: nothing is left from the first run
+        for got, expected in zip(run(*inputs), want, strict=True):
+            scale = np.max(np.abs(expected), initial=0.0)
+            np.testing.assert_allclose(got, expected, rtol=0, atol=2e-4 * scale)
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(tensorplan.context(), text).parse_module()
+
+
+SOFTMAX = """
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %m = tgraph.reduce %x {kind = "maximum", dimensions = array<i64: 1>}
+       : (tensor<4x6xf32>) -> tensor<4xf32>
+  %b = tgraph.broadcast_in_dim %m {broadcast_dimensions = array<i64: 0>}
+       : (tensor<4xf32>) -> tensor<4x6xf32>
+  %d = tgraph.subtract %x, %b : tensor<4x6xf32>
+  %e = tgraph.exponential %d : tensor<4x6xf32>
+  %s = tgraph.reduce %e {kind = "add", dimensions = array<i64: 1>}
+       : (tensor<4x6xf32>) -> tensor<4xf32>
+  %t = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 0>}
+       : (tensor<4xf32>) -> tensor<4x6xf32>
+  %r = tgraph.divide %e, %t : tensor<4x6xf32>
+  func.return %r : tensor<4x6xf32>
+}
+"""
+
+
+def test_workspace_can_be_planned_too() -> None:
+    source = parse(SOFTMAX)
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    (want,) = run_reference(source, [x])
+    module = tensorplan.plan(source)
+    kernels = MlirExecutable(lowered(module), signature(module))
+    # A maximum and a sum for each row, and the sums while they are added up, in f64.
+    assert kernels.workspace_bytes == 4 * 4 + 4 * 4 + 4 * 8
+    np.testing.assert_allclose(kernels(x)[0], want, rtol=1e-6)
+
+    before = lowered(module)
+    driver.run(Context(), before, [PlanMemory()])
+    planned = MlirExecutable(before, signature(module))
+    assert planned.workspace_bytes == 0
+    np.testing.assert_allclose(planned(x)[0], want, rtol=1e-6)
+
+
+def test_integers_saturate_and_nan_becomes_zero() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 1e10, -1e10, 2.9, -2.9], np.float32)
+    program = Program()
+    for name in ("int8", "uint8", "int32"):
+        program.add(Case("", ConvertOp, [x], {}, tensor(x.shape, name), None))
+    module = program.module()
+    signed, unsigned, wide = MlirExecutable(lowered(module), signature(module))(
+        *program.inputs
+    )
+    assert signed.tolist() == [0, 127, -128, 127, -128, 2, -2]
+    assert unsigned.tolist() == [0, 255, 0, 255, 0, 2, 0]
+    top = 2**31 - 1
+    assert wide.tolist() == [0, top, -top - 1, top, -top - 1, 2, -2]
+
+
+def test_memory_spaces_are_kept_until_they_are_stripped() -> None:
+    module = tensorplan.plan(parse(SOFTMAX))
+    driver.run(Context(), module, [ConvertTGraphToLinalg()])
+    types = {v.type for op in module.walk() for v in op.results}
+    spaces = {str(t.memory_space) for t in types if isinstance(t, MemRefType)}
+    assert spaces == {'"cpu:0"'}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_products_with_many_columns(dtype: str, transposed: bool) -> None:
+    """Columns are computed in panels, which are copied in order if transposed."""
+    rng = np.random.default_rng(0)
+    size = 2 * PANEL + 3
+    shape = (2, size, 5) if transposed else (2, 5, size)
+    x = np.asarray(rng.integers(-3, 4, (2, 4, 5)), dtype)
+    y = np.asarray(rng.integers(-3, 4, shape), dtype)
+    properties: dict[str, Attribute] = {
+        "lhs_batching_dimensions": ints([0]),
+        "rhs_batching_dimensions": ints([0]),
+        "lhs_contracting_dimensions": ints([2]),
+        "rhs_contracting_dimensions": ints([2 if transposed else 1]),
+    }
+    check_cases([Case("", DotGeneralOp, [x, y], properties, None, None)])
+
+
+def test_an_epilogue_may_overwrite_what_it_reads() -> None:
+    def region() -> Region:
+        type = tensor((4, 4), "float32")
+        block = Block(arg_types=[type, type])
+        x, residual = block.args
+        dims: dict[str, Attribute] = {
+            "lhs_batching_dimensions": ints(()),
+            "rhs_batching_dimensions": ints(()),
+            "lhs_contracting_dimensions": ints([1]),
+            "rhs_contracting_dimensions": ints([0]),
+        }
+        product = DotGeneralOp([x, x], result_types=[type], properties=dims)
+        total = AddOp([product.result, residual], result_types=[type])
+        block.add_ops([product, total, YieldOp(total.result)])
+        return Region(block)
+
+    x, y = np.random.default_rng(0).standard_normal((2, 4, 4)).astype(np.float32)
+    case = Case("", FusionOp, [x, y], {}, tensor((4, 4), "float32"), region)
+    program = Program()
+    program.add(case, overwritten=1)
+    module = program.module()
+    run = MlirExecutable(lowered(module), signature(module))
+    np.testing.assert_allclose(run(*program.inputs)[0], x @ x + y, rtol=1e-5)
+
+
+def test_without_mlir_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LocatedError, match="mlir-opt and mlir-runner are not on PATH"):
+        find_tools()
+
+
+def test_plan_run_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, expected = tmp_path / "softmax.mlir", tmp_path / "expected.npz"
+    program.write_text(SOFTMAX)
+    assert plan_run([str(program), "--outputs", str(expected)]) == 0
+    arguments = [str(program), "--backend=mlir", "--expect", str(expected)]
+    assert plan_run([*arguments, "--steps=2"]) == 0
+    assert "all outputs are as expected" in capsys.readouterr().out

@@ -1,0 +1,318 @@
+"""Contractions by oneDNN have the values of the NumPy kernels."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime import onednn
+from tensorplan.runtime.kernels import Call, compile_call
+from tensorplan.runtime.kernels.contraction import BLOCK
+from tensorplan.runtime.pool import Scratch
+
+pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
+
+RNG = np.random.default_rng(0)
+
+
+def tensor(shape: Sequence[int]) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}f32>"
+
+
+def ints(values: Sequence[int]) -> str:
+    return f"array<i64{': ' if values else ''}{', '.join(map(str, values))}>"
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, np.float32)
+
+
+def operation(kind: type[Operation], text: str) -> Any:
+    module = Parser(tensorplan.context(), text).parse_module()
+    module.verify()
+    return next(op for op in module.walk() if isinstance(op, kind))
+
+
+def dot(shapes: Sequence[Sequence[int]], batch=((), ()), contracting=((1,), (0,))):
+    sizes = [shapes[0][d] for d in batch[0]]
+    for shape, b, c in zip(shapes, batch, contracting, strict=True):
+        sizes += [size for d, size in enumerate(shape) if d not in (*b, *c)]
+    lhs, rhs, out = map(tensor, (*shapes, sizes))
+    attributes = ", ".join(
+        f"{side}_{what}_dimensions = {ints(dims[number])}"
+        for what, dims in (("batching", batch), ("contracting", contracting))
+        for number, side in enumerate(("lhs", "rhs"))
+    )
+    return operation(
+        DotGeneralOp,
+        f"""func.func @main(%x: {lhs}, %y: {rhs}) -> {out} {{
+          %r = tgraph.dot_general %x, %y {{{attributes}}} : ({lhs}, {rhs}) -> {out}
+          func.return %r : {out}
+        }}""",
+    ), sizes
+
+
+def run(make) -> list[Call]:
+    """Calls made for a workspace that is large enough, and called."""
+    scratch = Scratch("cpu:0")
+    made = make(scratch)
+    if scratch.bytes:
+        scratch.reset()
+        made = make(scratch)
+    for function, arguments in made or ():
+        function(*arguments)
+    return made
+
+
+def compare(op, inputs: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """oneDNN's result against NumPy's."""
+    assert run(lambda s: onednn.compiled(op, inputs, out, s)) is not None
+    want = np.empty_like(out)
+    run(lambda s: compile_call(op, inputs, [want], s, native=False))
+    assert np.max(np.abs(out - want)) <= 3e-6 * max(1, np.max(np.abs(want)))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batch", "contracting"),
+    [
+        (((5, 7), (7, 3)), ((), ()), ((1,), (0,))),
+        (((7, 5), (3, 7)), ((), ()), ((0,), (1,))),
+        (((1, 7), (7, 3)), ((), ()), ((1,), (0,))),
+        (((4,), (5,)), ((), ()), ((), ())),
+        (((2, 5, 3, 8), (2, 9, 3, 8)), ((0, 2), (0, 2)), ((3,), (3,))),
+        (((2, 5, 3, 8), (4, 8, 2, 5)), ((), ()), ((0, 1, 3), (2, 3, 1))),
+        (((6, 2, 5), (5, 6, 4)), ((0,), (1,)), ((2,), (0,))),
+    ],
+)
+def test_dot_general(shapes, batch, contracting) -> None:
+    op, sizes = dot(shapes, batch, contracting)
+    compare(op, [normal(*shape) for shape in shapes], np.empty(sizes, np.float32))
+
+
+def test_dot_general_in_strided_memory() -> None:
+    op, _ = dot(((6, 5), (5, 4)))
+    x, y = normal(12, 10)[::2, ::2], normal(4, 5).T
+    out = np.zeros((4, 6), np.float32).T
+    want = x @ y
+    run(lambda s: compile_call(op, [x, y], [out], s))
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_only_its_reference_computes_is_left_to_numpy() -> None:
+    op, sizes = dot(((7,), (7,)), contracting=((0,), (0,)))
+    inputs, out = [normal(7), normal(7)], np.empty(sizes, np.float32)
+    assert onednn.compiled(op, inputs, out, Scratch("cpu:0")) is None
+    run(lambda s: compile_call(op, inputs, [out], s))
+    np.testing.assert_allclose(out, np.dot(*inputs), rtol=1e-5)
+
+
+CONVOLUTIONS = {
+    "forward": dict(),
+    "strided": dict(out=(2, 5, 4, 6), strides=(2, 2), low=(1, 0), high=(1, 1)),
+    "unpadded": dict(out=(2, 7, 6, 6), low=(0, 0), high=(0, 0)),
+    "dilated": dict(out=(2, 7, 6, 6), dilation=(2, 2)),
+    "grouped": dict(kernel=(3, 3, 2, 6), groups=2),
+    "depthwise": dict(kernel=(3, 3, 1, 8), out=(2, 9, 8, 8), groups=4),
+    "one by one": dict(kernel=(1, 1, 4, 6), low=(0, 0), high=(0, 0)),
+    "channels first": dict(
+        labels="bf01_oi01->bf01",
+        image=(2, 4, 9, 8),
+        kernel=(6, 4, 3, 3),
+        out=(2, 6, 9, 8),
+    ),
+    "one dimension": dict(
+        labels="b0f_0io->b0f",
+        image=(2, 9, 4),
+        kernel=(3, 4, 6),
+        out=(2, 9, 6),
+    ),
+    "three dimensions": dict(
+        labels="b012f_012io->b012f",
+        image=(2, 5, 6, 7, 3),
+        kernel=(3, 3, 3, 3, 4),
+        out=(2, 5, 6, 7, 4),
+    ),
+    "gradient by the data": dict(
+        labels="b01f_01oi->b01f",
+        image=(2, 5, 4, 6),
+        kernel=(3, 3, 4, 6),
+        out=(2, 9, 8, 4),
+        low=(1, 2),
+        high=(1, 1),
+        holes=(2, 2),
+    ),
+    "gradient by the weights": dict(
+        labels="f01b_i01o->01bf", kernel=(2, 9, 8, 6), out=(3, 3, 4, 6)
+    ),
+    "gradient by the weights, strided": dict(
+        labels="f01b_i01o->01bf",
+        kernel=(2, 5, 4, 6),
+        out=(3, 3, 4, 6),
+        dilation=(2, 2),
+        low=(1, 1),
+        high=(1, 0),
+    ),
+}
+
+
+def convolution(
+    labels="b01f_01io->b01f",
+    image=(2, 9, 8, 4),
+    kernel=(3, 3, 4, 6),
+    out=(2, 9, 8, 6),
+    strides=None,
+    low=None,
+    high=None,
+    holes=None,
+    dilation=None,
+    groups=1,
+):
+    ones = (1,) * (len(out) - 2)
+    x, k, r = map(tensor, (image, kernel, out))
+    return operation(
+        ConvolutionOp,
+        f"""func.func @main(%x: {x}, %k: {k}) -> {r} {{
+          %r = "tgraph.convolution"(%x, %k) <{{
+            dim_labels = "{labels}", window_strides = {ints(strides or ones)},
+            padding_low = {ints(ones if low is None else low)},
+            padding_high = {ints(ones if high is None else high)},
+            lhs_dilation = {ints(holes or ones)},
+            rhs_dilation = {ints(dilation or ones)},
+            feature_group_count = {groups} : i64, batch_group_count = 1 : i64,
+            operandSegmentSizes = array<i32: 2, 0>
+          }}> : ({x}, {k}) -> {r}
+          func.return %r : {r}
+        }}""",
+    ), (image, kernel, out)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("is_flipped", [False, True])
+def test_convolution(name: str, is_flipped: bool) -> None:
+    op, (image, kernel, out) = convolution(**CONVOLUTIONS[name])
+    weights = normal(*kernel)
+    if is_flipped and "weights" not in name:
+        _, labels, _ = op.labels
+        spatial = [d for d, label in enumerate(labels) if label.isdigit()]
+        weights = np.flip(weights, tuple(spatial))
+    compare(op, [normal(*image), weights], np.empty(out, np.float32))
+
+
+def update(rows: int, columns: int, depth: int, body: str) -> FusionOp:
+    w, x, g = map(tensor, ((rows, columns), (rows, depth), (depth, columns)))
+    return operation(
+        FusionOp,
+        f"""func.func @main(%w: {w}, %x: {x}, %g: {g}, %b: {w}) -> {w} {{
+          %r = tgraph.fusion(%v = %w, %y = %x, %h = %g, %c = %b)
+              : ({w}, {x}, {g}, {w}) -> {w} {{
+            %d = tgraph.dot_general %y, %h {{
+              lhs_contracting_dimensions = array<i64: 1>,
+              rhs_contracting_dimensions = array<i64: 0>
+            }} : ({x}, {g}) -> {w}
+            %k = tgraph.constant<0.5 : f32> : {w}
+            {body.replace("TYPE", w)}
+            tgraph.yield %r : {w}
+          }}
+          func.return %r : {w}
+        }}""",
+    )
+
+
+BODIES = {
+    "w - k * d": """%s = tgraph.multiply %k, %d : TYPE
+                    %r = tgraph.subtract %v, %s : TYPE""",
+    "d - w": "%r = tgraph.subtract %d, %v : TYPE",
+    "w - d": "%r = tgraph.subtract %v, %d : TYPE",
+    "-d + c * w": """%n = tgraph.negate %d : TYPE
+                     %m = tgraph.multiply %c, %v : TYPE
+                     %r = tgraph.add %n, %m : TYPE""",
+    "(d + w) * c - 0.5": """%a = tgraph.add %v, %d : TYPE
+                            %m = tgraph.multiply %a, %c : TYPE
+                            %r = tgraph.subtract %m, %k : TYPE""",
+    "w * d": "%r = tgraph.multiply %v, %d : TYPE",
+    "(w + d) / w": """%a = tgraph.add %v, %d : TYPE
+                      %r = tgraph.divide %a, %v : TYPE""",
+}
+FORMULAS = {
+    "w - k * d": lambda w, d, c: w - 0.5 * d,
+    "d - w": lambda w, d, c: d - w,
+    "w - d": lambda w, d, c: w - d,
+    "-d + c * w": lambda w, d, c: -d + c * w,
+    "(d + w) * c - 0.5": lambda w, d, c: (d + w) * c - 0.5,
+    "w * d": lambda w, d, c: w * d,
+    "(w + d) / w": lambda w, d, c: (w + d) / w,
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_update(body: str, native: bool, in_place: bool) -> None:
+    rows, columns, depth = 700, 301, 33  # more than a block
+    assert rows * columns > BLOCK
+    op = update(rows, columns, depth, BODIES[body])
+    assert 0 in op.overwritable()
+    w = RNG.uniform(1, 2, (rows, columns)).astype(np.float32)
+    x, g, c = normal(rows, depth), normal(depth, columns), normal(rows, columns)
+    want = FORMULAS[body](*(a.astype(np.float64) for a in (w, x @ g, c)))
+    memory = w.copy()
+    out = memory if in_place else np.empty_like(w)
+    scratch = Scratch("cpu:0")
+    while True:
+        pool = scratch.pool
+        calls = compile_call(op, [memory, x, g, c], [out], scratch, native)
+        if scratch.pool is pool:
+            break
+    for function, arguments in calls:
+        function(*arguments)
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)
+    if in_place:
+        assert scratch.bytes <= 5 * BLOCK * 4  # far from all of it
+    else:
+        np.testing.assert_array_equal(memory, w)
+
+
+def test_a_scaled_update_is_one_primitive_without_workspace() -> None:
+    op = update(700, 301, 33, BODIES["w - k * d"])
+    w, scratch = normal(700, 301), Scratch("cpu:0")
+    inputs = [w, normal(700, 33), normal(33, 301), w]
+    calls = compile_call(op, inputs, [w], scratch)
+    assert len(calls) == 1
+    assert scratch.bytes < 1 << 18
+
+
+def test_other_elements_and_nothing_to_sum_are_left_to_numpy() -> None:
+    op, sizes = dot(((5, 7), (7, 3)))
+    inputs = [np.ones((5, 7)), np.ones((7, 3))]
+    assert onednn.compiled(op, inputs, np.empty(sizes), Scratch("cpu:0")) is None
+    op, sizes = dot(((5, 0), (0, 3)))
+    nothing = [np.empty((5, 0), np.float32), np.empty((0, 3), np.float32)]
+    out = np.empty(sizes, np.float32)
+    assert onednn.compiled(op, nothing, out, Scratch("cpu:0")) is None
+    run(lambda s: compile_call(op, nothing, [out], s))
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    "setting", ["TENSORPLAN_NATIVE=0", "TENSORPLAN_ONEDNN=/nowhere.so"]
+)
+def test_it_can_be_turned_off_and_need_not_be_there(setting: str) -> None:
+    name, value = setting.split("=")
+    code = "from tensorplan.runtime import onednn; print(onednn.is_available())"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == "False\n"

@@ -1,0 +1,642 @@
+"""plan-view: what is read and refused, what each picture says, and the page as used."""
+
+import json
+import math
+import pickle
+import pickletools
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from browser import Browser, available, browser
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplan.planning import Buffer
+from tensorplan.tools.common import Source, read_source
+from tensorplan.tools.plan_opt import main as plan_opt
+from tensorplan.tools.plan_view import main
+from tensorplan.tools.views import page, snapshot, svg, terminal, trace
+from tensorplan.tools.views.model import (
+    Placed,
+    PlanView,
+    PoolView,
+    pool_of,
+    readable,
+)
+from tensorplan.tools.views.reading import Reader
+
+MODELS = Path(__file__).parent / "models"
+DOCUMENTATION = Path(__file__).parent.parent / "docs" / "plan-view.md"
+CHAIN = "id,lower,upper,size,offset\na,0,2,64,0\nb,1,3,32,64\nc,2,4,64,0\n"
+HOSTILE = "</script><script>document.title='gone'</script>\"'&<b>\x1b[31m"
+IR = """\
+func.func @f(%a: memref<4x4xf32, "cpu:0">) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8, "cpu:0">
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %x = memref.view %arena[%c0][] : memref<192xi8, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %a, %x : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  %y = memref.view %arena[%c64][] : memref<192xi8, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %x, %y : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  %z = memref.view %arena[%c128][] : memref<192xi8, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %y, %z : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %a, %x : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %x, %a : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.copy %z, %a : memref<4x4xf32, "cpu:0"> to memref<4x4xf32, "cpu:0">
+  memref.dealloc %arena : memref<192xi8, "cpu:0">
+  func.return
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("chain.csv").write_text(CHAIN)
+    Path("f.mlir").write_text(IR)
+    return tmp_path
+
+
+def read(file: str, *strategies: str) -> list[PlanView]:
+    return Reader(strategies).read(read_source(file))
+
+
+# What is read.
+
+
+def test_ir_says_names_places_and_lines():
+    (plan,) = read("f.mlir")
+    (pool,) = plan.pools
+    assert (pool.name, pool.size) == ("cpu:0", 192)
+    x, y, _ = pool.buffers
+    # Between its two lives, others might have %x's bytes.
+    assert x.buffer == Buffer("%x", 64, 5, 12, 64, [(8, 10)])
+    assert (x.offset, x.op, x.location) == (0, "memref.copy", "f.mlir:7:3")
+    lines = [plan.text[line - 1].strip() for line in y.lines]
+    assert lines[0].startswith("%y = memref.view %arena[%c64]")
+    assert lines[1].startswith('"memref.copy"(%x, %y)')
+    assert lines[2].startswith('"memref.copy"(%y, %z)')
+    assert pool.curve[0] == (5, 64)
+    assert max(live for _, live in pool.curve) == 128
+
+
+def planned(model: str) -> None:
+    """Plans a model: planned.mlir, report.json."""
+    command = [str(MODELS / model), "-p", "plan-pipeline", "-o", "planned.mlir"]
+    assert plan_opt([*command, "--report", "report.json"]) == 0
+
+
+def test_a_report_says_what_the_program_says():
+    planned("mlp_train_adam.mlir")
+    (of_ir,), (of_report,) = read("planned.mlir"), read("report.json")
+    (ir,), (report,) = of_ir.pools, of_report.pools
+    assert (report.name, report.size) == (ir.name, ir.size)
+    assert len(ir.buffers) > 20
+    for a, b in zip(ir.buffers, report.buffers, strict=True):
+        assert (b.buffer, b.offset, b.op) == (a.buffer, a.offset, a.op)
+        assert re.fullmatch(r".*mlp_train_adam.mlir:\d+:\d+", b.location)
+        assert a.location.startswith("planned.mlir:")
+
+
+def test_groups_say_what_they_compute():
+    planned("resnet18_infer.mlir")
+    (plan,) = read("planned.mlir")
+    ops = [placed.op for placed in plan.pools[0].buffers]
+    group = "tgraph.fusion (convolution, subtract, multiply, add, maximum)"
+    assert group in ops
+
+
+def test_functions_and_devices_have_a_pool_each():
+    second = IR.replace("@f", "@g").replace("cpu:0", "gpu:1")
+    Path("f.mlir").write_text(IR + second)
+    (plan,) = read("f.mlir")
+    assert [pool.name for pool in plan.pools] == ["@f cpu:0", "@g gpu:1"]
+
+
+def test_regions_are_looked_into():
+    # Only one of the branches runs, so both may have the same bytes.
+    type = 'memref<4x4xf32, "cpu:0">'
+    branch = """\
+    %{0} = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to {1}
+    memref.copy %a, %{0} : {1} to {1}
+    "test.read"(%{0}) : ({1}) -> ()
+    scf.yield
+"""
+    Path("f.mlir").write_text(
+        f"func.func @f(%a: {type}, %p: i1) {{\n"
+        '  %arena = memref.alloc() : memref<64xi8, "cpu:0">\n'
+        "  %c0 = arith.constant 0 : index\n"
+        "  scf.if %p {\n"
+        + branch.format("x", type)
+        + "  } else {\n"
+        + branch.format("y", type)
+        + "  }\n  func.return\n}\n"
+    )
+    (plan,) = read("f.mlir")
+    x, y = plan.pools[0].buffers
+    assert (x.offset, y.offset) == (0, 0)
+    assert (x.location, y.location) == ("f.mlir:6:5", "f.mlir:11:5")
+    assert not x.buffer.overlaps(y.buffer)
+    assert ["test.read" in plan.text[line - 1] for line in x.lines] == [0, 0, 1]
+
+
+def test_csv_with_offsets_is_shown_as_it_is_and_without_is_planned():
+    (plan,) = read("chain.csv")
+    assert [b.offset for b in plan.pools[0].buffers] == [0, 64, 0]
+    Path("free.csv").write_text(CHAIN.replace("64,0\n", "64,\n"))
+    (plan,) = read("free.csv")
+    assert plan.title == "free.csv, auto"
+    a, b, c = (placed.offset for placed in plan.pools[0].buffers)
+    assert b == 64  # as given
+    assert (a, c) == (0, 0)
+
+
+def test_comparison():
+    plans = read("chain.csv", "naive", "greedy-by-size")
+    assert [plan.title for plan in plans] == [
+        "chain.csv",
+        "chain.csv, naive",
+        "chain.csv, greedy-by-size",
+    ]
+    assert [plan.pools[0].size for plan in plans] == [96, 160, 96]
+    own, other = read("f.mlir", "naive")
+    assert own.text == other.text  # of the same program
+
+
+def test_kinds_are_told_by_name_or_by_content():
+    planned("mlp_infer.mlir")
+    for file in ("planned.mlir", "report.json", "chain.csv"):
+        data = Path(file).read_bytes()
+        (plan,) = Reader().read(Source("<stdin>", data))
+        assert plan.pools[0].buffers
+    (plan,) = Reader().read(Source("x.txt", b"\xef\xbb\xbf" + CHAIN.encode()))
+    assert len(plan.pools[0].buffers) == 3
+
+
+# What is refused.
+
+REPORT = {
+    "pools": [{"device": "cpu:0", "bytes": 64}],
+    "buffers": [
+        {
+            "pool": 0,
+            "id": "%0",
+            "lower": 0,
+            "upper": 2,
+            "size": 64,
+            "alignment": 64,
+            "gaps": [],
+            "offset": 0,
+            "op": "",
+            "location": "",
+        }
+    ],
+}
+
+
+def changed(**fields: object) -> str:
+    return json.dumps({**REPORT, "buffers": [{**REPORT["buffers"][0], **fields}]})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("x.csv", "id,size\n", "x.csv:1: error: there is no column lower"),
+        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: lifespan is"),
+        (
+            "x.csv",
+            CHAIN + "d,1,3,64,32\n",
+            "x.csv: error: the offsets in the file: buffers ",
+        ),
+        ("x.json", '{"a": ]', "x.json:1: error: expecting value"),
+        ("x.json", "[" * 100_000, "x.json: error: this cannot be read as JSON"),
+        ("x.json", "9" * 5000, "x.json: error: this cannot be read as JSON"),
+        ("x.json", "[]", "x.json: error: 'pools' is missing, expected a report of"),
+        ("x.json", '{"pools": [{}]}', "x.json: error: 'device' is missing"),
+        ("x.json", changed(pool=1), "x.json: error: pool is 1, expected less than 1"),
+        ("x.json", changed(pool=-1), "x.json: error: pool is -1, expected"),
+        ("x.json", changed(size=1.5), "x.json: error: 'size' is 1.5, expected"),
+        ("x.json", changed(size=True), "x.json: error: 'size' is true, expected"),
+        ("x.json", changed(id=None), "x.json: error: 'id' is null, expected"),
+        ("x.json", changed(gaps=[[1]]), "x.json: error: 1 is missing, expected"),
+        ("x.json", changed(upper=0), "x.json: error: buffer %0: lifespan is [0, 0)"),
+        ("x.json", changed(offset=-64), "x.json: error: pool cpu:0: buffer %0 has off"),
+        ("x.mlir", "func.func @f() {", "x.mlir:1:"),
+        (
+            "x.mlir",
+            "func.func @f() { func.return }",
+            "x.mlir: error: it has no arenas, expected a planned program: plan-opt -p",
+        ),
+        ("x.mlir", IR.replace("0 : index", "8 : index", 1), "x.mlir:6:8: error: "),
+        ("none.csv", None, "none.csv: error: no such file or directory"),
+    ],
+)
+def test_bad_files(
+    file: str, text: str | None, message: str, capsys: pytest.CaptureFixture[str]
+):
+    if text is not None:
+        Path(file).write_text(text)
+    assert main([file, "-o", "out.html"]) == 1
+    assert capsys.readouterr().err.startswith(message)
+    assert not Path("out.html").exists()
+
+
+def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):
+    Path("x.csv").write_bytes(CHAIN.encode() + b"\xff")
+    assert main(["x.csv"]) == 1
+    assert capsys.readouterr().err == "x.csv:5: error: this is not UTF-8\n"
+
+
+def test_streams_are_not_placed_anew(capsys: pytest.CaptureFixture[str]):
+    type = 'memref<4x4xf32, "cpu:0">'
+    text = IR.replace(
+        f"memref.copy %a, %x : {type} to {type}",
+        f'"memref.copy"(%a, %x) {{tgraph.stream = 0 : i32}} : ({type}, {type}) -> ()',
+    )
+    assert "tgraph.stream" in text
+    Path("f.mlir").write_text(text)
+    assert main(["f.mlir"]) == 0
+    capsys.readouterr()
+    assert main(["f.mlir", "--compare", "naive"]) == 1
+    assert capsys.readouterr().err.startswith("f.mlir: error: it has streams")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("chain.csv --compare nave", "did you mean 'naive'?"),
+        ("chain.csv --compare=", "strategy is ''"),
+        ("chain.csv --alignment 0", "argument --alignment: 0, expected 1 or more"),
+        ("chain.csv --svg - --ascii", "only one output can go to stdout"),
+        ("chain.csv --svg x --html x", "only one output can go to x"),
+        ("- -", "only one FILE can be stdin"),
+    ],
+)
+def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
+    try:
+        code = main(arguments.split())
+    except SystemExit as exit:  # argparse's
+        code = exit.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_needs_none_of_the_heavy_modules():
+    script = (
+        "import sys, tensorplan.tools.plan_view as tool\n"
+        "try: tool.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "assert not {'numpy', 'jaxlib', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+# The pictures.
+
+
+def test_terminal(capsys: pytest.CaptureFixture[str]):
+    assert main(["chain.csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "chain.csv: 96 B, lower bound 96 B, 3 buffers"
+    assert lines[1] == "        90 B |........bbbbbbbbbbbbbbbb........|"
+    assert lines[16] == "         0 B |aaaaaaaaaaaaaaaacccccccccccccccc|"
+    assert lines[17] == "        live |77777777****************77777777|"
+    assert lines[18:] == [
+        "       steps  0                              3",
+        "at the peak, step 1, 96 B are live:",
+        "  a  a  64 B, steps [0, 2)",
+        "  b  b  32 B, steps [1, 3)",
+    ]
+
+
+def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
+    text = DOCUMENTATION.read_text()
+    session = r"```console\n\$ cat (\S+)\n(.*?)\$ (plan-view .*?)\n(.*?)```"
+    block = re.search(session, text, re.DOTALL)
+    assert block
+    file, contents, command, printed = block.groups()
+    Path(file).write_text(contents)
+    assert main(command.split()[1:]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_terminal_is_as_wide_as_it_may_be():
+    buffers = [Placed(Buffer(str(i), 64, i, i + 2), 64 * (i % 2)) for i in range(500)]
+    text = terminal.draw([PlanView("many", [pool_of("", buffers)])], 60)
+    assert max(map(len, text.splitlines())) == 60
+    assert len(text.splitlines()) < 30
+
+
+def test_svg_is_xml_with_a_rectangle_for_each_life():
+    text = svg.draw(read("f.mlir"))
+    root = ElementTree.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [r for r in root.iter(f"{space}rect") if r.get("class", "")[:2] == "b "]
+    assert len(boxes) == 4  # %x has two lives
+    titles = [title.text or "" for title in root.iter(f"{space}title")]
+    assert titles[1].splitlines() == [
+        "%y: 64 bytes at 64",
+        "live in steps [7, 10)",
+        "memref.copy",
+        "f.mlir:9:3",
+    ]
+
+
+def test_trace_has_slices_that_do_not_overlap_in_their_threads():
+    events = json.loads(trace.trace(read("f.mlir", "naive")))["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    assert len(slices) == 8
+    for a in slices:
+        for b in slices:
+            if a is not b and (a["pid"], a["tid"]) == (b["pid"], b["tid"]):
+                apart = a["ts"] + a["dur"] <= b["ts"] or b["ts"] + b["dur"] <= a["ts"]
+                assert apart
+    counts = [e["args"]["bytes"] for e in events if e["ph"] == "C" and e["pid"] == 1]
+    assert max(counts) == 128
+    assert counts[-1] == 0
+    assert slices[0]["args"]["location"] == "f.mlir:7:3"
+
+
+# What the viewer at pytorch.org/memory_viz can decode.
+OPCODES = """\
+PROTO FRAME STOP MARK MEMOIZE BINPUT LONG_BINPUT BINGET LONG_BINGET EMPTY_DICT SETITEM
+SETITEMS DICT EMPTY_LIST APPEND APPENDS LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE
+NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT SHORT_BINUNICODE BINUNICODE"""
+
+
+def test_snapshot_is_what_the_viewer_reads():
+    plans = [*read("f.mlir"), *read("chain.csv", "naive")]
+    data = snapshot.snapshot(plans)
+    codes = {op.name: argument for op, argument, _ in pickletools.genops(data)}
+    assert codes["PROTO"] == 4
+    assert codes.keys() <= set(OPCODES.split())
+    whole = pickle.loads(data)
+    assert [s["device"] for s in whole["segments"]] == [0, 1, 2]
+    ends = [(s["address"], s["address"] + s["total_size"]) for s in whole["segments"]]
+    assert 0 < ends[0][0] < ends[0][1] < ends[1][0] < ends[1][1] < ends[2][0]
+    for segment, events in zip(whole["segments"], whole["device_traces"], strict=True):
+        assert sum(b["size"] for b in segment["blocks"]) == segment["total_size"]
+        assert events[0]["action"] == "segment_alloc"
+        live: dict[int, int] = {}
+        for event, after in pairwise([*events[1:], {}]):
+            assert "category" not in event
+            match event["action"]:
+                case "alloc":
+                    start, end = event["addr"], event["addr"] + event["size"]
+                    assert all(end <= a or a + n <= start for a, n in live.items())
+                    live[start] = event["size"]
+                case "free_requested":  # the viewer makes one of the two
+                    assert after["action"] == "free_completed"
+                    assert after["addr"] == event["addr"]
+                case action:
+                    assert action == "free_completed"
+                    assert live.pop(event["addr"]) == event["size"]
+        assert not live
+    frame = {"name": "%x memref.copy", "filename": "f.mlir", "line": 7}
+    assert whole["device_traces"][0][1]["frames"] == [frame]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 9),
+            st.integers(1, 9),
+            st.integers(0, 1 << 62),
+            st.text(max_size=5),
+        ),
+        max_size=8,
+    ),
+    st.integers(1, 200),
+)
+def test_anything_can_be_drawn(lives: list[tuple[int, int, int, str]], width: int):
+    offset = 0
+    buffers: list[Placed] = []
+    for start, length, size, name in lives:
+        buffers.append(Placed(Buffer(name, size, start, start + length), offset))
+        offset += size
+    plans = [PlanView("any", [PoolView("p", offset, buffers)])]
+    drawn = terminal.draw(plans, width)
+    assert all(character.isprintable() or character == "\n" for character in drawn)
+    ElementTree.fromstring(svg.draw(plans))
+    json.loads(trace.trace(plans))
+    pickle.loads(snapshot.snapshot(plans))
+    page.page(plans).encode("ascii", "xmlcharrefreplace")
+
+
+@given(st.integers(0, 1 << 70))
+def test_readable_is_right_to_four_digits(count: int):
+    number, unit = readable(count).split()
+    power = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit)
+    assert math.isclose(float(number) * 1024**power, count, rel_tol=6e-4)
+
+
+def hostile() -> list[PlanView]:
+    placed = Placed(Buffer(HOSTILE, 64, 0, 2), 0, HOSTILE, HOSTILE, [1])
+    return [PlanView(HOSTILE, [PoolView(HOSTILE, 64, [placed])], [HOSTILE])]
+
+
+def test_names_cannot_break_out():
+    html = page.page(hostile())
+    assert html.count("</script>") == 2
+    assert "<b>" not in html
+    assert "\x1b" not in html + svg.draw(hostile()) + terminal.draw(hostile(), 80)
+    assert "<script" not in svg.draw(hostile())
+
+
+def test_outputs_are_written_together_or_not_at_all():
+    outputs = "-o p.html --svg p.svg --trace p.json --snapshot p.pickle".split()
+    assert main(["f.mlir", "chain.csv", *outputs]) == 0
+    first = {path: path.read_bytes() for path in Path().glob("p.*")}
+    assert len(first) == 4
+    assert main(["f.mlir", "missing.csv", *outputs]) == 1
+    assert main(["f.mlir", "chain.csv", *outputs]) == 0
+    assert first == {path: path.read_bytes() for path in Path().glob("p.*")}
+
+
+def test_the_page_needs_nothing_else():
+    html = page.page(read("f.mlir"))
+    assert "default-src 'none'" in html
+    assert not re.search(r"https?://", html)
+    assert not re.search(r"\{\{\w+\}\}", html)
+
+
+# The page, in a browser.
+
+needs_browser = pytest.mark.skipif(not available(), reason="no chromium, chromedriver")
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+def show(window: Browser, plans: list[PlanView]) -> None:
+    path = Path("page.html")
+    path.write_text(page.page(plans), encoding="utf-8")
+    window.log()
+    window.open(path)
+    for _ in range(100):
+        if window.run("return performance.getEntriesByName('drawn').length"):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing was drawn: {window.log()}")
+
+
+def middle(window: Browser, buffer: Placed, pool: PoolView) -> tuple[float, float]:
+    """Where a buffer is on the first map, on the page, as long as all is shown."""
+    left, top, width, height = window.run(
+        "const r = document.querySelector('canvas').getBoundingClientRect();"
+        "return [r.left + 76, r.top + 8, r.width - 94, r.height - 92];"
+    )
+    first, end = pool.steps
+    start, stop = buffer.buffer.live[0]
+    x = left + width * ((start + stop) / 2 - first) / (end - first)
+    y = top + height * (1 - (buffer.offset + buffer.buffer.size / 2) / pool.size)
+    return x, y
+
+
+@needs_browser
+def test_pointing_says_what_a_buffer_is(window: Browser):
+    plans = read("f.mlir")
+    show(window, plans)
+    (pool,) = plans[0].pools
+    window.point(*middle(window, pool.buffers[1], pool))
+    details = window.text("#details")
+    for part in ("%y", "memref.copy", "f.mlir:9:3", "64 bytes", "steps 7 to 9"):
+        assert part in details
+    assert '"memref.copy"(%x, %y)' in window.text("#text .first")
+    assert "%y = memref.view" in window.text("#text .access")
+    window.point(5, 5)
+    assert "%y" not in window.text("#details")
+    assert not window.log()
+
+
+@needs_browser
+def test_the_peak_and_what_makes_it(window: Browser):
+    show(window, read("chain.csv"))
+    assert window.text("#live").split("\n")[:2] == [
+        "Peak: step 1",
+        "96 B in 2 buffers",
+    ]
+    names = "return [...document.querySelectorAll('#live .name')].map(e => e.innerText)"
+    assert window.run(names) == ["a", "b"]
+    window.run("document.querySelector('#live button').click()")
+    assert "64 bytes" in window.text("#details")
+    assert "1 buffer: c" in window.text("#details")
+
+
+@needs_browser
+def test_keys_go_through_the_buffers(window: Browser):
+    show(window, read("chain.csv"))
+    window.run("document.querySelector('canvas').focus()")
+    seen: list[str] = []
+    for key in ("Right", "Right", "Down", "Right", "Right", "Left"):
+        window.type(key)
+        seen.append(window.text("#details h2"))
+    assert seen == ["a", "b", "a", "b", "c", "b"]
+    ring = "return getComputedStyle(document.activeElement).outlineStyle"
+    assert window.run(ring) == "solid"
+    window.type("Escape")
+    assert window.text("#details h2") == "Buffer"
+    window.type("Tab")
+    assert window.run("return document.activeElement.tagName") == "BUTTON"
+
+
+@needs_browser
+def test_search(window: Browser):
+    show(window, read("f.mlir"))
+    window.run("document.querySelector('canvas').focus()")
+    window.type("/")
+    window.type("F.MLIR:9")
+    assert window.text("#found") == "1 of 3"
+    window.type("Enter")
+    assert window.text("#details h2") == "%y"
+
+
+@needs_browser
+def test_wheel_keys_and_dragging_move_the_view(window: Browser):
+    plans = read("chain.csv")
+    show(window, plans)
+    (pool,) = plans[0].pools
+    x, y = middle(window, pool.buffers[0], pool)
+
+    def at(x: float, y: float) -> str:
+        window.point(1, 1)
+        window.point(x, y)
+        return window.text("#details h2")
+
+    edge = middle(window, pool.buffers[1], pool)
+    assert at(x, y) == "a"
+    assert at(*edge) == "b"
+    for _ in range(3):
+        window.wheel(x, y, -200)
+    assert at(x, y) == "a"  # the point under the pointer stays where it is
+    assert at(*edge) != "b"
+    for _ in range(4):
+        window.drag((850, round(y)), (100, round(y)))
+    assert at(x, y) == "c"  # which has the bytes of a later
+    window.run("document.querySelector('canvas').focus()")
+    window.type("0")
+    assert at(*edge) == "b"
+    window.type("+", "+", "+")
+    assert at(*edge) != "b"
+
+
+@needs_browser
+def test_plans_are_compared(window: Browser):
+    show(window, read("chain.csv", "naive"))
+    assert window.run("return document.querySelectorAll('canvas').length") == 2
+    window.run("document.querySelectorAll('canvas')[1].focus()")
+    window.type("Right", "Right", "Right")
+    assert window.text("#live h2") == "Peak: step 1, chain.csv, naive"
+    assert "In chain.csv\noffset 0, 64 bytes" in window.text("#details")
+
+
+@needs_browser
+@pytest.mark.parametrize("pools", [[], [PoolView("empty", 0, [])]])
+def test_nothing_can_be_shown_too(window: Browser, pools: list[PoolView]):
+    show(window, [PlanView("nothing", pools)])
+    window.type("p", "+", "0")
+    assert not window.log()
+
+
+@needs_browser
+def test_hostile_names_are_only_text(window: Browser):
+    show(window, hostile())
+    window.run("document.querySelector('canvas').focus()")
+    window.type("Right")
+    assert "</script><script>" in window.text("#details")
+    assert window.run("return document.title") != "gone"
+    assert window.run("return document.querySelectorAll('b').length") == 1  # a caption
+    assert not window.log()
+
+
+@needs_browser
+def test_ten_thousand_buffers_are_fluent(window: Browser):
+    buffers = [
+        Placed(Buffer(f"b{i}", 64, i, i + 50), 64 * (i % 50)) for i in range(10_000)
+    ]
+    show(window, [PlanView("many", [pool_of("", buffers)])])
+    first = window.run("return performance.getEntriesByName('drawn')[0].startTime")
+    assert first < 1000  # ms; about 100 on an idle machine
+    window.run(
+        "const frame = requestAnimationFrame; window.spent = [];"
+        "window.requestAnimationFrame = f => frame(t => {"
+        "  const start = performance.now(); f(t);"
+        "  spent.push(performance.now() - start) });"
+    )
+    for amount in (-100, -100, -100, 100, 100, 100):
+        window.wheel(400, 300, amount)
+    spent = sorted(window.run("return spent"))
+    assert spent
+    assert spent[len(spent) // 2] < 100  # ms; about 5 on an idle machine

@@ -1,0 +1,183 @@
+"""Orders with repetitions: possible, within the budget, and cheap."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorplan.planning.rematerialization import cost_of, rematerialize
+from tensorplan.planning.scheduling import Graph, Task, peak_of, profile
+
+Costs = list[int | None]
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int) -> tuple[Graph, Costs, int]:
+    """A graph, what it costs to repeat its tasks, and a budget."""
+    sizes: list[int] = draw(st.lists(st.integers(1, 4), max_size=1))
+    tasks: list[Task] = []
+    for index in range(draw(st.integers(1, most))):
+        some = st.lists(st.integers(0, len(sizes) - 1), max_size=3, unique=True)
+        reads = draw(some) if sizes else []
+        overwrites = [value for value in reads if draw(st.booleans())]
+        after = [draw(st.integers(0, index - 1))] if index and draw(st.booleans()) else ()
+        writes = range(len(sizes), len(sizes) + draw(st.sampled_from([1, 1, 1, 0, 2])))
+        sizes += [draw(st.sampled_from([1, 2, 4, 4, 8, 0])) for _ in writes]
+        tasks.append(Task(reads, writes, after if index % 3 else (), overwrites))
+    kept = [v for v in range(len(sizes)) if draw(st.integers(0, 9)) == 0]
+    graph = Graph(tasks, sizes, kept)
+    costs: Costs = [
+        None if draw(st.integers(0, 5)) == 0 else draw(st.integers(1, 20))
+        for _ in tasks
+    ]
+    peak = peak_of(graph, range(len(tasks)))
+    return graph, costs, draw(st.integers(peak // 3, max(peak - 1, 1)))
+
+
+def assert_possible(graph: Graph, costs: Costs, order: Sequence[int]) -> None:
+    written = {value for value, task in enumerate(graph.writer) if task is None}
+    assert set(order) == set(range(len(graph.tasks)))
+    for at, index in enumerate(order):
+        task = graph.tasks[index]
+        assert written.issuperset(task.reads)
+        written.update(task.writes)
+        assert costs[index] is not None or order.count(index) == 1
+        for other in task.after:
+            assert other in order[:at]
+            assert other not in order[at:]
+
+
+def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
+    """By the definition, for one position."""
+
+    def is_read_later(value: int) -> bool:
+        for index in order[at + 1 :]:
+            if value in graph.tasks[index].reads:
+                return True
+            if value in graph.tasks[index].writes:
+                return False
+        return graph.kept[value]
+
+    task = graph.tasks[order[at]]
+    total, freed = 0, list[int]()
+    for value, size in enumerate(graph.sizes):
+        writer = graph.writer[value]
+        is_there = writer is None or writer in order[:at]
+        is_touched = value in task.writes or value in task.reads
+        if is_touched or (is_there and is_read_later(value)):
+            total += size
+        if value in task.reads and not is_read_later(value):
+            freed.append(value)
+    return total - graph.taken_over(task, freed)
+
+
+@given(problems(6), st.data())
+def test_live_bytes_of_repetitions_are_what_the_definition_says(
+    problem: tuple[Graph, Costs, int], data: st.DataObject
+) -> None:
+    graph = problem[0]
+    order = list(range(len(graph.tasks)))
+    for _ in range(3):
+        at = data.draw(st.integers(0, len(order)))
+        if order[:at]:
+            order.insert(at, data.draw(st.sampled_from(order[:at])))
+    assert profile(graph, order) == [
+        live_bytes(graph, order, at) for at in range(len(order))
+    ]
+
+
+@settings(max_examples=500)
+@given(problems(30))
+def test_an_order_with_repetitions_is_possible_and_never_higher(
+    problem: tuple[Graph, Costs, int],
+) -> None:
+    graph, costs, budget = problem
+    order = range(len(graph.tasks))
+    found = rematerialize(graph, order, costs, budget)
+    assert_possible(graph, costs, found.order)
+    assert found.peak == peak_of(graph, found.order) <= peak_of(graph, order)
+    assert found.cost == cost_of(costs, found.order)
+    assert found == rematerialize(graph, order, costs, budget)
+
+
+def all_repetitions(graph: Graph, costs: Costs) -> Iterator[list[int]]:
+    """All orders whose tasks run for the first time in the given order."""
+    count = len(graph.tasks)
+    stages = [
+        [
+            (*repeated, stage)
+            for number in range(stage + 1)
+            for repeated in combinations(
+                [task for task in range(stage) if costs[task] is not None], number
+            )
+        ]
+        for stage in range(count)
+    ]
+    for choice in product(*stages):
+        order = list(chain.from_iterable(choice))
+        first = {task: order.index(task) for task in order}
+        if all(
+            other not in order[first[index] :]
+            for index, task in enumerate(graph.tasks)
+            for other in task.after
+        ):
+            yield order
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(5))
+def test_the_exact_search_finds_the_fewest(problem: tuple[Graph, Costs, int]) -> None:
+    pytest.importorskip("ortools")
+    from tensorplan.planning.exact_rematerialization import fewest
+
+    graph, costs, budget = problem
+    order = range(len(graph.tasks))
+    fitting = [
+        cost_of(costs, each)
+        for each in all_repetitions(graph, costs)
+        if peak_of(graph, each) <= budget
+    ]
+    found = fewest(graph, order, costs, budget)
+    assert_possible(graph, costs, found.order)
+    assert found.cost == cost_of(costs, found.order)
+    assert found.peak == peak_of(graph, found.order)
+    assert (found.peak <= budget) >= bool(fitting)
+    if fitting:
+        assert found.cost <= min(fitting)  # it may also let a task run later
+
+
+def chain_of_layers(count: int) -> tuple[Graph, Costs]:
+    """Forward and backward: each backward task needs the activation of its layer."""
+    tasks = [Task((), (0,))]
+    tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
+    for layer in reversed(range(count)):
+        tasks.append(Task((len(tasks) - 1, layer), (len(tasks),)))
+    costs: Costs = [10] * (count + 1) + [None] * count
+    return Graph(tasks, [1] * len(tasks)), costs
+
+
+def test_a_long_chain_is_cut_into_segments() -> None:
+    """Chen's: about twice the square root of the layers, for one more forward pass."""
+    graph, costs = chain_of_layers(100)
+    order = range(len(graph.tasks))
+    assert peak_of(graph, order) > 100
+    found = rematerialize(graph, order, costs, 25)
+    assert_possible(graph, costs, found.order)
+    assert found.peak <= 25
+    assert found.cost <= 1.2 * 10 * 100
+
+
+def test_what_cannot_fit_is_lowered_as_far_as_it_goes() -> None:
+    graph, costs = chain_of_layers(20)
+    found = rematerialize(graph, range(len(graph.tasks)), costs, 0)
+    assert found.peak < 12
+
+
+def test_a_value_that_is_only_read_late_is_computed_late() -> None:
+    tasks = [Task((), (0,)), Task((), (1,)), Task((1,), (2,)), Task((0, 2), (3,))]
+    graph = Graph(tasks, [8, 8, 1, 1])
+    found = rematerialize(graph, range(4), [5, None, None, None], 10)
+    assert list(found.order) == [1, 2, 0, 3]
+    assert found.cost == 0

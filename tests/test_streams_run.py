@@ -1,0 +1,403 @@
+"""Streams and devices in threads: the same values whatever the timing, and no hanging.
+
+The reference is the same planned program in one thread, which other tests compare with
+the interpreter.
+"""
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.runtime.devices.local import Serial, Threads
+from tensorplan.runtime.devices.order import pays, queue_of, waits
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.kernels import Call
+from tensorplan.runtime.program import Buffer, Memory, Step, View
+
+TWO_DEVICES = Path(__file__).parents[1] / "examples" / "mlp_train_two_devices.mlir"
+RUNS = 200
+
+BRANCHES = """
+!t = tensor<{n}x{n}xf32>
+func.func @main(%x: !t, %v: !tgraph.variable<!t>) -> !t {{
+  %w = tgraph.read %v : !t
+  {branches}
+  tgraph.assign %v, %last : !t
+  func.return %sum : !t
+}}
+"""
+DOT = (
+    "%{} = tgraph.dot_general %{}, %w {{lhs_contracting_dimensions = array<i64: 1>, "
+    "rhs_contracting_dimensions = array<i64: 0>}} : (!t, !t) -> !t"
+)
+UNARY = ["tanh", "negate", "abs", "sign"]
+
+
+def branches(size: int, count: int = 4, depth: int = 3) -> ModuleOp:
+    """Chains of matrix products, different ones, added up in the end."""
+    lines: list[str] = []
+    for branch in range(count):
+        before = "x"
+        for step in range(depth):
+            name = f"b{branch}_{step}"
+            lines.append(f"%{name}u = tgraph.{UNARY[branch]} %{before} : !t")
+            lines.append(DOT.format(name, f"{name}u"))
+            before = name
+    ends = [f"b{branch}_{depth - 1}" for branch in range(count)]
+    total = ends[0]
+    for number, end in enumerate(ends[1:]):
+        lines.append(f"%s{number} = tgraph.add %{total}, %{end} : !t")
+        total = f"s{number}"
+    lines.append(f"%last = tgraph.multiply %{total}, %{ends[0]} : !t")
+    lines.append(f"%sum = tgraph.add %{total}, %x : !t")
+    text = BRANCHES.format(n=size, branches="\n  ".join(lines))
+    return tensorplan.from_stablehlo(text)
+
+
+def inputs(executable: Executable) -> list[Array]:
+    random = np.random.default_rng(0)
+    return [
+        (0.1 * random.standard_normal(slot.shape)).astype(slot.dtype)
+        for slot in executable.inputs
+    ]
+
+
+def run(executable: Executable, times: int = 1) -> list[Array]:
+    """The results of the last of some runs, each with the variables of the last."""
+    arrays = inputs(executable)
+    results: list[Array] = []
+    for _ in range(times):
+        results = executable(*arrays)
+    return results
+
+
+def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(x, y, strict=True))
+
+
+def delay(executable: Executable, random: Random) -> None:
+    """Makes each step wait at random, before and after its calls."""
+
+    def pause() -> None:
+        if random.random() < 0.15:
+            time.sleep(random.random() * 1e-4)
+
+    executable.surround(lambda _, calls: [(pause, ()), *calls, (pause, ())])
+
+
+@pytest.mark.parametrize("program", ["branches", "two devices"])
+@pytest.mark.parametrize("streams", [1, 2, 4])
+@pytest.mark.parametrize("threads", [False, True])
+def test_values_do_not_depend_on_timing(
+    program: str, streams: int, threads: bool
+) -> None:
+    if program == "branches":
+        module = branches(8)
+    else:
+        module = tensorplan.from_stablehlo(TWO_DEVICES)
+    want = run(Executable(tensorplan.plan(module), threads=False), RUNS)
+    planned = tensorplan.plan(module, streams=streams)
+    executable = Executable(planned, threads=threads)
+    delay(executable, Random(streams))
+    assert is_same(run(executable, RUNS), want)
+
+
+IN_PROGRAM_ORDER = """
+!host = memref<4xf32, "cpu:0">
+!device = memref<4xf32, "cpu:1">
+!arena = memref<64xi8, "cpu:0">
+func.func @main(%x: !host, %r: !device {tgraph.result = 0 : i32},
+                %s: !host {tgraph.result = 1 : i32}) {
+  %arena = memref.alloc() {alignment = 64 : i64} : !arena
+  %offset = arith.constant 0 : index
+  %a = memref.view %arena[%offset][] : !arena to !host
+  %b = memref.view %arena[%offset][] : !arena to !host
+  tgraph.tanh %x outs(%a) : !host
+  "memref.copy"(%a, %r) : (!host, !device) -> ()
+  tgraph.negate %x outs(%b) : !host
+  tgraph.tanh %b outs(%s) : !host
+  memref.dealloc %arena : !arena
+  func.return
+}
+"""
+
+
+def test_threads_of_a_plan_in_program_order() -> None:
+    """The copy to cpu:1 reads %a, whose bytes cpu:0 goes on to use for %b."""
+    module = Parser(tensorplan.context(), IN_PROGRAM_ORDER).parse_module()
+    executable = Executable(module, threads=True)
+    assert waits(executable._program.steps) == [[], [0], [1], []]
+
+    def pause(step: Step, calls: list[Call]) -> list[Call]:
+        return [(time.sleep, (0.02,)), *calls] if step.device == "cpu:1" else calls
+
+    executable.surround(pause)
+    assert is_same(run(executable), run(Executable(module, threads=False)))
+
+
+@given(programs(), st.sampled_from([2, 4]), st.integers(0, 2**32))
+def test_random_programs(program: Program, streams: int, seed: int) -> None:
+    planned = tensorplan.plan(program.module, streams=streams)
+    want = run(Executable(planned, threads=False, native=False), 2)
+    executable = Executable(planned, threads=True, native=False)
+    delay(executable, Random(seed))
+    try:
+        assert is_same(run(executable, 2), want)
+    finally:
+        executable.close()
+
+
+# The order
+
+
+def step(queue: int, reads: Sequence[View] = (), writes: Sequence[View] = ()) -> Step:
+    return Step(list, device=f"cpu:{queue}", reads=reads, writes=writes)
+
+
+def view(memory: Memory, start: int, stop: int) -> View:
+    buffer = Buffer(memory, start, stop - start)
+    return View(buffer, np.dtype(np.uint8), (stop - start,), 0, (1,))
+
+
+def test_the_example() -> None:
+    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
+    whole, half = view(memory, 0, 64), view(memory, 0, 32)
+    steps = [step(0, [], [whole]), step(1, [whole]), step(1, [half])]
+    assert waits([*steps, step(0, [], [whole])]) == [[], [0], [], [2]]
+
+
+def test_parts_of_a_memory_and_constants_order_nothing() -> None:
+    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
+    constant = view(Memory(np.empty(8, np.uint8), ""), 0, 8)
+    low, high, none = (view(memory, *at) for at in ((0, 32), (32, 64), (8, 8)))
+    steps = [step(0, [], [low]), step(1, [constant], [high]), step(2, [constant, none])]
+    assert waits(steps) == [[], [], []]
+
+
+def test_a_view_covers_what_its_strides_reach() -> None:
+    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
+    buffer = Buffer(memory, 16, 48)
+    backwards = View(buffer, np.dtype(np.uint8), (2, 4), 8, (16, -2))  # 18 to 41
+    steps = [step(n, [], [view(memory, n, n + 1)]) for n in (17, 18, 40, 41)]
+    assert waits([*steps, step(0, [backwards])])[-1] == [2, 1]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=2),
+            st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=1),
+        ),
+        max_size=12,
+    )
+)
+def test_waits_are_the_needed_ones(
+    drawn: list[tuple[int, list[tuple[int, int]], list[tuple[int, int]]]],
+) -> None:
+    memory = Memory(np.empty(9, np.uint8), "", "cpu:0")
+    steps = [
+        step(queue, *([view(memory, *sorted(s)) for s in x] for x in (reads, writes)))
+        for queue, reads, writes in drawn
+    ]
+    found = waits(steps)
+    over = reached(steps, found)
+    for later, _ in enumerate(steps):
+        for earlier in range(later):
+            if conflict(steps[earlier], steps[later]):
+                assert earlier in over[later]
+        for left_out in found[later]:
+            fewer = [list(w) for w in found]
+            fewer[later].remove(left_out)
+            assert left_out not in reached(steps, fewer)[later]
+
+
+@given(programs(max_ops=30), st.sampled_from([2, 4]))
+def test_a_plan_for_streams_needs_no_waits_of_its_own(
+    program: Program, streams: int
+) -> None:
+    planned = tensorplan.plan(program.module, streams=streams)
+    steps = Executable(planned, threads=False, native=False)._program.steps
+    apart: dict[Buffer, Memory] = {}
+
+    def moved(view: View) -> View:
+        """The view, if each buffer had a memory of its own."""
+        buffer = view.buffer
+        memory = apart.setdefault(buffer, replace(buffer.memory))
+        return replace(view, buffer=replace(buffer, memory=memory))
+
+    spread = [
+        replace(s, reads=[*map(moved, s.reads)], writes=[*map(moved, s.writes)])
+        for s in steps
+    ]
+    assert reached(steps, waits(steps)) == reached(spread, waits(spread))
+
+
+def conflict(x: Step, y: Step) -> bool:
+    def touch(a: Sequence[View], b: Sequence[View]) -> bool:
+        return any(
+            max(v.buffer.start, w.buffer.start) < min(v.buffer.stop, w.buffer.stop)
+            for v in a
+            for w in b
+        )
+
+    return touch(x.writes, [*y.reads, *y.writes]) or touch(x.reads, y.writes)
+
+
+def reached(steps: Sequence[Step], found: Sequence[Sequence[int]]) -> list[set[int]]:
+    """For each step, the steps that are over before it."""
+    before: list[set[int]] = []
+    for number, each in enumerate(steps):
+        own = {n for n in range(number) if queue_of(steps[n]) == queue_of(each)}
+        direct = own | {*found[number]}
+        before.append(direct.union(*(before[n] for n in direct)))
+    return before
+
+
+# Threads
+
+
+def test_a_stream_has_a_thread_and_runs_beside_others() -> None:
+    executable = Executable(tensorplan.plan(branches(8), streams=2), threads=True)
+    names: dict[str, set[str]] = {}
+    meeting = threading.Barrier(2, timeout=20)
+
+    def note(step: Step, calls: list[Call]) -> list[Call]:
+        seen = names.setdefault(f"{step.device} stream {step.stream}", set())
+
+        def begin() -> None:
+            if not seen:  # the first steps of both are independent
+                meeting.wait()
+            seen.add(threading.current_thread().name)
+
+        return [(begin, ()), *calls]
+
+    executable.surround(note)
+    run(executable, 3)
+    assert names == {n: {n} for n in ("cpu:0 stream 0", "cpu:0 stream 1")}
+
+
+def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
+    planned = tensorplan.plan(branches(8), streams=2)
+    want = run(Executable(planned, threads=False))
+    executable = Executable(planned, threads=True)
+    numbers = {step: number for number, step in enumerate(executable._program.steps)}
+    bad: list[int] = []
+
+    def check(number: int) -> None:
+        if number in bad:
+            raise ArithmeticError(f"in step {number}")
+
+    executable.surround(lambda step, calls: [(check, (numbers[step],)), *calls])
+    for number in range(0, len(numbers), 5):
+        bad.append(number)
+        with pytest.raises(ArithmeticError, match=f"in step {number}"):
+            run(executable)
+        bad.clear()
+        assert is_same(run(executable), want)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
+def test_an_interrupt_ends_the_run() -> None:
+    planned = tensorplan.plan(branches(8), streams=2)
+    want = run(Executable(planned, threads=False))
+    executable = Executable(planned, threads=True)
+    main = threading.main_thread().ident
+    assert main is not None
+    count = 0
+
+    def interrupt() -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(0.05)
+
+    executable.surround(lambda _, calls: [(interrupt, ()), *calls])
+    with pytest.raises(KeyboardInterrupt):
+        run(executable)
+    assert is_same(run(executable), want)
+
+
+def test_threads_end_with_the_executable() -> None:
+    planned = tensorplan.plan(branches(8), streams=2)
+    others = set(threading.enumerate())
+
+    def started() -> set[threading.Thread]:
+        return {*threading.enumerate()} - others
+
+    executable = Executable(planned, threads=True)
+    assert not started()  # before the first run
+    want = run(executable)
+    assert len(started()) == 2
+    executable.close()
+    wait_until(lambda: not started())
+    assert is_same(run(executable), want)  # they start again
+    assert len(started()) == 2
+    del executable
+    gc.collect()
+    wait_until(lambda: not started())
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_other_arrays_than_the_last_time() -> None:
+    executable = Executable(tensorplan.plan(branches(8), streams=2), threads=True)
+    want = run(executable)
+    assert is_same(run(executable), want)  # new arrays, of the same contents
+
+
+@pytest.mark.parametrize(("size", "kind"), [(8, Serial), (512, Threads)])
+def test_the_default_is_what_pays(
+    size: int, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = branches(size)
+    several, one = tensorplan.plan(module, streams=2), tensorplan.plan(module)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert type(Executable(several)._runner) is kind
+    assert type(Executable(one)._runner) is Serial
+    assert type(Executable(one, threads=True)._runner) is Threads
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert type(Executable(several)._runner) is Serial
+
+
+def test_one_after_the_other_threads_do_not_pay() -> None:
+    text = """
+    !t = tensor<512x512xf32>
+    func.func @main(%x: !t) -> !t {
+      %a = tgraph.tanh %x {tgraph.device = "cpu:0"} : !t
+      %b = tgraph.tanh %a {tgraph.device = "cpu:1"} : !t
+      %c = tgraph.tanh %b {tgraph.device = "cpu:0"} : !t
+      func.return %c : !t
+    }
+    """
+    steps = Executable(tensorplan.plan(tensorplan.from_stablehlo(text)))._program.steps
+    assert {step.device for step in steps} == {"cpu:0", "cpu:1"}
+    assert not pays(steps, waits(steps), processors=2)
+
+
+def test_a_sanitized_run_has_one_thread() -> None:
+    planned = tensorplan.plan(branches(8), streams=2)
+    assert type(Executable(planned, sanitize=True)._runner) is Serial
+    with pytest.raises(ValueError, match="in one thread"):
+        Executable(planned, sanitize=True, threads=True)

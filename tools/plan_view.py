@@ -1,0 +1,148 @@
+"""`plan-view`: pictures of plans: who has which bytes, when, and what makes the peak.
+
+A page to look around in, a drawing, a picture in the terminal, a trace, a snapshot for
+PyTorch's viewer; see `plan-view --help`.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+
+from tensorplan import __version__
+from tensorplan.tools.common import guard, read_source, write_atomically
+from tensorplan.tools.plan_solve import chosen
+from tensorplan.tools.views.model import PlanView
+from tensorplan.tools.views.reading import FileError, Reader
+
+_DESCRIPTION = """\
+Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
+the curve of live bytes and what is live at its peak. A FILE is one of these:
+
+  planned IR                    plan-opt model.mlir -p plan-pipeline -o FILE.mlir
+                                (--print-debuginfo keeps places in the model)
+  a report                      plan-opt or plan-run with --report FILE.json
+  buffers, in minimalloc's CSV  with a column 'offset' the plan is shown as it is, else
+                                the buffers are placed by 'auto' first (plan-solve)
+
+Plans of several files, and those of --compare, are shown beside one another. Without an
+option from 'outputs' it draws in the terminal.
+"""
+_EXAMPLES = """\
+examples:
+  plan-opt model.mlir -p plan-pipeline | plan-view
+  plan-view before.mlir after.mlir -o page.html
+  plan-view buffers.csv --compare greedy-by-size,auto --svg plans.svg
+"""
+
+
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "plan-view",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", nargs="*", default=["-"], metavar="FILE", help="'-', or none, is stdin"
+    )
+    parser.add_argument(
+        "-v", "--version", action="version", version=f"plan-view {__version__}"
+    )
+    parser.add_argument(
+        "--compare",
+        metavar="S1,S2",
+        help="show the plans of these strategies too; 'all' for every one "
+        "(plan-solve --list-strategies)",
+    )
+    csv = parser.add_argument_group("how CSV is read")
+    csv.add_argument(
+        "--inclusive",
+        action="store_true",
+        help="the upper ends, of gaps too, are the last live steps",
+    )
+    csv.add_argument(
+        "--alignment",
+        type=int,
+        default=1,
+        metavar="BYTES",
+        help="of buffers that do not say theirs (default: 1)",
+    )
+    out = parser.add_argument_group(
+        "outputs", "written whole or not at all; '-' is stdout"
+    )
+    out.add_argument(
+        "-o",
+        "--html",
+        metavar="FILE",
+        help="a page to zoom, search and point in; needs no network",
+    )
+    out.add_argument("--svg", metavar="FILE", help="a drawing")
+    out.add_argument(
+        "--trace", metavar="FILE", help="for chrome://tracing and ui.perfetto.dev"
+    )
+    out.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        help="for pytorch.org/memory_viz: 'Allocator State History' shows addresses",
+    )
+    out.add_argument("--ascii", action="store_true", help="in the terminal")
+    options = parser.parse_args(args)
+    if options.alignment < 1:
+        parser.error(f"argument --alignment: {options.alignment}, expected 1 or more")
+    if options.files.count("-") > 1:
+        parser.error("only one FILE can be stdin")
+    files = (options.html, options.svg, options.trace, options.snapshot)
+    options.ascii |= not any(files)
+    taken = [*filter(None, files), *["-"] * options.ascii]
+    for path in taken:
+        if taken.count(path) > 1:
+            where = "stdout" if path == "-" else path
+            parser.error(f"only one output can go to {where}")
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what the command line says; returns the exit code."""
+    strategies = chosen(options.compare) if options.compare is not None else ()
+    reader = Reader(strategies, options.inclusive, options.alignment)
+    try:
+        plans = [
+            plan for file in options.files for plan in reader.read(read_source(file))
+        ]
+    except FileError as error:
+        print(f"{error.place}: error: {error.reason}", file=sys.stderr)
+        return 1
+    for path, data in _outputs(plans, options):
+        write_atomically(path, data)
+    return 0
+
+
+def _outputs(
+    plans: Sequence[PlanView], options: argparse.Namespace
+) -> list[tuple[str, bytes]]:
+    """(path, contents); all are made before the first is written."""
+    from tensorplan.tools.views import page, snapshot, svg, terminal, trace
+
+    made: list[tuple[str, bytes]] = []
+    if options.html:
+        made.append((options.html, page.page(plans).encode()))
+    if options.svg:
+        made.append((options.svg, svg.draw(plans).encode()))
+    if options.trace:
+        made.append((options.trace, trace.trace(plans).encode()))
+    if options.snapshot:
+        made.append((options.snapshot, snapshot.snapshot(plans)))
+    if options.ascii:
+        width = shutil.get_terminal_size().columns
+        made.append(("-", terminal.draw(plans, width).encode()))
+    return made
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns its exit code (see `common`)."""
+    return guard("plan-view", lambda: run(parse_arguments(args)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

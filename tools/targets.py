@@ -1,0 +1,155 @@
+"""What `plan-opt -t` writes of a planned program besides IR: its plan.
+
+json        the report's pools and buffers, for other tools (docs/lowering.md)
+c-header    arena sizes and offsets as macros, for programs that hold the arenas
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.target import Target
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import (
+    RESULT,
+    VARIABLE,
+    element_bytes,
+    is_static,
+    tensor_type_of,
+)
+from tensorplan.passes.functions import argument_attributes
+
+SCHEMA = 1
+"""The version of the JSON plan; raised when a field changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class JsonTarget(Target):
+    """The plan as JSON."""
+
+    name = "json"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        from tensorplan.passes.report import buffers, report  # with it comes planning
+
+        plan = {
+            "schema": SCHEMA,
+            "pools": report(module)["pools"],
+            "buffers": buffers(module),
+            "functions": {
+                function.sym_name.data: [
+                    {"name": a.name, "bytes": a.size, "role": a.role}
+                    for a in _arguments(function)
+                ]
+                for function in _functions(module)
+            },
+        }
+        json.dump(plan, output, indent=2)
+        output.write("\n")
+
+
+@dataclass(frozen=True)
+class CHeaderTarget(Target):
+    """The plan as C macros.
+
+    prefix: what all names begin with.
+    """
+
+    name = "c-header"
+
+    prefix: str = "plan"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.prefix):
+            raise ValueError(f"prefix is {self.prefix!r}, expected a C identifier")
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        from tensorplan.passes.report import buffers, report  # with it comes planning
+
+        prefix = _macro(self.prefix)
+        placed = buffers(module)
+        lines = [
+            "/* Offsets of buffers in arenas, and the sizes of arguments, in bytes. */",
+            f"#ifndef {prefix}_PLAN_H",
+            f"#define {prefix}_PLAN_H",
+        ]
+        pools = report(module)["pools"]
+        names = _distinct([_macro(pool["device"]) for pool in pools])
+        for index, (pool, name) in enumerate(zip(pools, names, strict=True)):
+            arena = f"{prefix}_{name}"
+            lines += ["", f"/* {pool['device']}: {pool['buffers']} buffers */"]
+            lines.append(f"#define {arena}_ARENA_BYTES {pool['bytes']}")
+            lines.append(f"#define {arena}_ARENA_ALIGNMENT {pool['alignment']}")
+            own = [buffer for buffer in placed if buffer["pool"] == index]
+            ids = _distinct([_macro(buffer["id"].lstrip("%")) for buffer in own])
+            for buffer, id in zip(own, ids, strict=True):
+                lines.append(
+                    f"#define {arena}_BUFFER_{id}_OFFSET {buffer['offset']}"
+                    f"  /* {buffer['size']} bytes, {buffer['op']} */"
+                )
+        for function in _functions(module):
+            lines += ["", f"/* arguments of {function.sym_name.data}, in order */"]
+            arguments = _arguments(function)
+            names = _distinct([_macro(argument.name) for argument in arguments])
+            for argument, name in zip(arguments, names, strict=True):
+                macro = f"{prefix}_{_macro(function.sym_name.data)}_{name}_BYTES"
+                lines.append(f"#define {macro} {argument.size}  /* {argument.role} */")
+        lines += ["", f"#endif /* {prefix}_PLAN_H */"]
+        output.write("\n".join(lines) + "\n")
+
+
+@dataclass(frozen=True)
+class _Argument:
+    name: str
+    size: int  # bytes
+    role: str  # "input", "variable" or "result"
+
+
+def _functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+
+
+def _arguments(function: FuncOp) -> list[_Argument]:
+    arguments: list[_Argument] = []
+    for value, attributes in zip(
+        function.body.block.args, argument_attributes(function), strict=True
+    ):
+        type = tensor_type_of(value.type)
+        if not is_static(type):
+            raise LocatedError(f"type {value.type} is not of static shape", function)
+        role = "result" if RESULT in attributes else "input"
+        if VARIABLE in attributes:
+            role = "variable"
+        name = value.name_hint or f"arg{value.index}"
+        size = type.element_count() * element_bytes(type.element_type)
+        arguments.append(_Argument(name, size, role))
+    return arguments
+
+
+def _macro(name: str) -> str:
+    return re.sub(r"\W", "_", name).upper()
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, those that occurred before with a number behind."""
+    taken: set[str] = set()
+    result: list[str] = []
+    for name in names:
+        unique, number = name, 1
+        while unique in taken:
+            number += 1
+            unique = f"{name}_{number}"
+        taken.add(unique)
+        result.append(unique)
+    return result
+
+
+def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
+    """Our targets' names and factories, as xDSL's tools take them."""
+    return {"c-header": lambda: CHeaderTarget, "json": lambda: JsonTarget}

@@ -1,0 +1,10 @@
+"""Pictures of plans, for `plan-view`.
+
+model.py     what there is to see
+reading.py   plans from planned IR, reports and CSV; by other strategies
+page.py      an HTML page with everything in it (from the parts in web/)
+svg.py       a drawing
+terminal.py  a picture of characters
+trace.py     for Chrome's trace viewer and Perfetto
+snapshot.py  for PyTorch's memory_viz
+"""

@@ -1,0 +1,101 @@
+"""What there is to see: plans, their pools, and the buffers in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cached_property
+from typing import NamedTuple
+
+from tensorplan.planning import Buffer, Problem, peak_of
+
+
+class Placed(NamedTuple):
+    """A buffer and where it is. Places in the program are empty if there is none."""
+
+    buffer: Buffer
+    offset: int  # bytes
+    op: str = ""  # what accesses it first
+    location: str = ""  # of that: `file:line:col`
+    lines: Sequence[int] = ()  # of the text, from 1: its definition, then its accesses
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """One address space."""
+
+    name: str
+    size: int  # bytes: the arena's, or the end of the highest buffer
+    buffers: Sequence[Placed]
+
+    @cached_property
+    def problem(self) -> Problem:
+        return Problem([placed.buffer for placed in self.buffers])
+
+    @cached_property
+    def curve(self) -> Sequence[tuple[int, int]]:
+        """Live bytes: (step, bytes from that step on), at each change, ascending."""
+        changes: dict[int, int] = {}
+        for buffer in self.problem.buffers:
+            for start, end in buffer.live:
+                changes[start] = changes.get(start, 0) + buffer.size
+                changes[end] = changes.get(end, 0) - buffer.size
+        live = 0
+        curve: list[tuple[int, int]] = []
+        for step in sorted(changes):
+            live += changes[step]
+            curve.append((step, live))
+        return curve
+
+    @cached_property
+    def peak_step(self) -> int:
+        """The first step with the most live bytes; 0 if there are no buffers."""
+        return max(self.curve, key=lambda point: point[1], default=(0, 0))[0]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The steps in which anything is live, half-open; [0, 1) if nothing is."""
+        return (self.curve[0][0], self.curve[-1][0]) if self.curve else (0, 1)
+
+    @property
+    def figures(self) -> str:
+        """Its sizes in words."""
+        count = f"{len(self.buffers)} buffer{'s' * (len(self.buffers) != 1)}"
+        bound = readable(self.problem.lower_bound)
+        return f"{readable(self.size)}, lower bound {bound}, {count}"
+
+    def live_at(self, step: int) -> list[int]:
+        """The places in `buffers` of what is live in a step, largest first."""
+        live = [
+            index
+            for index, placed in enumerate(self.buffers)
+            if any(start <= step < end for start, end in placed.buffer.live)
+        ]
+        return sorted(live, key=lambda index: -self.buffers[index].buffer.size)
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """One plan: a program's, a file's, or what a strategy made of either."""
+
+    title: str
+    pools: Sequence[PoolView]
+    text: Sequence[str] = ()  # the lines of the program, if there is one
+
+
+def pool_of(name: str, buffers: Sequence[Placed]) -> PoolView:
+    """A pool that is just as large as its buffers need."""
+    peak = peak_of([b.buffer for b in buffers], [b.offset for b in buffers])
+    return PoolView(name, peak, buffers)
+
+
+def readable(count: int) -> str:
+    """`640 B`, `2.5 KiB`, ... with four digits at most, for pictures."""
+    if count < 1024:
+        return f"{count} B"
+    power = min((count.bit_length() - 1) // 10, len(_UNITS))
+    scaled = _FOUR_DIGITS.divide(Decimal(count), Decimal(1024**power))
+    return f"{scaled.normalize():f} {_UNITS[power - 1]}"
+
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)

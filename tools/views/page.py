@@ -1,0 +1,92 @@
+"""A page to look around in a plan: one HTML file, with no need of a network.
+
+Its parts are in web/. The plans are in it as JSON, in which no `<` is left that could
+end the element; the script writes names and texts as text, never as HTML. The page's
+own policy forbids it to load anything.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from tensorplan.tools.views.model import Placed, PlanView, PoolView
+
+_SCRIPTS = (
+    "plans.js",
+    "drawing.js",
+    "details.js",
+    "text.js",
+    "moving.js",
+    "start.js",
+)
+"""They see each other's names; start.js comes last."""
+
+_EXACT = 1 << 53
+"""From here on JavaScript's numbers leave out integers; they are passed as text."""
+
+
+def page(plans: Sequence[PlanView]) -> str:
+    """The page that shows the plans beside one another."""
+    folder = files("tensorplan.tools.views") / "web"
+    parts = {
+        "title": escape(_printable(", ".join(plan.title for plan in plans))),
+        "style": (folder / "page.css").read_text(),
+        "data": _data(plans),
+        "script": "\n".join((folder / name).read_text() for name in _SCRIPTS),
+    }
+    frame = (folder / "page.html").read_text()
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], frame)
+
+
+def _data(plans: Sequence[PlanView]) -> str:
+    texts = list(dict.fromkeys(tuple(plan.text) for plan in plans))
+    whole = {
+        "texts": texts,
+        "plans": [
+            {
+                "title": plan.title,
+                "text": texts.index(tuple(plan.text)),
+                "pools": [_pool(pool) for pool in plan.pools],
+            }
+            for plan in plans
+        ],
+    }
+    text = json.dumps(whole, separators=(",", ":"))  # all ASCII
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _pool(pool: PoolView) -> dict[str, object]:
+    return {
+        "name": pool.name,
+        "size": _number(pool.size),
+        "bound": _number(pool.problem.lower_bound),
+        "total": _number(pool.problem.total),
+        "steps": [_number(step) for step in pool.steps],
+        "peakStep": _number(pool.peak_step),
+        "curve": [[_number(step), _number(live)] for step, live in pool.curve],
+        "buffers": [_buffer(placed) for placed in pool.buffers],
+    }
+
+
+def _buffer(placed: Placed) -> list[object]:
+    """In the order in which plans.js takes it apart."""
+    b = placed.buffer
+    return [
+        b.id,
+        _number(placed.offset),
+        _number(b.size),
+        [[_number(start), _number(end)] for start, end in b.live],
+        placed.op,
+        placed.location,
+        list(placed.lines),
+    ]
+
+
+def _number(value: int) -> int | str:
+    return value if abs(value) < _EXACT else str(value)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,222 @@
+"""Plans from files: planned IR, a report of ours, or buffers as CSV.
+
+What a file holds is told by its name's end (`.csv`, `.json`), or by how it starts.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any, TypeVar, cast
+
+from xdsl.context import Context
+
+from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve, validate
+from tensorplan.tools.common import Source
+from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
+
+EFFORT = 0.02
+"""Of a strategy's usual work, as in plan-memory: seconds at most."""
+
+_DEFAULT_STRATEGY = "auto"
+_NOT_OURS = "expected a report of plan-opt or plan-run"
+
+
+class FileError(Exception):
+    """A file is at fault."""
+
+    def __init__(self, source: Source, reason: str, line: int | None = None):
+        self.place = source.name if line is None else f"{source.name}:{line}"
+        self.reason = reason
+        super().__init__(f"{self.place}: {reason}")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How CSV is read, and by which strategies plans are made."""
+
+    strategies: Sequence[str] = ()
+    """Plans to be shown beside the file's own."""
+    inclusive: bool = False  # see csv_format.read
+    alignment: int = 1  # bytes
+
+    def read(self, source: Source) -> list[PlanView]:
+        """The file's own plan, if it has one, and one by each strategy.
+
+        Raises `FileError`, and what `Compiler` raises.
+        """
+        start = source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:200]
+        end = PurePath(source.name).suffix.lower()
+        if end == ".csv" or (end != ".mlir" and _is_csv(start)):
+            return self._from_csv(source)
+        if end == ".json" or (start.startswith(b"{") and end != ".mlir"):
+            own = _from_report(source)
+        else:
+            own = _from_ir(source, to_be_planned=bool(self.strategies))
+        return [own, *self._by_strategies(own)]
+
+    def _from_csv(self, source: Source) -> list[PlanView]:
+        try:
+            table = csv_format.read(
+                _text(source),
+                inclusive=self.inclusive,
+                alignment=self.alignment,
+                keep_offsets=True,
+            )
+        except csv_format.CsvError as error:
+            raise FileError(source, error.reason, error.line) from None
+        fixed = [b for b in table.buffers if b.offset is not None]
+        offsets = [b.offset or 0 for b in fixed]
+        if reason := validate(Problem(fixed), offsets):
+            raise FileError(source, f"the offsets in the file: {reason}")
+        if len(fixed) == len(table.buffers):
+            free = [replace(buffer, offset=None) for buffer in fixed]
+            placed = [Placed(b, o) for b, o in zip(free, offsets, strict=True)]
+            own = PlanView(source.name, [pool_of("", placed)])
+            return [own, *self._by_strategies(own)]
+        given = PlanView(
+            source.name, [PoolView("", 0, [Placed(b, 0) for b in table.buffers])]
+        )
+        return [
+            _planned(given, name) for name in self.strategies or (_DEFAULT_STRATEGY,)
+        ]
+
+    def _by_strategies(self, plan: PlanView) -> list[PlanView]:
+        return [_planned(plan, name) for name in self.strategies]
+
+
+def _planned(plan: PlanView, strategy: str) -> PlanView:
+    """The plan's buffers, placed anew."""
+    pools: list[PoolView] = []
+    for pool in plan.pools:
+        offsets = solve(pool.problem, strategy, Limits(effort=EFFORT)).offsets
+        placed = [
+            placed._replace(offset=offset)
+            for placed, offset in zip(pool.buffers, offsets, strict=True)
+        ]
+        pools.append(pool_of(pool.name, placed))
+    return PlanView(f"{plan.title}, {strategy}", pools, plan.text)
+
+
+def _from_ir(source: Source, *, to_be_planned: bool) -> PlanView:
+    """Planned IR; its text is as plan-opt prints it.
+
+    If it is `to_be_planned` anew, lifespans have to be all that counts.
+    """
+    from xdsl.dialects import get_all_dialects as xdsl_dialects
+
+    from tensorplan.dialects import get_all_dialects
+    from tensorplan.dialects.tgraph.base import STREAM
+    from tensorplan.passes.placements import placements
+    from tensorplan.passes.printed import printed
+
+    ctx = Context(allow_unregistered=True)  # it only looks
+    for name, factory in (xdsl_dialects() | get_all_dialects()).items():
+        ctx.register_dialect(name, factory)
+    compiler = Compiler("plan-view", ctx)
+    module = compiler.read(source)
+    compiler.run(module, ())
+    text = printed(module)
+    arenas = placements(module, text)
+    if not arenas:
+        raise FileError(
+            source,
+            "it has no arenas, expected a planned program: plan-opt -p plan-pipeline",
+        )
+    if to_be_planned and any(STREAM in op.attributes for op in module.walk()):
+        raise FileError(
+            source,
+            "it has streams, where lifespans are not all there is to know; plan it by "
+            "each strategy, and view the results together",
+        )
+    several = len({pool.function for pool in arenas}) > 1
+    pools: list[PoolView] = []
+    for arena in arenas:
+        placed = [
+            Placed(
+                b.buffer,
+                b.offset,
+                b.op,
+                b.location,
+                [text.lines[op] for op in (b.view, *b.accesses) if op in text.lines],
+            )
+            for b in arena.buffers
+        ]
+        name = f"@{arena.function} {arena.device}" if several else arena.device
+        pools.append(PoolView(name, arena.size, placed))
+    return PlanView(source.name, pools, text.text.splitlines())
+
+
+def _from_report(source: Source) -> PlanView:
+    """What `plan-opt --report` and `plan-run --report` write."""
+    try:
+        report = json.loads(_text(source))
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        raise FileError(source, reason, error.lineno) from None
+    except (ValueError, RecursionError) as error:  # long numbers, deep nesting
+        raise FileError(source, f"this cannot be read as JSON: {error}") from None
+    try:
+        pools = [
+            PoolView(_get(pool, "device", str), _get(pool, "bytes", int), [])
+            for pool in _rows(report, "pools")
+        ]
+        members: list[list[Placed]] = [[] for _ in pools]
+        for row in _rows(report, "buffers"):
+            pool = _get(row, "pool", int)
+            if not 0 <= pool < len(pools):
+                raise ValueError(f"pool is {pool}, expected less than {len(pools)}")
+            members[pool].append(_placed(row))
+        for pool, placed in zip(pools, members, strict=True):
+            problem = Problem([b.buffer for b in placed])
+            if reason := validate(problem, [b.offset for b in placed]):
+                raise ValueError(f"pool {pool.name}: {reason}")
+    except ValueError as error:
+        raise FileError(source, str(error)) from None
+    return PlanView(
+        source.name,
+        [replace(p, buffers=m) for p, m in zip(pools, members, strict=True)],
+    )
+
+
+def _placed(row: object) -> Placed:
+    gaps = [(_get(gap, 0, int), _get(gap, 1, int)) for gap in _rows(row, "gaps")]
+    size, lower, upper, alignment, offset = (
+        _get(row, name, int)
+        for name in ("size", "lower", "upper", "alignment", "offset")
+    )
+    buffer = Buffer(_get(row, "id", str), size, lower, upper, alignment, gaps)
+    return Placed(buffer, offset, _get(row, "op", str), _get(row, "location", str))
+
+
+def _rows(whole: object, key: str) -> Sequence[object]:
+    return cast(Sequence[object], _get(whole, key, list))
+
+
+_T = TypeVar("_T")
+
+
+def _get(whole: object, key: str | int, kind: type[_T]) -> _T:
+    """A part of what was read as JSON. Raises `ValueError` if there is none such."""
+    try:
+        part: object = cast(Any, whole)[key]
+    except (TypeError, LookupError):
+        raise ValueError(f"{key!r} is missing, {_NOT_OURS}") from None
+    if type(part) is not kind:
+        seen = json.dumps(part)[:40]
+        raise ValueError(f"{key!r} is {seen}, {_NOT_OURS}")
+    return part
+
+
+def _is_csv(start: bytes) -> bool:
+    header = start.partition(b"\n")[0].decode("latin-1").split(",")
+    return len(header) > 3 and "size" in [name.strip() for name in header]
+
+
+def _text(source: Source) -> str:
+    try:
+        return source.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source.data.count(b"\n", 0, error.start) + 1
+        raise FileError(source, "this is not UTF-8", line) from None

@@ -1,0 +1,106 @@
+"""A plan as a memory snapshot, for PyTorch's viewer at pytorch.org/memory_viz.
+
+A pool is a device with a segment at an address of its own. "Allocator State History"
+shows the offsets; "Active Memory Timeline" stacks buffers as it likes. A buffer's stack
+says where it comes from. Buffers of no bytes are left out: the viewer knows allocations
+by their addresses.
+
+The viewer reads pickles of the protocols 2 to 4, of plain types only, and fails for
+events with a `category` if none of them is `unknown`: we write none.
+"""
+
+import pickle
+from collections.abc import Sequence
+
+from tensorplan.planning import round_up
+from tensorplan.tools.views.model import Placed, PlanView, PoolView
+
+_PROTOCOL = 4
+_PAGE = 1 << 21  # bytes; segments begin at multiples, not at 0
+
+
+def snapshot(plans: Sequence[PlanView]) -> bytes:
+    """The pickled snapshot; pools are devices 0, 1, ..."""
+    segments: list[dict[str, object]] = []
+    traces: list[list[dict[str, object]]] = []
+    address = _PAGE
+    for plan in plans:
+        for pool in plan.pools:
+            frames = [_frame(f"{plan.title} {pool.name}".rstrip(), "")]
+            segments.append(_segment(pool, address, len(segments), frames))
+            traces.append(_trace(pool, address, frames))
+            address = round_up(address + pool.size + 1, _PAGE)
+    whole = {"segments": segments, "device_traces": traces}
+    return pickle.dumps(whole, protocol=_PROTOCOL)
+
+
+def _segment(
+    pool: PoolView, address: int, device: int, frames: Sequence[object]
+) -> dict[str, object]:
+    """As it is behind the last step: nothing is live."""
+    free: dict[str, object] = {
+        "address": address,
+        "size": pool.size,
+        "requested_size": pool.size,
+        "state": "inactive",
+        "frames": [],
+    }
+    return {
+        "device": device,
+        "address": address,
+        "total_size": pool.size,
+        "allocated_size": 0,
+        "active_size": 0,
+        "requested_size": 0,
+        "stream": 0,
+        "segment_type": "large",
+        "frames": frames,
+        "blocks": [free],
+    }
+
+
+def _trace(
+    pool: PoolView, address: int, frames: Sequence[object]
+) -> list[dict[str, object]]:
+    """What happens, in order; at a step, first the ends and then the beginnings."""
+    first, _ = pool.steps
+    changes = sorted(
+        change
+        for index, placed in enumerate(pool.buffers)
+        if placed.buffer.size
+        for start, end in placed.buffer.live
+        for change in ((start, 1, index), (end, 0, index))
+    )
+
+    def event(
+        action: str, at: int, size: int, step: int, stack: Sequence[object]
+    ) -> dict[str, object]:
+        return {
+            "action": action,
+            "addr": address + at,
+            "size": size,
+            "stream": 0,
+            "time_us": step - first,
+            "frames": stack,
+        }
+
+    events = [event("segment_alloc", 0, pool.size, first, frames)]
+    for step, begins, index in changes:
+        placed = pool.buffers[index]
+        for action in ("alloc",) if begins else ("free_requested", "free_completed"):
+            at, size = placed.offset, placed.buffer.size
+            events.append(event(action, at, size, step, _stack(placed)))
+    return events
+
+
+def _stack(placed: Placed) -> list[object]:
+    name = f"{placed.buffer.id} {placed.op}".rstrip()
+    return [_frame(name, placed.location)]
+
+
+def _frame(name: str, location: str) -> dict[str, object]:
+    file, line = location, 0
+    if location.count(":") > 1:
+        file, number, _ = location.rsplit(":", 2)
+        line = int(number) if number.isascii() and number.isdigit() else 0
+    return {"name": name, "filename": file, "line": line}

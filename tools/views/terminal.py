@@ -1,0 +1,111 @@
+"""A picture of a plan in plain characters.
+
+    cpu:0: 320 B, lower bound 320 B
+        256 |....cccccc......|
+        128 |bbbbbbbbb.......|
+          0 |aaaaaaa.dddddddd|
+       live |5557777773332222|  tenths of the peak
+             0             15  steps
+    at the peak, step 4, 320 B are live:
+      a  %0  128 B, steps [0, 7), tgraph.add, model.mlir:3:3
+
+Rows are addresses, columns are steps. A cell shows what is live at its middle.
+"""
+
+from collections.abc import Iterator, Sequence
+from string import ascii_letters, digits
+
+from tensorplan.tools.views.model import PlanView, PoolView, readable
+
+ROWS = 16
+LISTED = 10
+"""How many of the buffers at the peak are named."""
+
+_SIGNS = ascii_letters + digits
+_MARGIN = 12  # columns for addresses
+
+
+def draw(plans: Sequence[PlanView], width: int) -> str:
+    """All pools of all plans; `width` is that of the terminal, in columns."""
+    lines: list[str] = []
+    for plan in plans:
+        for pool in plan.pools:
+            lines += ["", *_pool(plan.title, pool, max(width - _MARGIN - 3, 8))]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
+    yield _plain(f"{title}: {f'{pool.name}: ' * bool(pool.name)}{pool.figures}")
+    if not pool.buffers:
+        return
+    first, end = pool.steps
+    columns = _columns(end - first, width)
+    rows = ROWS if pool.size >= ROWS else max(pool.size, 1)
+    for row in reversed(_cells(pool, rows, columns)):
+        address, cells = row
+        yield f"{readable(address):>{_MARGIN}} |{cells}|"
+    yield f"{'live':>{_MARGIN}} |{_live(pool, columns)}|"
+    last = str(end - 1)
+    scale = f"{first}{last.rjust(columns - len(str(first)))}"
+    yield f"{'steps':>{_MARGIN}}  {scale}"
+    peak = max(bytes for _, bytes in pool.curve)
+    yield f"at the peak, step {pool.peak_step}, {readable(peak)} are live:"
+    live = pool.live_at(pool.peak_step)
+    for index in live[:LISTED]:
+        b, _, op, location, _ = pool.buffers[index]
+        what = [readable(b.size), f"steps [{b.start}, {b.end})", op, location]
+        yield _plain(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
+    if live[LISTED:]:
+        rest = sum(pool.buffers[index].buffer.size for index in live[LISTED:])
+        yield f"  and {len(live) - LISTED} more with {readable(rest)}"
+
+
+def _sign(index: int) -> str:
+    return _SIGNS[index % len(_SIGNS)]
+
+
+def _columns(steps: int, width: int) -> int:
+    """As many for each step as there is room for; fewer than steps if there is not."""
+    return steps * min(width // steps, 8) if steps <= width else width
+
+
+def _cells(pool: PoolView, rows: int, columns: int) -> list[tuple[int, str]]:
+    """(address, what is there), from the bottom."""
+    cells = [["."] * columns for _ in range(rows)]
+    first, end = pool.steps
+    for index, placed in enumerate(pool.buffers):
+        top = placed.offset + placed.buffer.size
+        low, high = (_middles(at, pool.size, rows) for at in (placed.offset, top))
+        for start, stop in placed.buffer.live:
+            left, right = (
+                _middles(at - first, end - first, columns) for at in (start, stop)
+            )
+            for row in cells[low:high]:
+                row[left:right] = _sign(index) * (right - left)
+    return [(i * pool.size // rows, "".join(row)) for i, row in enumerate(cells)]
+
+
+def _middles(at: int, length: int, cells: int) -> int:
+    """How many of the cells that divide `length` have their middle before `at`."""
+    return -((length - 2 * at * cells) // (2 * length)) if length else 0
+
+
+def _live(pool: PoolView, columns: int) -> str:
+    """Live bytes in tenths of the peak, rounded up, 9 at most; `*` at the peak."""
+    first, end = pool.steps
+    peak = max(bytes for _, bytes in pool.curve)
+    cells: list[str] = []
+    points = iter([*pool.curve, (end, 0)])
+    live, after = 0, next(points)
+    for column in range(columns):
+        step = first + (2 * column + 1) * (end - first) // (2 * columns)
+        while after[0] <= step:
+            live, after = after[1], next(points)
+        tenth = min(-(-live * 10 // peak), 9) if peak else 0
+        cells.append("*" if peak and live == peak else str(tenth))
+    return "".join(cells)
+
+
+def _plain(line: str) -> str:
+    """Without what a terminal would act on."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

@@ -1,0 +1,125 @@
+// What there is to say about a buffer, and about a step.
+
+/** The buffers of the same pool that have some of its bytes, at other times. */
+function sharing(buffer) {
+  return buffer.panel.inTime.filter(other =>
+    other !== buffer && other.offset < buffer.top && buffer.offset < other.top);
+}
+
+/** The same value in another plan. */
+function counterpart(buffer, panel) {
+  if (buffer.panel === panel) return buffer;
+  const same = buffer.panel.pool.name === panel.pool.name;
+  return same ? panel.byName.get(buffer.id) : undefined;
+}
+
+const liveAt = (buffer, step) =>
+  buffer.live.some(([start, end]) => start <= step && step < end);
+
+function names(list) {
+  const few = list.slice(0, 12).map(other => other.id).join(", ");
+  return list.length > 12 ? `${few} and ${list.length - 12} more` : few;
+}
+
+function showDetails() {
+  const buffer = hovered || selected, pane = byId("details");
+  pane.replaceChildren();
+  showAccesses(buffer);
+  if (!buffer) {
+    const hint = "Point at one, or go through them with the arrow keys.";
+    pane.append(make("h2", "Buffer"), make("p", hint, "faint"));
+    return;
+  }
+  const list = make("dl");
+  const row = (what, value) =>
+    value && list.append(make("dt", what), make("dd", value));
+  const spans = buffer.live.map(([start, end]) =>
+    end - start === 1 ? `${start}` : `${start} to ${end - 1}`).join(", ");
+  const shared = sharing(buffer);
+  row("Operation", buffer.op);
+  row("Place", buffer.place);
+  row("Size", exact(buffer.exactSize));
+  row("Offset", `${buffer.exactOffset}`);
+  row("Live", `step${spans.match(/^\d+$/) ? "" : "s"} ${spans}`);
+  const others = `${buffers(shared.length)}: ${names(shared)}`;
+  row("Shares with", shared.length ? others : "none");
+  for (const panel of panels) {
+    const other = panel !== buffer.panel && counterpart(buffer, panel);
+    if (!other) continue;
+    row(`In ${panel.plan.title}`, `offset ${other.exactOffset}, ${exact(other.exactSize)}`);
+  }
+  pane.append(make("h2", buffer.id), list);
+}
+
+function showLive() {
+  const {panel, step} = at, pane = byId("live");
+  pane.replaceChildren();
+  if (!panel) return;
+  const live = panel.buffers.filter(buffer => liveAt(buffer, step));
+  live.sort((a, b) => b.size - a.size);
+  const bytes = panel.curve.reduce((sum, point) => point[0] <= step ? point[1] : sum, 0);
+  const what = step === panel.peakStep ? "Peak" : "Live";
+  const where = panels.length > 1 ? `, ${label(panel)}` : "";
+  pane.append(make("h2", `${what}: step ${step}${where}`));
+  pane.append(make("div", `${readable(bytes)} in ${buffers(live.length)}`, "faint"));
+  const list = make("ol");
+  for (const buffer of live.slice(0, LISTED)) {
+    const item = make("li"), button = make("button");
+    button.type = "button";
+    button.append(
+      make("span", readable(buffer.exactSize), "size"),
+      make("span", buffer.id, "name"),
+      make("span", buffer.op, "op"),
+    );
+    button.classList.toggle("chosen", buffer === selected);
+    button.title = buffer.place;
+    button.addEventListener("click", () => select(buffer, true));
+    button.addEventListener("pointerenter", () => hover(buffer));
+    button.addEventListener("pointerleave", () => hover(null));
+    button.buffer = buffer;
+    item.append(button);
+    list.append(item);
+  }
+  pane.append(list);
+  if (live.length <= LISTED) return;
+  const rest = live.slice(LISTED).reduce((sum, buffer) => sum + buffer.size, 0);
+  const words = `and ${live.length - LISTED} smaller with ${readable(rest)}`;
+  pane.append(make("div", words, "faint"));
+}
+
+function label(panel) {
+  return panel.pool.name ? `${panel.plan.title}: ${panel.pool.name}` : panel.plan.title;
+}
+
+function hover(buffer) {
+  if (hovered === buffer) return;
+  hovered = buffer;
+  showDetails();
+  draw();
+}
+
+function select(buffer, reveal) {
+  selected = buffer;
+  hovered = null;
+  if (buffer) {
+    setActive(buffer.panel);
+    if (reveal) bringIntoView(buffer);
+  }
+  for (const button of byId("live").querySelectorAll("button")) {
+    button.classList.toggle("chosen", button.buffer === buffer);
+  }
+  showDetails();
+  draw();
+}
+
+function setActive(panel) {
+  active = panel;
+  showText(panel);
+}
+
+function look(panel, step) {
+  at = {panel, step};
+  setActive(panel);
+  showLive();
+  draw();
+}

@@ -1,0 +1,73 @@
+// The plans, and what is looked at.
+
+// Around a map, in pixels:
+const LEFT = 76, RIGHT = 18, TOP = 8, GAP = 8, CURVE = 56, BOTTOM = 20;
+const LISTED = 200; // buffers in the list of what is live
+const LINE = 18; // pixels, as in page.css
+const FILLS = [
+  "#8ecae6", "#ffb703", "#a7c957", "#f4978e", "#cdb4db", "#80cfa9", "#e9c46a", "#9fb8ff",
+];
+
+const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+const byId = id => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+
+/** An element with text in it, never HTML. */
+function make(tag, text, kind) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (kind) element.className = kind;
+  return element;
+}
+
+function readable(bytes) {
+  let scaled = Number(bytes);
+  if (scaled < 1024) return `${scaled} B`;
+  for (const unit of UNITS) {
+    scaled /= 1024;
+    if (scaled < 1024 || unit === UNITS.at(-1)) {
+      return `${Number(scaled.toPrecision(4))} ${unit}`;
+    }
+  }
+}
+
+const exact = bytes =>
+  Number(bytes) < 1024 ? `${bytes} bytes` : `${readable(bytes)} (${bytes} bytes)`;
+const buffers = count => `${count} buffer${count === 1 ? "" : "s"}`;
+
+const panels = data.plans.flatMap(plan => plan.pools.map(pool => {
+  const panel = {plan, pool, size: Number(pool.size), peakStep: Number(pool.peakStep)};
+  panel.steps = pool.steps.map(Number);
+  panel.curve = pool.curve.map(point => point.map(Number));
+  panel.most = panel.curve.reduce((most, point) => Math.max(most, point[1]), 0);
+  panel.buffers = pool.buffers.map((row, index) => {
+    const [id, offset, size, live, op, place, lines] = row;
+    return {
+      panel, index, id, op, place, lines, exactOffset: offset, exactSize: size,
+      offset: Number(offset), size: Number(size), top: Number(offset) + Number(size),
+      live: live.map(span => span.map(Number)),
+      start: Number(live[0][0]), end: Number(live.at(-1)[1]),
+      words: `${id}\n${op}\n${place}`.toLowerCase(),
+    };
+  });
+  panel.inTime = [...panel.buffers];
+  panel.inTime.sort((a, b) => a.start - b.start || a.offset - b.offset);
+  panel.byName = new Map(panel.buffers.map(buffer => [buffer.id, buffer]));
+  return panel;
+}));
+// All maps have the same steps; those of pools with the same name the same addresses.
+const first = Math.min(...panels.map(panel => panel.steps[0]));
+const steps = Math.max(...panels.map(panel => panel.steps[1])) - first;
+for (const panel of panels) {
+  const same = panels.filter(other => other.pool.name === panel.pool.name);
+  panel.extent = Math.max(1, ...same.map(other => other.size));
+  panel.mostOfAll = Math.max(1, ...same.map(other => other.most));
+}
+
+const view = {x0: 0, x1: 1, y0: 0, y1: 1}; // what all maps show of themselves
+let active = panels[0];
+let selected = null, hovered = null;
+let at = {panel: active, step: active?.peakStep ?? 0}; // where the list looks
+let matches = null; // a Set if something is searched for
+let ink = {};

@@ -1,0 +1,42 @@
+// The beginning: what the other parts have defined is put to use.
+
+function figures(panel) {
+  const {size, bound, total} = panel.pool;
+  const over = Number(bound) ? (Number(size) / Number(bound) - 1) * 100 : 0;
+  const least = over > 0
+    ? `${over.toFixed(2)} % above the lower bound ${readable(bound)}`
+    : "the lower bound";
+  const alone = `without sharing ${readable(total)}`;
+  return ` ${readable(size)}, ${least}; ${alone}; ${buffers(panel.buffers.length)}`;
+}
+
+for (const panel of panels) {
+  const figure = make("figure"), caption = make("figcaption");
+  const stage = make("div", undefined, "stage");
+  caption.append(make("b", label(panel)), make("span", figures(panel)));
+  panel.canvas = make("canvas");
+  panel.canvas.tabIndex = 0;
+  panel.canvas.setAttribute("role", "application");
+  const what = `map of ${label(panel)}: ${figures(panel)}`;
+  panel.canvas.setAttribute("aria-label", `${what}. Arrow keys go through the buffers.`);
+  stage.append(panel.canvas);
+  figure.append(caption, stage);
+  byId("maps").append(figure);
+  listen(panel);
+  new ResizeObserver(draw).observe(panel.canvas);
+}
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["field", "line", "ink", "faint", "accent", "alarm"]) {
+    ink[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+  draw();
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColours);
+new ResizeObserver(showLines).observe(pane);
+readColours();
+if (active) {
+  showText(active);
+  look(active, active.peakStep);
+}
+showDetails();
