@@ -24,12 +24,14 @@ tools = {
 }
 commands = {name: f'"{sys.executable}" {module}' for name, module in tools.items()}
 
-# Tests that need these say `REQUIRES: mlir-opt` or `REQUIRES: jax`.
+# Tests that need these say so: `REQUIRES: mlir-opt`.
 if mlir_opt := shutil.which("mlir-opt-22") or shutil.which("mlir-opt"):
     commands["mlir-opt"] = mlir_opt
     config.available_features.add("mlir-opt")
 if importlib.util.find_spec("jaxlib"):
     config.available_features.add("jax")
+if importlib.util.find_spec("ortools"):
+    config.available_features.add("ortools")
 
 # Whole words only: paths may hold a tool's name, too.
 config.substitutions += [

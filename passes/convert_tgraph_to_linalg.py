@@ -66,6 +66,8 @@ from tensorplan.passes.linalg.nests import (
 from tensorplan.passes.linalg.types import retype
 
 _OTHERS: Mapping[type[TensorOp], Callable[[Values, Any, Stored], None]] = {
+    i.DynamicSliceOp: indexing.dynamic_slice,
+    i.DynamicUpdateSliceOp: indexing.dynamic_update_slice,
     i.GatherOp: indexing.gather,
     i.ScatterOp: indexing.scatter,
     r.ConvolutionOp: windows.convolution,

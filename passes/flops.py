@@ -28,7 +28,9 @@ def flops(op: Operation) -> int:
     if not isinstance(op, TensorOp):
         return 0
     if op.regions:
-        return sum(flops(inner) for r in op.regions for b in r.blocks for inner in b.ops)
+        return sum(
+            flops(inner) for r in op.regions for b in r.blocks for inner in b.ops
+        )
     if isinstance(op, ConstantOp | ViewOp) and not op.outs:
         return 0
     result = prod(op.declared[0].get_shape()) if op.declared else 0

@@ -1,9 +1,10 @@
 """A function as a graph for planning: its operations, and the bytes that they store.
 
 What is stored is counted as tgraph-bufferize will do it: views cost nothing, unless no
-strides can say them; results and variables lie in the caller's memory; an operand may be
-overwritten where its operation allows it; contents of a variable that are read after it
-was written are copied before. Every buffer takes a multiple of the alignment.
+strides can say them; results and variables lie in the caller's memory; an operand may
+be overwritten where its operation allows it; contents of a variable that are read after
+it was written are copied before. Every buffer takes a multiple of the alignment. Of
+loops and branches it is known only what goes in and what comes out.
 
 `MemoryGraph.reorder` brings the operations into another order, in which some may appear
 several times: those are computed again.

@@ -19,12 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.passes.pointees import (
+    LOOPS,
+    dominates,
+    is_memref,
+    leaves,
+    passes_on,
+)
 
 _ONE_REGION_RUNS = (
     "scf.if",
@@ -33,7 +38,6 @@ _ONE_REGION_RUNS = (
     "scf.execute_region",
     "memref.alloca_scope",
 )
-_LOOPS = ("scf.for", "affine.for")
 
 
 class ArenaBuffer(NamedTuple):
@@ -127,7 +131,7 @@ class _Walk:
                 state = first
                 for other in others:
                     state = state.united(other)
-            elif name in _LOOPS:
+            elif name in LOOPS:
                 state = self._loop(op.regions[0], None, state)
             elif name == "scf.while":
                 state = self._loop(op.regions[0], op.regions[1], state)
@@ -232,13 +236,13 @@ class _Walk:
                     "expected only its arena to be freed",
                     user,
                 )
-            if _leaves(user):
+            if leaves(user):
                 raise LocatedError(
                     f"{name_of(user)} passes on an arena's buffer, expected none to "
                     "outlive it",
                     user,
                 )
-            if _passes_on(user):
+            if passes_on(user):
                 continue
             alone = len(numbers) == 1 and user is op
             is_whole = alone and value.owner in self.number and _overwrites(op, value)
@@ -254,7 +258,7 @@ class _Walk:
     def _surely_is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""
         while isinstance(op := value.owner, Operation) and op not in self.number:
-            sources = [operand for operand in op.operands if _is_memref(operand)]
+            sources = [operand for operand in op.operands if is_memref(operand)]
             if len(sources) != 1 or op.regions:
                 return False
             (value,) = sources
@@ -271,7 +275,7 @@ class _Walk:
                 inside = view.parent_block()
                 assert inside is not None
                 around = block.parent.find_ancestor_block_in_region(inside)
-                if around is not None and _dominates(block, around):
+                if around is not None and dominates(block, around):
                     raise LocatedError(
                         f"buffer {self.buffers[number].name} is handed on to where it "
                         "is made anew",
@@ -324,97 +328,10 @@ def _numbers_by_arena(
     return arenas
 
 
-def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
-    """The numbered memrefs that each memref may be, or be a view of."""
-    found: dict[SSAValue, list[int]] = {value: [n] for value, n in numbers.items()}
-    pending = list(numbers)
-    while pending:
-        value = pending.pop()
-        for use in value.uses:
-            for target in _targets(use.operation, use.index):
-                known = found.setdefault(target, [])
-                new = [n for n in found[value] if n not in known]
-                if new:
-                    known += new
-                    pending.append(target)
-    return found
-
-
-def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
-    """The memrefs that may be one, or a view of one, that is this operand."""
-    if isinstance(op, TensorOp):
-        return
-    if op.successors:
-        operands, taken = list(op.operands), 0
-        for successor in reversed(op.successors):  # whose arguments are the last
-            count = len(successor.args)
-            if len(operands) - taken - count <= index < len(operands) - taken:
-                yield successor.args[index - (len(operands) - taken - count)]
-            taken += count
-        return
-    name, outer = name_of(op), op.parent_op()
-    if name == "scf.condition" and outer:
-        yield outer.regions[1].block.args[index - 1]
-        yield outer.results[index - 1]
-    elif name == "scf.while":
-        yield op.regions[0].block.args[index]
-    elif _leaves(op):
-        return
-    elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):
-        if name_of(outer) == "scf.while":
-            yield outer.regions[0].block.args[index]
-        elif index < len(outer.results):
-            yield outer.results[index]
-            if name_of(outer) in _LOOPS:
-                args = outer.regions[0].block.args
-                yield args[len(args) - len(outer.results) + index]
-    elif name in _LOOPS:
-        at = index - (len(op.operands) - len(op.results))
-        args = op.regions[0].block.args
-        yield args[len(args) - len(op.results) + at]
-        yield op.results[at]
-    else:
-        arguments = (a for r in op.regions for block in r.blocks for a in block.args)
-        yield from filter(_is_memref, (*op.results, *arguments))
-
-
-def _leaves(op: Operation) -> bool:
-    """Whether the operation ends its function."""
-    return not op.successors and name_of(op) in ("func.return", "llvm.return")
-
-
-def _passes_on(op: Operation) -> bool:
-    """Whether the operation only makes other memrefs of those that it is given."""
-    return (
-        op.has_trait(IsTerminator, value_if_unregistered=False)
-        or name_of(op) in (*_LOOPS, "scf.while")
-        or (any(map(_is_memref, op.results)) and not op.regions)
-    )
-
-
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
-
-
 def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
     """The operands of an operation and of those inside, with whose they are."""
     inner = (op,) if isinstance(op, TensorOp) or not op.regions else op.walk()
     return ((user, value) for user in inner for value in user.operands)
-
-
-def _dominates(block: Block, target: Block) -> bool:
-    """Whether control comes to `target` only through `block`, or is there."""
-    entry = block.parent.first_block if block.parent else None
-    if entry is None or target is block or entry is block:
-        return True
-    avoiding = {entry}
-    pending = [entry]
-    while pending:
-        terminator = pending.pop().last_op
-        new = set(terminator.successors if terminator else ()) - avoiding - {block}
-        avoiding |= new
-        pending += new
-    return target not in avoiding
 
 
 def _bits(numbers: Sequence[int]) -> int:

@@ -42,7 +42,8 @@ from xdsl.utils.exceptions import VerifyException
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.passes.happens_before import HappensBefore
-from tensorplan.passes.ownership import Access, ArenaBuffer, check_owners, may_be
+from tensorplan.passes.ownership import Access, ArenaBuffer, check_owners
+from tensorplan.passes.pointees import may_be
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tensorplan.dialects.diagnostics import name_of
+from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
 from tensorplan.passes.allocations import lifespans
+from tensorplan.passes.flops import flops
 from tensorplan.passes.liveness import buffer_of
 from tensorplan.passes.placements import placements
 from tensorplan.passes.plan_check import PlannedPool, check_plan
@@ -45,10 +48,12 @@ class BufferReport(TypedDict):
 class Report(TypedDict):
     pools: list[PoolReport]
     ops: dict[str, int]
+    flops: int  # about, each loop's body once
+    recomputed_flops: int  # those of operations marked tgraph.recomputed
 
 
 def report(module: ModuleOp) -> Report:
-    """The sizes of the module's arenas, and how often each operation occurs.
+    """The sizes of the module's arenas, its operations, and what they cost.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
@@ -56,6 +61,8 @@ def report(module: ModuleOp) -> Report:
     return {
         "pools": [_pool(pool) for pool in check_plan(module)],
         "ops": dict(sorted(names.items())),
+        "flops": sum(flops(op) for op in module.walk() if not op.regions),
+        "recomputed_flops": sum(map(flops, filter(_is_repeated, module.walk()))),
     }
 
 
@@ -80,6 +87,14 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
         for index, pool in enumerate(placements(module, printed(module)))
         for placed in pool.buffers
     ]
+
+
+def _is_repeated(op: Operation) -> bool:
+    """Whether it computes again, and is not part of another that does."""
+    around = op.parent_op()
+    return RECOMPUTED in op.attributes and not (
+        around and RECOMPUTED in around.attributes
+    )
 
 
 def _pool(pool: PlannedPool) -> PoolReport:

@@ -1,9 +1,17 @@
-"""Sizes in bytes as people write them: 64MiB, 1.5GB, 4096."""
+"""Bytes as options give them: sizes such as 64MiB, 1.5GB, 4096, and alignments."""
 
 import re
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+}
 
 
 def parse_size(text: int | str) -> int:
@@ -14,3 +22,9 @@ def parse_size(text: int | str) -> int:
     if not bytes:
         raise ValueError(f"size is {text}, expected bytes such as 4096, 64MiB or 1.5GB")
     return bytes
+
+
+def check_alignment(bytes: int) -> None:
+    """Raises `ValueError` for what cannot be an alignment."""
+    if bytes < 1 or bytes & (bytes - 1):
+        raise ValueError(f"alignment is {bytes}, expected a power of two")

@@ -82,9 +82,11 @@ class StreamOrder:
             replace(b, start=min(s), end=max(s) + 1)
             for b, s in zip(buffers, steps, strict=True)
         ]
-        wide = across_streams(in_program_order, steps, self.steps)
-        together = solve(Problem(wide))
+        wide = Problem(across_streams(in_program_order, steps, self.steps))
         apart = self._apart(buffers, steps, solve)
+        if apart.peak < wide.lower_bound:
+            return apart
+        together = solve(wide)
         if together.peak <= apart.peak:
             return Placed(together.offsets, together.peak)
         return apart

@@ -13,6 +13,7 @@ them element by element (`TensorOp.overwritable`).
 
  * An assign of what the variable holds already, or that is overwritten before it is
    read, is dropped.
+ * A loop's result is left to be assigned: bufferization runs the loop in the variable.
  * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
  * Otherwise the assign stays, a copy. It moves behind the last reader of the old
    contents if it can, so that bufferization need not save them: `a, b = b, n` takes two
@@ -46,6 +47,7 @@ from tensorplan.passes.functions import tensor_blocks
 from tensorplan.passes.versions import (
     Version,
     last_versions,
+    looped_into,
     source_of,
     uses_of_contents,
 )
@@ -94,8 +96,10 @@ class _Elimination:
     def run(self) -> None:
         self._drop_needless()
         copies: list[tuple[AssignOp, str]] = []
-        for op in list(self.written):
-            if reason := self._obstacle(op):
+        for op, version in list(self.written.items()):
+            if looped_into(version, self.position):
+                remark("assign costs nothing: tgraph.while runs in the variable", op)
+            elif reason := self._obstacle(op):
                 copies.append((op, reason))
             else:
                 self._compute_into_variable(op)

@@ -20,9 +20,9 @@ only computed later. Remarks tell what was repeated, and what that costs.
 
 Needs: level 1, behind `cse`, which would merge the repetitions' operands, behind
 tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best behind
-tgraph-schedule. Leaves: level 1. Does not: repeat operations that write variables or
-results or have loops or branches, touch functions whose operations have streams, or fail
-where the budget is not reached: then it leaves the lowest peak that it found.
+tgraph-schedule. Leaves: level 1. Does not: repeat loops, branches and operations that
+write variables or results, touch functions whose operations have streams, or fail where
+the budget is not reached: then it leaves the lowest peak that it found.
 """
 
 from collections import Counter
@@ -35,13 +35,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from tensorplan.dialects.diagnostics import remark
+from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
 from tensorplan.passes.flops import flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.passes.sizes import parse_size
+from tensorplan.passes.sizes import check_alignment, parse_size
 from tensorplan.planning.rematerialization import rematerialize
 
 
@@ -63,6 +63,7 @@ class TGraphRematerialize(ModulePass):
 
     def __post_init__(self) -> None:
         parse_size(self.budget)  # raises ValueError
+        check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
@@ -83,7 +84,10 @@ class TGraphRematerialize(ModulePass):
                     # Here, because it needs OR-tools.
                     from tensorplan.planning.exact_rematerialization import fewest
 
-                    order = list(fewest(graph, order, costs, budget).order)
+                    try:
+                        order = list(fewest(graph, order, costs, budget).order)
+                    except ImportError as error:
+                        raise LocatedError(str(error)) from None
                 else:
                     order = list(rematerialize(graph, order, costs, budget).order)
         if order == given:

@@ -25,13 +25,18 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
+from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.passes import driver
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.planning.scheduling import Graph, peak_of, schedule
+from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.sizes import check_alignment
+from tensorplan.planning.scheduling import Graph, schedule
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ class TGraphSchedule(ModulePass):
     effort: float = 0.2
     alignment: int = 64
 
+    def __post_init__(self) -> None:
+        if self.effort < 0:
+            raise ValueError(f"effort is {self.effort}, expected 0 or more")
+        check_alignment(self.alignment)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
@@ -54,8 +64,26 @@ class TGraphSchedule(ModulePass):
                 continue
             graph = memory_graph(block, self.alignment)
             order = _scheduled(graph, self.effort)
-            if order is not None:
-                graph.reorder(order)
+            if order is None:
+                continue
+            # What loops and branches store inside, the graph does not know.
+            has_regions = any(isinstance(op, RegionOp) for op in graph.ops)
+            is_placed = None not in graph.sizes
+            before = _planned_bytes(func) if has_regions and is_placed else None
+            graph.reorder(order)
+            if before is not None and _planned_bytes(func) > before:
+                graph.reorder(range(len(graph.ops)))
+
+
+def _planned_bytes(func: FuncOp) -> int:
+    """The arenas of a function in the order that it has; its devices must be known."""
+    # Here, because most programs have no loops.
+    from tensorplan.passes.plan_memory import PlanMemory
+    from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+
+    module = ModuleOp([func.clone()])
+    driver.run(Context(), module, [TGraphBufferize(), PlanMemory()], verify=False)
+    return sum(pool.size for pool in check_plan(module))
 
 
 def _scheduled(memory: MemoryGraph, effort: float) -> Sequence[int] | None:

@@ -10,13 +10,14 @@ NNVM's OrderMutation numbers them likewise.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.shaping import ViewOp
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
+from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 
 Position = TypeVar("Position")
 
@@ -85,3 +86,30 @@ def uses_of_contents(
             else:
                 index = use.index if direct else None
                 yield position[use.operation], use.operation, index
+
+
+def looped_into(
+    version: Version,
+    position: Mapping[Operation, int] | Mapping[Operation, int | Fraction],
+) -> SSAValue | None:
+    """The result of a loop that is assigned, if it can be carried in the variable.
+
+    It can if nobody but the loop, for what it starts from, reads the old contents from
+    then on.
+    """
+    assign, before = version.writer, version.previous
+    if not isinstance(assign, AssignOp) or before is None:
+        return None
+    loop = assign.value.owner
+    if not isinstance(loop, WhileOp):
+        return None
+    start = loop.inputs[loop.res.index(assign.value)]
+    at = position[loop]
+    if before.writer is not None and position[before.writer] >= at:
+        return None
+    for value in before.values:
+        for read, reader, _ in uses_of_contents(value, position):
+            is_start = reader is loop and value is start and start.has_one_use()
+            if read >= at and not is_start:
+                return None
+    return assign.value

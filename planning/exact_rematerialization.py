@@ -1,4 +1,4 @@
-"""The cheapest repetitions with which the peak fits a budget, by constraint programming.
+"""The cheapest repetitions that fit a budget, by constraint programming.
 
 The model of Checkmate (Jain et al., MLSys 2020), solved by OR-tools' CP-SAT: the given
 order is a sequence of stages, in each of which one task runs for the first time, behind
@@ -78,7 +78,9 @@ class _Model:
         self.model = self.cp.CpModel()
         count = len(graph.tasks)
         self.values = [  # that take part: others are always there, or cost nothing
-            v for v, size in enumerate(graph.sizes) if size and graph.writer[v] is not None
+            v
+            for v, size in enumerate(graph.sizes)
+            if size and graph.writer[v] is not None
         ]
         given = [v for v, w in enumerate(graph.writer) if w is None]
         self.given = sum(graph.sizes[v] for v in given)
@@ -98,7 +100,7 @@ class _Model:
                 )
 
     def solved(self, budget: int, below: int | None) -> tuple[list[int] | None, bool]:
-        """An order with a cost under `below`, if found; whether the answer is proved."""
+        """An order with a cost under `below`, if found; whether that is proved."""
         self._order()
         for stage, task in self.runs:
             self._limit(stage, task, budget)
@@ -116,8 +118,12 @@ class _Model:
         status = solver.solve(self.model)
         if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):
             return None, status == self.cp.INFEASIBLE
-        order = [task for key, runs in self.runs.items() for task in [key[1]]
-                 if solver.value(runs)]
+        order = [
+            task
+            for key, runs in self.runs.items()
+            for task in [key[1]]
+            if solver.value(runs)
+        ]
         return order, status == self.cp.OPTIMAL
 
     def _writer(self, value: int) -> int:

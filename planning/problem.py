@@ -78,11 +78,20 @@ class Buffer:
             return False
         if not self.gaps and not other.gaps:
             return True
-        return any(
-            a < other_b and other_a < b
-            for a, b in self.live
-            for other_a, other_b in other.live
-        )
+        mine, others = iter(self.live), iter(other.live)
+        (a, b), (other_a, other_b) = next(mine), next(others)
+        while not (a < other_b and other_a < b):
+            if b <= other_a:
+                after = next(mine, None)
+                if after is None:
+                    return False
+                a, b = after
+            else:
+                after = next(others, None)
+                if after is None:
+                    return False
+                other_a, other_b = after
+        return True
 
 
 @dataclass(frozen=True, slots=True)

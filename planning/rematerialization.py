@@ -1,14 +1,15 @@
 """Values that are computed again rather than kept, until the peak fits a budget.
 
-An order may name a task several times: each time it writes its values anew, and who reads
-them reads what was written last (`scheduling.profile`). So a value that is not read for
-long is dead in between.
+An order may name a task several times: each time it writes its values anew, and who
+reads them reads what was written last (`scheduling.profile`). So a value that is not
+read for long is dead in between.
 
-The search is greedy, as in XLA's rematerialization: where too much is live, that value
-is computed again before its next reader whose bytes, over all steps with too much, come
-at the least cost. What that needs and is dead by then is kept for longer where there is
-room; otherwise it is computed again too, so that whole segments are recomputed from what
-was kept (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). At the end,
+The search starts from the given order, and from one that frees as soon as it can. It is
+greedy, as in XLA's rematerialization: where the most is live, that value is computed
+again before its next reader whose bytes, over all steps with too much, come at the
+least cost. What that needs and is dead by then is kept for longer where there is room;
+otherwise it is computed again too, so that whole segments are recomputed from what was
+kept (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). At the end,
 repetitions that later ones made needless are taken out again.
 """
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tensorplan.planning.scheduling import Graph, profile
+from tensorplan.planning.scheduling.greedy import forwards
 
 LONGEST = 256
 """Tasks that are repeated together, at most."""
@@ -28,8 +30,8 @@ TRIED = 12
 TOGETHER = 1000
 """In longer orders, a value for each so many tasks is taken at once."""
 
-WORK = 4_000_000
-"""Tasks that are looked at, at effort 1: some seconds."""
+WORK = 12_000_000
+"""Tasks that are looked at, at effort 1: about ten seconds."""
 
 Costs = Sequence[int | None]
 """Of running each task once more, in whatever unit; None: it must run once only."""
@@ -69,15 +71,24 @@ def rematerialize(
     may have repetitions already. Deterministic: it counts its work, not seconds.
     """
     given = max(profile(graph, order), default=0)
+    best = Rematerialization(order, given, cost_of(costs, order))
+    starts = [order]
+    if len(order) == len(graph.tasks):  # sooner freed, there is less to get rid of
+        starts.append(forwards(graph, order, by_growth=False))
     budget = max(budget, _needed(graph))  # with less, nothing runs
     for part in (0, 1, 2, 3):  # of what is missing, in quarters
         target = budget + (given - budget) * part // 4
-        work = int(WORK * effort) // (4 if part else 1)
-        found = _Search(graph, costs, target, work).run(order)
-        peak = max(profile(graph, found), default=0)
-        if peak <= target:
-            return Rematerialization(found, peak, cost_of(costs, found))
-    return Rematerialization(order, given, cost_of(costs, order))
+        for start in starts:
+            work = int(WORK * effort) // (4 if part else 1)
+            found = _Search(graph, costs, target, work).run(start)
+            new = Rematerialization(
+                found, max(profile(graph, found), default=0), cost_of(costs, found)
+            )
+            if new.peak <= target and (best.peak > target or new.cost < best.cost):
+                best = new
+        if best.peak <= target:
+            break
+    return best
 
 
 def _needed(graph: Graph) -> int:
@@ -194,7 +205,7 @@ class _Search:
             together //= 4
         best: list[int] | None = None
         highest = 0.0
-        for number, candidate in enumerate(found[: 4 * TRIED]):
+        for number, candidate in enumerate(found):
             if (best is not None and number >= TRIED) or self.work <= 0:
                 break
             order = self._applied(lives.order, [candidate])

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from tensorplan.planning.problem import Buffer, Steps
 
-EXACT = 16
+EXACT = 4
 """Steps of another stream that a buffer's life has one by one; the later ones are one
 range, with what runs between them, so that streams that never meet take no longer."""
 

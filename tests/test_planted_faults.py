@@ -27,6 +27,7 @@ from tensorplan.passes import (
     ownership,
     plan_check,
     plan_memory,
+    pointees,
 )
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
@@ -162,7 +163,7 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
     """Else the faults above could blind it as well."""
     borrowed = {
         name
-        for module in (plan_check, happens_before, ownership)
+        for module in (plan_check, happens_before, ownership, pointees)
         for name, value in vars(module).items()
         if getattr(value, "__module__", "").startswith(
             (

@@ -22,7 +22,9 @@ def problems(draw: st.DrawFn, most: int) -> tuple[Graph, Costs, int]:
         some = st.lists(st.integers(0, len(sizes) - 1), max_size=3, unique=True)
         reads = draw(some) if sizes else []
         overwrites = [value for value in reads if draw(st.booleans())]
-        after = [draw(st.integers(0, index - 1))] if index and draw(st.booleans()) else ()
+        after = (
+            [draw(st.integers(0, index - 1))] if index and draw(st.booleans()) else ()
+        )
         writes = range(len(sizes), len(sizes) + draw(st.sampled_from([1, 1, 1, 0, 2])))
         sizes += [draw(st.sampled_from([1, 2, 4, 4, 8, 0])) for _ in writes]
         tasks.append(Task(reads, writes, after if index % 3 else (), overwrites))

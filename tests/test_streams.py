@@ -75,3 +75,9 @@ def _reaches(operations: list[Operation]) -> list[set[int]]:
 
 def _ordered(first: list[int], then: list[int], before: list[set[int]]) -> bool:
     return all(a in before[b] for a in first for b in then)
+
+
+def test_streams_that_never_meet_leave_few_gaps() -> None:
+    operations = [Operation(step % 2) for step in range(1000)]
+    (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
+    assert list(wide.live) == [(0, 2), (3, 4), (5, 6), (7, 8), (9, 1000)]

@@ -77,7 +77,8 @@ DEVICE = "tgraph.device"
 """String attribute of an argument, result or operation that is to be on this device."""
 
 STREAM = "tgraph.stream"
-"""Integer attribute of an operation: the stream of its device that it runs on, from 0."""
+"""Integer attribute of an operation: the stream of its device that it runs on, from
+0."""
 
 GROUP = "tgraph.group"
 """String attribute instead of a device: tgraph-place-devices knows that of each group.

@@ -2,12 +2,10 @@
 
 // One error names all that stands in the way, in regions and called functions too.
 // CHECK-NOT:  Traceback
-// CHECK:      unsupported.mlir:13:8: error: stablehlo.while is not supported
-// CHECK:      unsupported.mlir:19:10: note: stablehlo.cbrt is not supported
-// CHECK-NEXT: unsupported.mlir:22:8: note: stablehlo.custom_call @magic is not supported
-// CHECK-NEXT: unsupported.mlir:23:8: note: stablehlo.compare with compare_type TOTALORDER is not supported
-// CHECK-NEXT: unsupported.mlir:29:8: note: func.call of @again, which calls itself, is not supported
-// CHECK-NEXT: unsupported.mlir:31:8: note: stablehlo.reduce with a body that is not one operation on its arguments is not supported
+// CHECK:      unsupported.mlir:17:10: error: chlo.lgamma is not supported
+// CHECK:      unsupported.mlir:20:8: note: stablehlo.custom_call @magic is not supported
+// CHECK-NEXT: unsupported.mlir:27:8: note: func.call of @again, which calls itself, is not supported
+// CHECK-NEXT: unsupported.mlir:29:8: note: stablehlo.reduce_window with a body that is not one operation on its arguments is not supported
 "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "main"}> ({
 ^bb0(%a: tensor<4xf32>):
   %0 = "stablehlo.while"(%a) ({
@@ -16,7 +14,7 @@
     "stablehlo.return"(%c) : (tensor<i1>) -> ()
   }, {
   ^bb1(%x: tensor<4xf32>):
-    %y = "stablehlo.cbrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %y = "chlo.lgamma"(%x) : (tensor<4xf32>) -> tensor<4xf32>
     "stablehlo.return"(%y) : (tensor<4xf32>) -> ()
   }) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "stablehlo.custom_call"(%0) <{call_target_name = "magic"}> : (tensor<4xf32>) -> tensor<4xf32>
@@ -28,9 +26,9 @@
 ^bb0(%x: tensor<4xf32>):
   %0 = "func.call"(%x) <{callee = @again}> : (tensor<4xf32>) -> tensor<4xf32>
   %z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
-  %1 = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 0>}> ({
+  %1 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 2>}> ({
   ^bb1(%a: tensor<f32>, %b: tensor<f32>):
     "stablehlo.return"(%a) : (tensor<f32>) -> ()
-  }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>
   "func.return"(%0) : (tensor<4xf32>) -> ()
 }) : () -> ()

@@ -11,4 +11,4 @@ func.func @f(%in: memref<16xf32>, %out: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-freed-early.mlir:6:8: error: buffer %a is used in step 5, expected before its arena is freed in step 4
+// CHECK:     plan-freed-early.mlir:9:3: error: tgraph.negate uses buffer %a after its arena was freed

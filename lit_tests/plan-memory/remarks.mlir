@@ -3,7 +3,7 @@
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
 // CHECK-NOT: memref.view
-// CHECK-COUNT-7: memref.alloc
+// CHECK-COUNT-8: memref.alloc
 // REMARK: remarks.mlir:9:8: remark: memref.alloc is left as it is: it is passed on by func.return
 func.func @returned() -> memref<4xf32> {
   %x = memref.alloc() : memref<4xf32>
@@ -28,20 +28,34 @@ func.func @call() {
   func.return
 }
 func.func private @callee(memref<4xf32>)
-// REMARK-NEXT: remark: memref.alloc is left as it is: it is inside a region of another operation
-func.func @nested(%n: index, %c: i1) {
-  scf.if %c {
+// REMARK-NEXT: remark: memref.alloc is left as it is: it is inside scf.parallel, which may run more than once at a time
+func.func @concurrent(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "scf.parallel"(%c0, %n, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
     %x = memref.alloc() : memref<4xf32>
     memref.dealloc %x : memref<4xf32>
-  }
+    "scf.reduce"() : () -> ()
+  }) : (index, index, index) -> ()
   func.return
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: the function has 2 blocks, not 1
-func.func @blocks() {
-  %x = memref.alloc() : memref<4xf32>
-  cf.br ^next
-^next:
-  memref.dealloc %x : memref<4xf32>
+// %y is handed on to the next iteration, %z is freed together with %y.
+// REMARK-NEXT: remark: memref.alloc is left as it is: it is still needed when it is allocated for the next iteration
+// REMARK-NEXT: remark: memref.alloc is left as it is: what frees it may also free memory that is not planned
+func.func @carried(%n: index, %in: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = memref.alloc() : memref<4xf32>
+  "memref.copy"(%in, %z) : (memref<4xf32>, memref<4xf32>) -> ()
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %z) -> (memref<4xf32>) {
+    %y = memref.alloc() : memref<4xf32>
+    "memref.copy"(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+    memref.dealloc %v : memref<4xf32>
+    scf.yield %y : memref<4xf32>
+  }
+  "memref.copy"(%r, %in) : (memref<4xf32>, memref<4xf32>) -> ()
+  memref.dealloc %r : memref<4xf32>
   func.return
 }
 // REMARK-NEXT: remark: memref.alloc is left as it is: memref<4xf32, strided<[2]>> has a layout other than the identity

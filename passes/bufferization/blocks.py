@@ -1,6 +1,6 @@
 """Blocks on tensors become blocks on memrefs, operation by operation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import memref
@@ -32,8 +32,8 @@ from tensorplan.passes.bufferization.buffers import (
 from tensorplan.passes.bufferization.regions import bufferize_if, bufferize_while
 from tensorplan.passes.layout import Layout, memref_type
 from tensorplan.passes.versions import (
-    Version,
     last_versions,
+    looped_into,
     source_of,
     uses_of_contents,
 )
@@ -83,7 +83,7 @@ class BlockBufferization:
             self._aim(value, buffer)
         for variable, version in last_versions(self.old).items():
             while version.previous is not None:
-                value = _looped_into(version, self.position)
+                value = looped_into(version, self.position)
                 if value is not None:
                     self._aim(value, self.variables[variable])
                 version = version.previous
@@ -382,29 +382,3 @@ def _is_start(use: Use) -> bool:
 def _set_stream(op: Operation, serves: Operation) -> None:
     if stream := serves.attributes.get(STREAM):
         op.attributes[STREAM] = stream
-
-
-def _looped_into(
-    version: Version, position: Mapping[Operation, int]
-) -> SSAValue | None:
-    """The result of a loop that is assigned, if it can be carried in the variable.
-
-    It can if nobody but the loop, for what it starts from, reads the old contents from
-    then on.
-    """
-    assign, before = version.writer, version.previous
-    if not isinstance(assign, AssignOp) or before is None:
-        return None
-    loop = assign.value.owner
-    if not isinstance(loop, WhileOp):
-        return None
-    start = loop.inputs[loop.res.index(assign.value)]
-    at = position[loop]
-    if before.writer is not None and position[before.writer] >= at:
-        return None
-    for value in before.values:
-        for read, reader, _ in uses_of_contents(value, position):
-            is_start = reader is loop and value is start and start.has_one_use()
-            if read >= at and not is_start:
-                return None
-    return assign.value

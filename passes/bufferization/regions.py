@@ -23,6 +23,7 @@ from xdsl.ir import Region, SSAValue
 
 from tensorplan.dialects.tgraph.base import tensor_type_of
 from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
+from tensorplan.passes.bufferization.buffers import Buffer
 
 if TYPE_CHECKING:
     from tensorplan.passes.bufferization.blocks import BlockBufferization

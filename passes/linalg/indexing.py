@@ -11,7 +11,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
+from tensorplan.dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
 from tensorplan.dialects.tgraph.reducing import SelectAndScatterOp
 from tensorplan.passes.linalg.code import (
     Code,
@@ -78,6 +83,57 @@ def gather(values: Values, op: GatherOp, target: Stored) -> None:
         at.append(start)
     element = code.load(operand, at)
     nest.finish(target, nest.dims, lambda _: element)
+
+
+def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
+    if 0 in target.shape:
+        return
+    source, *starts = map(values.store, op.inputs)
+    operand = values.memory.memref_of(source)
+    begins = _clamped(values, starts, source.shape, target.shape)
+    nest = Nest(values, target.shape)
+    at = [
+        nest.code.add(arith.AddiOp(begin, nest.index(e)))
+        for begin, e in zip(begins, nest.dims, strict=True)
+    ]
+    element = nest.code.load(operand, at)
+    nest.finish(target, nest.dims, lambda _: element)
+
+
+def dynamic_update_slice(
+    values: Values, op: DynamicUpdateSliceOp, target: Stored
+) -> None:
+    operand, update, *starts = map(values.store, op.inputs)
+    copy(values, operand, target)
+    if 0 in update.shape:
+        return
+    new, result = map(values.memory.memref_of, (update, target))
+    begins = _clamped(values, starts, target.shape, update.shape)
+
+    def one_element(code: Code, place: list[SSAValue]) -> None:
+        at = [
+            code.add(arith.AddiOp(begin, p))
+            for begin, p in zip(begins, place, strict=True)
+        ]
+        code.store(code.load(new, place), result, at)
+
+    values.code.loops(update.shape, one_element)
+
+
+def _clamped(
+    values: Values, starts: Sequence[Stored], shape: Sequence[int], taken: Sequence[int]
+) -> list[SSAValue]:
+    """Where a slice begins: so that it is inside."""
+    code = values.code
+    begins: list[SSAValue] = []
+    for start, size, length in zip(starts, shape, taken, strict=True):
+        number = code.load(values.memory.memref_of(start), ())
+        begin = code.to_index(number, start.element)
+        begin = code.add(arith.MaxSIOp(begin, code.constant(0, index)))
+        begins.append(
+            code.add(arith.MinSIOp(begin, code.constant(size - length, index)))
+        )
+    return begins
 
 
 def scatter(values: Values, op: ScatterOp, target: Stored) -> None:

@@ -20,6 +20,7 @@ from tensorplan.passes.linalg.code import (
     is_small_float,
     is_unsigned,
     limits,
+    signless,
     width,
 )
 
@@ -27,6 +28,12 @@ _FLOAT: Mapping[type[TensorOp], type[Operation]] = {
     e.AbsOp: math.AbsFOp,
     e.CeilOp: math.CeilOp,
     e.CosineOp: math.CosOp,
+    e.Atan2Op: math.Atan2Op,
+    e.CbrtOp: math.CbrtOp,
+    e.ErfOp: math.ErfOp,
+    e.RoundNearestAfzOp: math.RoundOp,
+    e.RoundNearestEvenOp: math.RoundEvenOp,
+    e.TanOp: math.TanOp,
     e.ExponentialOp: math.ExpOp,
     e.ExponentialMinusOneOp: math.ExpM1Op,
     e.FloorOp: math.FloorOp,
@@ -46,10 +53,12 @@ _INTEGER: Mapping[type[TensorOp], type[Operation]] = {
     e.AbsOp: math.AbsIOp,
     e.AddOp: arith.AddiOp,
     e.AndOp: arith.AndIOp,
+    e.CountLeadingZerosOp: math.CountLeadingZerosOp,
     e.MaximumOp: arith.MaxSIOp,
     e.MinimumOp: arith.MinSIOp,
     e.MultiplyOp: arith.MuliOp,
     e.OrOp: arith.OrIOp,
+    e.PopcntOp: math.CtPopOp,
     e.SubtractOp: arith.SubiOp,
     e.XorOp: arith.XOrIOp,
 }
@@ -82,6 +91,10 @@ def scalar(op: TensorOp, code: Code, args: Sequence[SSAValue]) -> SSAValue:
         case e.ConvertOp():
             target = op.declared[0].element_type
             return code.convert(args[0], element, target)
+        case e.BitcastConvertOp():
+            target = signless(op.declared[0].element_type)
+            same = args[0].type == target
+            return args[0] if same else code.add(arith.BitcastOp(args[0], target))
         case e.SelectOp():
             return code.add(arith.SelectOp(*args))
         case e.CompareOp():
@@ -227,6 +240,28 @@ def _rsqrt(code: Code, element: Attribute, x: SSAValue) -> SSAValue:
     return code.add(arith.DivfOp(code.constant(1, element), root))
 
 
+def _shift(
+    kind: type[arith.ShLIOp | arith.ShRSIOp | arith.ShRUIOp],
+) -> Callable[[Code, Attribute, SSAValue, SSAValue], SSAValue]:
+    def shift(code: Code, element: Attribute, x: SSAValue, y: SSAValue) -> SSAValue:
+        """By as many bits as there are, or more, all are shifted out."""
+        bits = width(element)
+        fits = code.add(arith.CmpiOp(y, code.constant(bits, element), "ult"))
+        if kind is arith.ShRSIOp:  # what is shifted in is the sign
+            last = code.constant(bits - 1, element)
+            return code.add(kind(x, code.add(arith.SelectOp(fits, y, last))))
+        zero = code.constant(0, element)
+        shifted = code.add(kind(x, code.add(arith.SelectOp(fits, y, zero))))
+        return code.add(arith.SelectOp(fits, shifted, zero))
+
+    return shift
+
+
+def _erfc(code: Code, element: Attribute, x: SSAValue) -> SSAValue:
+    one = code.constant(1, element)
+    return code.add(arith.SubfOp(one, code.add(math.ErfOp(x))))
+
+
 def _sign(code: Code, element: Attribute, x: SSAValue) -> SSAValue:
     one, zero = code.constant(1, element), code.constant(0, element)
     if is_float(element):
@@ -241,6 +276,7 @@ def _sign(code: Code, element: Attribute, x: SSAValue) -> SSAValue:
 _COMPOSED: Mapping[type[TensorOp], Callable[..., SSAValue]] = {
     e.ClampOp: _clamp,
     e.DivideOp: _divide,
+    e.ErfcOp: _erfc,
     e.IsFiniteOp: _is_finite,
     e.LogisticOp: _logistic,
     e.NegateOp: _negate,
@@ -248,5 +284,8 @@ _COMPOSED: Mapping[type[TensorOp], Callable[..., SSAValue]] = {
     e.PowerOp: _power,
     e.RemainderOp: _remainder,
     e.RsqrtOp: _rsqrt,
+    e.ShiftLeftOp: _shift(arith.ShLIOp),
+    e.ShiftRightArithmeticOp: _shift(arith.ShRSIOp),
+    e.ShiftRightLogicalOp: _shift(arith.ShRUIOp),
     e.SignOp: _sign,
 }

@@ -203,7 +203,7 @@ class _Enclosed:
     def value(self, outside: SSAValue) -> SSAValue:
         """The argument for a value, or the constant made again."""
         if outside not in self._arguments:
-            made: Values = ()
+            made: list[SSAValue] = []
             for op in _constant(outside) or ():
                 copy = type(op).create(
                     operands=made,
@@ -212,7 +212,7 @@ class _Enclosed:
                     location=op.location,
                 )
                 self.ops.append(copy)
-                made = copy.results
+                made = list[SSAValue](copy.results)
             self._arguments[outside] = made[0]
         return self._arguments[outside]
 

@@ -87,8 +87,8 @@ class Processes:
 
 class Remote:
     """Runs a program in processes, which start with the first run and end with `close`
-    or when this object is dropped. After `LostDevices` the next run starts new ones: all
-    state is the caller's, and as it was unless results were being sent already."""
+    or when this object is dropped. After `LostDevices` the next run starts new ones.
+    All state is the caller's, and as it was, unless results were being sent already."""
 
     def __init__(
         self,

@@ -4,11 +4,12 @@ Per tile of the result: the window's elements are copied to the workspace, one r
 each place, and multiplied with the kernel into the result. Where they already lie in
 memory as a matrix (1x1 kernels), nothing is copied.
 
-Which dimensions are batch, feature or spatial only changes strides here: all arrays are
-seen as `image[b, s..., i]`, `kernel[k..., i, o]` and `out[b, t..., o]`, in which
+Which dimensions are batch, feature or spatial only changes strides here, and so does
+what the groups divide: all arrays are seen as `image[g, b, s..., i]`,
+`kernel[g, k..., i, o]` and `out[g, b, t..., o]`, in which
 
-    out[b, t, o] = sum over k, i of image[b, t * stride + k * dilation + base, i]
-                                    * kernel[k, i, o]
+    out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation + base, i]
+                                       * kernel[g, k, i, o]
 
 for each spatial dimension, with zeros outside the image. A gradient's dilated image
 (`lhs_dilation`) has holes that no product needs: the places are split into those that
@@ -71,27 +72,18 @@ def convolution(
     out = by_labels(outs[0], out_labels, "b" + spatial + "f")
     dtype = accumulator(out.dtype)
     check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
-    features = op.feature_group_count.value.data
-    batches = op.batch_group_count.value.data
-    groups = features * batches
+    parts = list(product(*_without_holes(op, kernel.shape, out.shape)))
+    image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)
+    kernel, out = _divided(kernel, -1, op.groups), _divided(out, -1, op.groups)
     calls: list[Call] = []
-    for group in range(groups):
-        kernel_part = _part(kernel, -1, group, groups)
-        out_part = _part(out, -1, group, groups)
-        image_part = _part(image, 0 if batches > 1 else -1, group, groups)
-        for dims in product(*_without_holes(op, kernel.shape, out.shape)):
-            places = tuple(dim.places for dim in dims)
-            window = tuple(dim.window for dim in dims)
-            mark = scratch.mark
-            calls += _convolve(
-                image_part,
-                kernel_part[*window, ...],
-                out_part[:, *places, :],
-                dims,
-                dtype,
-                scratch,
-            )
-            scratch.mark = mark
+    for dims in parts:
+        places = tuple(dim.places for dim in dims)
+        window = tuple(dim.window for dim in dims)
+        mark = scratch.mark
+        calls += _convolve(
+            image, kernel[:, *window, ...], out[:, :, *places, :], dims, dtype, scratch
+        )
+        scratch.mark = mark
     return calls
 
 
@@ -99,11 +91,13 @@ def by_labels(x: Array, labels: str, order: str) -> Array:
     return x.transpose([labels.index(label) for label in order])
 
 
-def _part(x: Array, axis: int, index: int, count: int) -> Array:
-    """One of `count` equal parts along an axis."""
-    size = x.shape[axis] // count
-    moved = np.moveaxis(x, axis, 0)[index * size : (index + 1) * size]
-    return np.moveaxis(moved, 0, axis)
+def _divided(x: Array, axis: int, count: int) -> Array:
+    """`x` with `count` equal parts along an axis as a new first dimension."""
+    axis %= x.ndim
+    shape = (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :])
+    view = try_reshape(x, shape)
+    assert view is not None  # one dimension as two
+    return np.moveaxis(view, axis, 0)
 
 
 def _without_holes(
@@ -154,7 +148,7 @@ def _convolve(
     dtype: DType,
     scratch: Scratch,
 ) -> list[Call]:
-    """One convolution without holes and groups. `dtype` is what sums are kept in."""
+    """One convolution without holes. `dtype` is what sums are kept in."""
     if out.size == 0:
         return []
     if kernel.size == 0:
@@ -171,8 +165,8 @@ class _Product:
 
     The rows of the left matrix are the places (batch and spatial), its columns and the
     right matrix's rows the window (spatial and input feature), in the order in which
-    result and kernel lie in memory. Where the result's features lie between the places'
-    dimensions, the outer of these are batches of products.
+    result and kernel lie in memory. Each group is a product. Where the result's
+    features lie between the places' dimensions, so is each place of the outer of these.
     """
 
     def __init__(
@@ -186,10 +180,13 @@ class _Product:
     ):
         rank = len(dims)
         self.image, self.dims, self.dtype, self.scratch = image, dims, dtype, scratch
-        self.place_order = _by_stride(out, range(rank + 1))
-        self.window_order = _by_stride(kernel, range(rank + 1))
-        self.out = out.transpose([*self.place_order, rank + 1])
-        self.kernel = kernel.transpose([*self.window_order, rank + 1])
+        self.groups = len(out)
+        # Windows are copied in long runs if an image has the features of one group.
+        self.is_regrouped = self.groups > 1 and prod(kernel.shape[1:-2]) > 1
+        self.place_order = _by_stride(out, range(1, rank + 2))
+        self.window_order = _by_stride(kernel, range(1, rank + 2))
+        self.out = out.transpose([0, *self.place_order, rank + 2])
+        self.kernel = kernel.transpose([0, *self.window_order, rank + 2])
         feature = abs(out.strides[-1])
         outer = [d for d in self.place_order if abs(out.strides[d]) > feature]
         has_inner = any(out.shape[d] > 1 for d in self.place_order[len(outer) :])
@@ -197,47 +194,52 @@ class _Product:
 
     def prepare_kernel(self) -> list[Call]:
         """Makes of the kernel a matrix that BLAS takes."""
-        features = self.kernel.shape[-1]
-        matrix = try_reshape(self.kernel, (self.kernel.size // features, features))
+        matrix = self._matrix(self.kernel)
         if matrix is not None and matrix.dtype == self.dtype and is_blasable(matrix):
             return []
         buffer = self.scratch.take(self.kernel.shape, self.dtype)
         source, self.kernel = self.kernel, buffer
         return copy(buffer, source)
 
+    def _matrix(self, kernel: Array) -> Array | None:
+        """Part of the kernel as matrices that BLAS might take: groups, batches, ..."""
+        features = kernel.shape[-1]
+        window = kernel.size // (self.groups * features)
+        return try_reshape(kernel, (self.groups, 1, window, features))
+
     def parts(self) -> Iterator[tuple[tuple[slice, ...], Sequence[tuple[slice, ...]]]]:
         """Parts of the places; for each, the parts of the window to sum over."""
-        places, window = self.out.shape[:-1], self.kernel.shape[:-1]
+        places, window = self.out.shape[1:-1], self.kernel.shape[1:-1]
         all_places, all_window = _whole(places), _whole(window)
-        if not self._is_padded(all_places, all_window):
+        if not self.is_regrouped and not self._is_padded(all_places, all_window):
             seen, _ = self._seen(all_places, all_window)
             if self._as_matrices(seen) is not None:
                 yield all_places, [all_window]
                 return
-        at_once = min(prod(places), max(PLACES, COLUMNS // prod(window)))
+        columns = COLUMNS // self.groups
+        at_once = min(prod(places), max(PLACES, columns // prod(window)))
         for part in tiles(places, at_once):
             count = prod(s.stop - s.start for s in part)
-            yield part, list(tiles(window, COLUMNS // count))
+            yield part, list(tiles(window, columns // count))
 
     def multiply(
         self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
     ) -> list[Call]:
         """The result at some places, summed over parts of the window."""
         start = self.scratch.mark
-        out = self.out[*places, ...]
+        out = self.out[:, *places, ...]
         target = self._target(out)
         is_copied = target is None
         if target is None:
-            batches, rest = out.shape[: self.batches], out.shape[self.batches : -1]
-            shape = (prod(batches), prod(rest), out.shape[-1])
-            target = self.scratch.take(shape, self.dtype)
+            _, *sizes, features = out.shape
+            counts = prod(sizes[: self.batches]), prod(sizes[self.batches :])
+            target = self.scratch.take((self.groups, *counts, features), self.dtype)
         calls: list[Call] = []
         for window in windows:
             mark = self.scratch.mark
             seen, made = self._seen(places, window)
             columns, copied = self._columns(seen)
-            part = self.kernel[*window, ...]
-            matrix = try_reshape(part, (columns.shape[-1], part.shape[-1]))
+            matrix = self._matrix(self.kernel[:, *window, ...])
             assert matrix is not None
             calls += [*made, *copied]
             if window is windows[0]:
@@ -253,17 +255,17 @@ class _Product:
         return calls
 
     def _target(self, out: Array) -> Array | None:
-        """The result as matrices that BLAS writes: batches, places, features."""
+        """The result as matrices that BLAS writes; by groups and batches."""
         if out.dtype != self.dtype:
             return None
-        outer, inner = out.shape[: self.batches], out.shape[self.batches : -1]
-        shape = (prod(outer), out.shape[-1], prod(inner))
-        in_memory = np.moveaxis(out, -1, self.batches)
+        groups, *sizes, features = out.shape
+        outer, inner = prod(sizes[: self.batches]), prod(sizes[self.batches :])
+        in_memory = np.moveaxis(out, -1, self.batches + 1)
         if self.batches or abs(out.strides[-1]) > out.itemsize:
-            target = try_reshape(in_memory, shape)
-            target = None if target is None else target.swapaxes(1, 2)
+            target = try_reshape(in_memory, (groups, outer, features, inner))
+            target = None if target is None else target.swapaxes(2, 3)
         else:
-            target = try_reshape(out, (shape[0], shape[2], shape[1]))
+            target = try_reshape(out, (groups, outer, inner, features))
         return target if target is not None and is_blasable(target) else None
 
     def _bounds(
@@ -271,9 +273,10 @@ class _Product:
     ) -> tuple[list[slice], list[slice], list[slice]]:
         """Slices by dimension (batch or feature first, then spatial) of the places and
         the window, and what of the image they span; that may lie outside."""
-        by_place = [places[self.place_order.index(d)] for d in range(len(places))]
+        rank = len(self.dims)
+        by_place = [places[self.place_order.index(d)] for d in range(1, rank + 2)]
         # The window's dimensions are spatial, then feature.
-        by_window = [window[self.window_order.index(d)] for d in range(len(window))]
+        by_window = [window[self.window_order.index(d)] for d in range(1, rank + 2)]
         spans = [
             slice(
                 t.start * dim.stride + k.start * dim.dilation + dim.base,
@@ -288,25 +291,25 @@ class _Product:
         _, _, spans = self._bounds(places, window)
         return any(
             span.start < 0 or span.stop > size
-            for span, size in zip(spans, self.image.shape, strict=True)
+            for span, size in zip(spans, self.image.shape[1:], strict=True)
         )
 
     def _seen(
         self, places: tuple[slice, ...], window: tuple[slice, ...]
     ) -> tuple[Array, list[Call]]:
-        """What the window sees: a view whose dimensions are places, then window."""
+        """What the window sees: a view whose dimensions are groups, places, window."""
         by_place, by_window, spans = self._bounds(places, window)
         calls: list[Call] = []
-        if self._is_padded(places, window):
+        if self.is_regrouped or self._is_padded(places, window):
             box, calls = self._padded(spans)
         else:
-            box = self.image[*spans, ...]
-        spatial = box.strides[1:-1]
+            box = self.image[:, *spans, ...]
+        spatial = box.strides[2:-1]
         seen = np.lib.stride_tricks.as_strided(
             box,
-            [s.stop - s.start for s in (*by_place, *by_window)],
+            [len(box), *(s.stop - s.start for s in (*by_place, *by_window))],
             [
-                box.strides[0],
+                *box.strides[:2],
                 *(s * dim.stride for s, dim in zip(spatial, self.dims, strict=True)),
                 *(s * dim.dilation for s, dim in zip(spatial, self.dims, strict=True)),
                 box.strides[-1],
@@ -314,34 +317,37 @@ class _Product:
             writeable=False,
         )
         count = len(places)
-        order = [*self.place_order, *(count + d for d in self.window_order)]
+        order = [0, *self.place_order, *(count + d for d in self.window_order)]
         return seen.transpose(order), calls
 
     def _padded(self, spans: Sequence[slice]) -> tuple[Array, list[Call]]:
-        """A copy of part of the image with zeros for what lies outside."""
-        order = _by_stride(self.image, range(self.image.ndim))
-        shape = [spans[d].stop - spans[d].start for d in order]
+        """A copy of part of the image, by groups, with zeros for what lies outside."""
+        order = [0, *_by_stride(self.image, range(1, self.image.ndim))]
+        sizes = [self.groups, *(span.stop - span.start for span in spans)]
+        shape = [sizes[d] for d in order]
         buffer = self.scratch.take(tuple(shape), self.image.dtype)
         box = buffer.transpose([order.index(d) for d in range(len(order))])
         inside = [
             slice(max(span.start, 0), max(span.start, 0, min(span.stop, size)))
-            for span, size in zip(spans, self.image.shape, strict=True)
+            for span, size in zip(spans, self.image.shape[1:], strict=True)
         ]
         to = [
             slice(s.start - span.start, s.stop - span.start)
             for s, span in zip(inside, spans, strict=True)
         ]
         calls = fill(box, np.zeros((), box.dtype))
-        part = self.image[*inside, ...]
-        return box, [*calls, *(copy(box[*to, ...], part) if part.size else ())]
+        part = self.image[:, *inside, ...]
+        return box, [*calls, *(copy(box[:, *to, ...], part) if part.size else ())]
 
-    def _shape(self, seen: Array) -> tuple[int, int, int]:
-        """Batches, places and window elements of what is seen."""
+    def _shape(self, seen: Array) -> tuple[int, int, int, int]:
+        """Groups, batches, places and window elements of what is seen."""
+        groups, *sizes = seen.shape
         count = len(self.place_order)
         return (
-            prod(seen.shape[: self.batches]),
-            prod(seen.shape[self.batches : count]),
-            prod(seen.shape[count:]),
+            groups,
+            prod(sizes[: self.batches]),
+            prod(sizes[self.batches : count]),
+            prod(sizes[count:]),
         )
 
     def _as_matrices(self, seen: Array) -> Array | None:
@@ -359,19 +365,20 @@ class _Product:
         view = self._as_matrices(seen)
         if view is not None:
             return view, []
-        batches, places, window = self._shape(seen)
-        count = len(self.place_order)
-        if _run(seen, range(count, seen.ndim)) <= _run(seen, range(count)):
+        groups, batches, places, window = self._shape(seen)
+        count = len(self.place_order) + 1
+        if _run(seen, range(count, seen.ndim)) <= _run(seen, range(1, count)):
             buffer = self.scratch.take(seen.shape, self.dtype)
-            return buffer.reshape(batches, places, window), copy(buffer, seen)
+            columns = buffer.reshape(groups, batches, places, window)
+            return columns, copy(buffer, seen)
         order = [
-            *range(self.batches),
+            *range(self.batches + 1),
             *range(count, seen.ndim),
-            *range(self.batches, count),
+            *range(self.batches + 1, count),
         ]
         swapped = seen.transpose(order)
         buffer = self.scratch.take(swapped.shape, self.dtype)
-        columns = buffer.reshape(batches, window, places).swapaxes(1, 2)
+        columns = buffer.reshape(groups, batches, window, places).swapaxes(2, 3)
         return columns, copy(buffer, swapped)
 
 

@@ -256,9 +256,7 @@ class Source:
         )
         kind = f"memref<{'x'.join(map(str, self.shapes[result]))}xf32>"
         arguments = f"%n: index, %c: i1, %xm: {memref}, %ym: {memref}, %om: {out}"
-        written = (
-            f"{result} in restrict writable %om : ({self.of(result)}, {out}) -> ()"
-        )
+        types = f"({self.of(result)}, {out}) -> ()"
         return f"""
 func.func @program({arguments}) {{
 %x = bufferization.to_tensor %xm restrict : {memref} to {self.type(self.shape)}

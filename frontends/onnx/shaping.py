@@ -1,0 +1,218 @@
+"""ONNX operations that move elements or ask for shapes → tgraph."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import ints
+from tensorplan.frontends.onnx.elementwise import compare
+from tensorplan.frontends.onnx.node import (
+    Conversion,
+    Known,
+    Node,
+    Unsupported,
+    Value,
+    axis_of,
+    shape_of,
+)
+
+
+def _shape(n: Node) -> Sequence[Value]:
+    x = n.inputs[0]
+    shape = x.array.shape if isinstance(x, Known) else shape_of(n.value(0))
+    end = n.integer("end", len(shape))
+    return [Known(np.array(shape[n.integer("start", 0) : end], np.int64))]
+
+
+def _size(n: Node) -> Sequence[Value]:
+    return [Known(np.array(prod(shape_of(n.value(0))), np.int64))]
+
+
+def _reshape(n: Node) -> Sequence[Value]:
+    x, target = n.value(0), n.known_integers(1)
+    shape = shape_of(x)
+    if not n.integer("allowzero", 0):
+        target = [shape[d] if size == 0 else size for d, size in enumerate(target)]
+    if -1 in target:
+        rest = prod(size for size in target if size != -1)
+        target[target.index(-1)] = prod(shape) // rest if rest else 0
+    return [n.reshape(x, target)]
+
+
+def _flatten(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    shape, axis = shape_of(x), n.integer("axis", 1)
+    axis += len(shape) if axis < 0 else 0
+    return [n.reshape(x, [prod(shape[:axis]), prod(shape[axis:])])]
+
+
+def _squeeze(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    shape = shape_of(x)
+    axes = n.axes(1, len(shape))
+    if axes is None:
+        axes = [d for d, size in enumerate(shape) if size == 1]
+    return [n.reshape(x, [size for d, size in enumerate(shape) if d not in axes])]
+
+
+def _unsqueeze(n: Node) -> Sequence[Value]:
+    x, added = n.value(0), n.known_integers(1)
+    rank = len(shape_of(x)) + len(added)
+    axes = [axis_of(axis, rank) for axis in added]
+    sizes = iter(shape_of(x))
+    return [n.reshape(x, [1 if d in axes else next(sizes) for d in range(rank)])]
+
+
+def _transpose(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    return [n.transpose(x, n.integers("perm", range(len(shape_of(x)))[::-1]))]
+
+
+def _concat(n: Node) -> Sequence[Value]:
+    values = [n.value(index) for index in range(len(n.inputs))]
+    axis = axis_of(n.integer("axis", 0), len(shape_of(values[0])))
+    if len(values) == 1:
+        return values
+    dimension = IntegerAttr(axis, i64)
+    return [n.emit(shaping.ConcatenateOp, *values, dimension=dimension)]
+
+
+def _split(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
+    size = shape_of(x)[axis]
+    if n.has(1):
+        sizes = n.known_integers(1)
+    else:
+        count = n.integer("num_outputs", n.outputs)
+        part = -(-size // count)
+        sizes = [min(part, size - part * index) for index in range(count)]
+    ends = np.cumsum(sizes).tolist()
+    return [
+        n.part(x, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+def _slice(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    shape = shape_of(x)
+    starts, ends = n.known_integers(1), n.known_integers(2)
+    axes = n.axes(3, len(shape)) or list(range(len(starts)))
+    steps = n.known_integers(4) if n.has(4) else [1] * len(starts)
+    taken = [range(size) for size in shape]
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        taken[axis] = taken[axis][start:end:step]
+    forward = [r if r.step > 0 else r[::-1] for r in taken]
+    x = n.slice(
+        x,
+        [r.start if r else 0 for r in forward],
+        [r[-1] + 1 if r else 0 for r in forward],
+        [r.step for r in forward],
+    )
+    if turned := [d for d, r in enumerate(taken) if r.step < 0]:
+        x = n.emit(shaping.ReverseOp, x, dimensions=ints(turned))
+    return [x]
+
+
+def _expand(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    return [n.broadcast(x, np.broadcast_shapes(shape_of(x), n.known_integers(1)))]
+
+
+def _tile(n: Node) -> Sequence[Value]:
+    x, repeats = n.value(0), n.known_integers(1)
+    pairs = list(zip(repeats, shape_of(x), strict=True))
+    dims = range(1, 2 * len(pairs), 2)
+    repeated = n.broadcast_in_dim(x, [size for pair in pairs for size in pair], dims)
+    return [n.reshape(repeated, [count * size for count, size in pairs])]
+
+
+def _pad(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    rank = len(shape_of(x))
+    mode = n.text("mode", "constant")
+    n.expect("mode", mode, "constant", "edge", "reflect", "wrap")
+    pads = n.known_integers(1)
+    axes = n.axes(3, rank) or list(range(rank))
+    low, high = [0] * rank, [0] * rank
+    for index, axis in enumerate(axes):
+        low[axis], high[axis] = pads[index], pads[index + len(axes)]
+    if mode == "constant":
+        value = n.reshape(n.value(2), ()) if n.has(2) else None
+        return [n.pad(x, low, high, value)]
+    for axis in axes:
+        if min(low[axis], high[axis]) < 0:
+            raise Unsupported(f"with mode = {mode!r} and negative pads")
+        if low[axis] or high[axis]:
+            places = np.arange(shape_of(x)[axis], dtype=np.int32)
+            padded = np.pad(places, (low[axis], high[axis]), mode)
+            x = n.take(x, n.constant(padded), axis)
+    return [x]
+
+
+def _constant_of_shape(n: Node) -> Sequence[Value]:
+    raise Unsupported("with a shape computed at run time")
+
+
+def _range(n: Node) -> Sequence[Value]:
+    raise Unsupported("with bounds computed at run time")
+
+
+def _trilu(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    k = int(n.known(1).item()) if n.has(1) else 0
+    *_, rows, columns = shape_of(x)
+    type = TensorType(i32, [rows, columns])
+    above = n.apply(e.SubtractOp, n.iota(type, 1), n.iota(type, 0))
+    kept = compare(n, above, "GE" if n.integer("upper", 1) else "LE", k)
+    return [n.apply(e.SelectOp, kept, x, 0)]
+
+
+def _depth_to_space(n: Node) -> Sequence[Value]:
+    x, block = n.value(0), n.integer("blocksize", 0)
+    batch, depth, height, width = shape_of(x)
+    mode = n.text("mode", "DCR")
+    n.expect("mode", mode, "DCR", "CRD")
+    rest = depth // block**2
+    if mode == "DCR":
+        apart = n.reshape(x, [batch, block, block, rest, height, width])
+        apart = n.transpose(apart, [0, 3, 4, 1, 5, 2])
+    else:
+        apart = n.reshape(x, [batch, rest, block, block, height, width])
+        apart = n.transpose(apart, [0, 1, 4, 2, 5, 3])
+    return [n.reshape(apart, [batch, rest, height * block, width * block])]
+
+
+def _space_to_depth(n: Node) -> Sequence[Value]:
+    x, block = n.value(0), n.integer("blocksize", 0)
+    batch, depth, height, width = shape_of(x)
+    h, w = height // block, width // block
+    apart = n.reshape(x, [batch, depth, h, block, w, block])
+    apart = n.transpose(apart, [0, 3, 5, 1, 2, 4])
+    return [n.reshape(apart, [batch, depth * block**2, h, w])]
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "DepthToSpace": _depth_to_space,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Pad": _pad,
+    "Range": _range,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Size": _size,
+    "Slice": _slice,
+    "SpaceToDepth": _space_to_depth,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _trilu,
+    "Unsqueeze": _unsqueeze,
+}

@@ -1,0 +1,18 @@
+// RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
+
+// %v is the %b of the iteration before, in the same bytes.
+func.func @f(%n: index, %in: memref<16xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %in) -> (memref<16xf32>) {
+    %b = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+    tgraph.negate %v outs(%b) : memref<16xf32>
+    scf.yield %b : memref<16xf32>
+  }
+  memref.dealloc %arena : memref<64xi8>
+  func.return
+}
+
+// CHECK-NOT: Traceback
+// CHECK:     plan-carried.mlir:9:10: error: buffer %b is handed on to where it is made anew

@@ -1,0 +1,91 @@
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-eliminate-assigns,tgraph-bufferize' --split-input-file | filecheck %s
+
+// The loop runs in the result's memory, from the start: nothing is copied but what it
+// starts from, and each turn's value is computed over the last one's.
+// CHECK-LABEL: @in_place
+// CHECK-SAME:    (%[[X:.*]]: memref<4xf32, "cpu:0">, %[[W:.*]]: memref<4xf32, "cpu:0">, %[[R:.*]]: memref<4xf32, "cpu:0"> {tgraph.result
+// CHECK:         "memref.copy"(%[[X]], %[[R]])
+// CHECK-NEXT:    %[[FLAG:.*]] = memref.alloc() : memref<i1, "cpu:0">
+// CHECK-NEXT:    scf.while () : () -> () {
+// CHECK:           tgraph.reduce {{.*}} outs(%[[FLAG]])
+// CHECK-NEXT:      memref.dealloc
+// CHECK-NEXT:      %[[LOADED:.*]] = memref.load %[[FLAG]][]
+// CHECK-NEXT:      scf.condition(%[[LOADED]])
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      tgraph.multiply %[[R]], %[[W]] outs(%[[R]]) : memref<4xf32, "cpu:0">
+// CHECK-NEXT:      scf.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    memref.dealloc %[[FLAG]]
+func.func @in_place(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.while %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: !tgraph.variable<tensor<4xf32>>, %f: tensor<4xf32>):
+    %1 = tgraph.read %v : tensor<4xf32>
+    %2 = tgraph.compare %1, %f {direction = "LT"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    %3 = tgraph.reduce %2 {kind = "and", dimensions = array<i64: 0>} : (tensor<4xi1>) -> tensor<i1>
+    tgraph.yield %3 : tensor<i1>
+  } do {
+  ^bb0(%v: !tgraph.variable<tensor<4xf32>>, %f: tensor<4xf32>):
+    %1 = tgraph.read %v : tensor<4xf32>
+    %2 = tgraph.multiply %1, %f : tensor<4xf32>
+    tgraph.assign %v, %2 : tensor<4xf32>
+    tgraph.yield
+  }
+  func.return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A donated argument is what the loop runs in: nobody reads its old contents afterwards.
+// The constant that the other carried value starts from is written where it is carried.
+// CHECK-LABEL: @donated
+// CHECK-SAME:    (%[[V:.*]]: memref<4xf32, "cpu:0"> {tgraph.variable}, %[[R:.*]]: memref<4xf32, "cpu:0"> {tgraph.result
+// CHECK:         tgraph.constant<0.000000e+00 : f32> outs(%[[R]])
+// CHECK-NOT:     memref.copy
+// CHECK:         scf.while
+// CHECK:         } do {
+// CHECK-NEXT:      tgraph.add %[[V]], %[[R]] outs(%[[V]])
+// CHECK-NEXT:      tgraph.negate %[[R]] outs(%[[R]])
+// CHECK-NEXT:      scf.yield
+func.func @donated(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
+  %x = tgraph.read %v : tensor<4xf32>
+  %z = tgraph.constant<0.0 : f32> : tensor<4xf32>
+  %0, %1 = tgraph.while %x, %z : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>):
+    %2 = tgraph.constant<false> : tensor<i1>
+    tgraph.yield %2 : tensor<i1>
+  } do {
+  ^bb0(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>):
+    %2 = tgraph.read %a : tensor<4xf32>
+    %3 = tgraph.read %b : tensor<4xf32>
+    %4 = tgraph.add %2, %3 : tensor<4xf32>
+    %5 = tgraph.negate %3 : tensor<4xf32>
+    tgraph.assign %a, %4 : tensor<4xf32>
+    tgraph.assign %b, %5 : tensor<4xf32>
+    tgraph.yield
+  }
+  tgraph.assign %v, %0 : tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Both branches compute into the same buffer.
+// CHECK-LABEL: @branch
+// CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">, %[[R:[0-9]+]]: memref<4xf32, "cpu:0"> {tgraph.result
+// CHECK-NEXT:    %[[P:.*]] = memref.load %{{.*}}[] : memref<i1, "cpu:0">
+// CHECK-NEXT:    scf.if %[[P]] {
+// CHECK-NEXT:      tgraph.negate %[[X]] outs(%[[R]])
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      "memref.copy"(%[[X]], %[[R]])
+// CHECK-NEXT:    }
+func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.if %p, %x : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %1 = tgraph.negate %a : tensor<4xf32>
+    tgraph.yield %1 : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>):
+    tgraph.yield %a : tensor<4xf32>
+  }
+  func.return %0 : tensor<4xf32>
+}

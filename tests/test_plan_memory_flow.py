@@ -1,0 +1,176 @@
+"""plan-memory on random programs with control flow, against a memory that remembers.
+
+A program is a tree of accesses, branches and loops. After planning, it is run along
+random paths: each buffer writes its own mark into its bytes of the arena, and whoever
+reads a buffer must find the mark of its last write.
+"""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.passes import driver, liveness, plan_memory
+from tensorplan.passes.plan_memory import PlanMemory
+
+TYPE = "memref<16xf32>"
+
+
+def copy(source: str, target: str) -> str:
+    return f'"memref.copy"({source}, {target}) : ({TYPE}, {TYPE}) -> ()'
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Programs that write every buffer before they read it."""
+    names = (f"%b{n}" for n in range(1000))
+
+    def body(written: list[str], depth: int) -> Iterator[str]:
+        written = list(written)
+        for _ in range(draw(st.integers(1, 4))):
+            kind = draw(st.sampled_from(("new", "new", "copy", "if", "for")))
+            if kind == "new":
+                name = next(names)
+                yield f"{name} = memref.alloc() : {TYPE}"
+                yield copy(draw(st.sampled_from(written)), name)
+                written.append(name)
+            elif kind == "copy":
+                source = draw(st.sampled_from(written))
+                yield copy(source, draw(st.sampled_from(["%out", *written[1:]])))
+            elif kind == "if" and depth:
+                yield "scf.if %c {"
+                yield from body(written, depth - 1)
+                yield "} else {"
+                yield from body(written, depth - 1)
+                yield "}"
+            elif depth:
+                name = f"%i{next(names)[1:]}"
+                yield f"scf.for {name} = %zero to %n step %one {{"
+                yield from body(written, depth - 1)
+                yield "}"
+        yield copy(written[-1], "%out")
+
+    lines = "\n".join(body(["%in"], 3))
+    return f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    {lines}
+    func.return
+    }}"""
+
+
+def planned(text: str) -> ModuleOp:
+    module = parse_module(text, "f.mlir", tensorplan.context())
+    driver.run(tensorplan.context(), module, [PlanMemory()])
+    return module
+
+
+class Memory:
+    """Runs a planned function; branches and counts of iterations are drawn."""
+
+    def __init__(self, random: Random):
+        self.random = random
+        self.bytes: dict[int, object] = {}  # of the arena
+        self.marks: dict[SSAValue, object] = {}  # of each buffer: its last write
+
+    def run(self, block: Block) -> None:
+        for op in block.ops:
+            if isinstance(op, scf.IfOp):
+                self.run(self.random.choice(op.regions).block)
+            elif isinstance(op, scf.ForOp):
+                for _ in range(self.random.randrange(4)):
+                    self.run(op.body.block)
+            elif isinstance(op, memref.CopyOp):
+                self.copy(op)
+
+    def copy(self, op: memref.CopyOp) -> None:
+        if (offset := offset_of(op.source)) is not None:
+            found = {self.bytes.get(offset + n) for n in range(64)}
+            assert found == {self.marks[op.source]}
+        if (offset := offset_of(op.destination)) is not None:
+            mark = self.marks[op.destination] = object()
+            self.bytes.update((offset + n, mark) for n in range(64))
+
+
+def offset_of(buffer: SSAValue) -> int | None:
+    view = buffer.owner
+    if not isinstance(view, memref.ViewOp):
+        return None
+    constant = view.byte_shift.owner
+    assert isinstance(constant, arith.ConstantOp)
+    assert isinstance(constant.value, IntegerAttr)
+    return constant.value.value.data
+
+
+def function_of(module: ModuleOp) -> FuncOp:
+    op: Operation = next(iter(module.ops))
+    assert isinstance(op, FuncOp)
+    return op
+
+
+@given(texts())
+def test_no_buffer_loses_its_bytes(text: str) -> None:
+    module = planned(text)
+    allocs = [op for op in module.walk() if isinstance(op, memref.AllocOp)]
+    assert len(allocs) <= 1
+    for number in range(10):
+        Memory(Random(number)).run(function_of(module).body.block)
+    for pool in tensorplan.report(module)["pools"]:
+        assert pool["lower_bound_bytes"] <= pool["bytes"] <= pool["unshared_bytes"]
+
+
+@given(texts(), st.integers(0, 100))
+def test_what_the_check_lets_through_runs(text: str, chosen: int) -> None:
+    """Also where liveness is wrong: a range of one buffer ends a step early."""
+
+    def wrong(*args: object) -> list[list[tuple[int, int]]]:
+        live = liveness.live_steps(*args)  # pyright: ignore[reportArgumentType]
+        ranges = live[chosen % len(live)]
+        start, end = ranges[chosen % len(ranges)]
+        ranges[chosen % len(ranges)] = start, max(start + 1, end - 1)
+        return live
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_memory, "live_steps", wrong)
+        try:
+            module = planned(text)
+        except LocatedError:
+            return
+    for number in range(10):
+        Memory(Random(number)).run(function_of(module).body.block)
+
+
+def test_a_short_life_is_refused() -> None:
+    """Without %b's life in the loop, %x takes its bytes there."""
+    text = f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %b = memref.alloc() : {TYPE}
+    {copy("%in", "%b")}
+    scf.for %i = %zero to %n step %one {{
+      {copy("%b", "%out")}
+      %x = memref.alloc() : {TYPE}
+      {copy("%in", "%x")}
+      {copy("%x", "%out")}
+    }}
+    func.return
+    }}"""
+
+    def short(*args: object) -> list[list[tuple[int, int]]]:
+        live = liveness.live_steps(*args)  # pyright: ignore[reportArgumentType]
+        return [[(live[0][0][0], 6)], live[1]]
+
+    planned(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_memory, "live_steps", short)
+        with pytest.raises(LocatedError, match=r"uses buffer %b, whose bytes"):
+            planned(text)

@@ -1,0 +1,175 @@
+"""tgraph-schedule and tgraph-rematerialize on programs: values, and the real bytes."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from modules import parse, run
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+READY = (
+    TGraphPlaceDevices(default="cpu:0"),
+    DeadCodeElimination(),
+    TGraphFuse(),
+    TGraphEliminateAssigns(),
+)
+REST = (TGraphBufferize(), PlanMemory())
+
+
+def inputs(module: ModuleOp) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [
+        np.asarray(rng.integers(-8, 9, i.shape) / 4).astype(i.dtype)
+        for i in signature(module).inputs
+    ]
+
+
+def planned_bytes(module: ModuleOp) -> int:
+    return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
+
+
+def modelled_bytes(module: ModuleOp) -> int:
+    """The peak of live bytes that the passes reckon with."""
+    ((_, block),) = tensor_functions(module)
+    memory = memory_graph(block, 64)
+    return sum(memory.peaks(range(len(memory.ops))).values())
+
+
+def assert_same_values(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:
+    want = run_reference(program.module, inputs(program.module))
+    executable = Executable(planned, sanitize=True, native=False)
+    for got in (
+        run_reference(level_1, inputs(program.module)),
+        executable(*inputs(program.module)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=500)
+@given(programs(max_ops=40))
+def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
+    ready = run(program.module, *READY)
+    scheduled = run(ready, TGraphSchedule())
+    assert planned_bytes(run(scheduled, *REST)) <= planned_bytes(run(ready, *REST))
+
+
+@settings(max_examples=150)
+@given(programs(max_ops=40))
+def test_the_model_is_what_bufferization_stores(program: Program) -> None:
+    ready = run(program.module, *READY)
+    pools = tensorplan.report(run(ready, *REST))["pools"]
+    stored = sum(-(-pool["lower_bound_bytes"] // 64) * 64 for pool in pools)
+    assert modelled_bytes(ready) == stored
+
+
+@settings(max_examples=80)
+@given(programs(max_ops=40))
+def test_a_schedule_keeps_the_values(program: Program) -> None:
+    scheduled = run(program.module, *READY, TGraphSchedule())
+    assert_same_values(program, scheduled, run(scheduled, *REST))
+
+
+@settings(max_examples=150)
+@given(programs(max_ops=40))
+def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -> None:
+    ready = run(program.module, *READY)
+    before = modelled_bytes(ready)
+    again = run(ready, TGraphRematerialize(max(before * 6 // 10, 1)))
+    planned = run(again, *REST)
+    assert modelled_bytes(again) <= before
+    assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
+    assert_same_values(program, again, planned)
+
+
+@settings(max_examples=60)
+@given(programs(max_ops=40))
+def test_a_budget_is_kept_or_refused(program: Program) -> None:
+    free = planned_bytes(tensorplan.plan(program.module))
+    budget = max(free * 8 // 10, 1)
+    try:
+        planned = tensorplan.plan(program.module, budget=budget)
+    except LocatedError as error:
+        message = str(error)
+    else:
+        message = f"more than the budget of {budget}"
+        assert planned_bytes(planned) <= budget
+    assert f"more than the budget of {budget}" in message
+
+
+def test_devices_are_scheduled_each_for_itself() -> None:
+    """Nothing gets larger on one device to save on the other."""
+    product = """{lhs_contracting_dimensions = array<i64: 0>,
+      rhs_contracting_dimensions = array<i64: 0>} : tensor<32x32xf32, "cpu:%d">"""
+    total = """{kind = "add", dimensions = array<i64: 0>}
+      : (tensor<32x32xf32, "cpu:%d">) -> tensor<32xf32, "cpu:%d">"""
+    body: list[str] = []
+    for device in (0, 1):
+        a, b = f"%a{device}", f"%b{device}"
+        body += [
+            f"%p{device} = tgraph.dot_general {a}, {a} " + product % device,
+            f"%q{device} = tgraph.dot_general {b}, {b} " + product % device,
+            f"%s{device} = tgraph.reduce %p{device} " + total % (device, device),
+            f"%t{device} = tgraph.reduce %q{device} " + total % (device, device),
+        ]
+    arguments = ", ".join(
+        f'%{n}{d}: tensor<32x32xf32, "cpu:{d}">' for d in (0, 1) for n in "ab"
+    )
+    results = [f"%{n}{d}" for d in (0, 1) for n in "st"]
+    types = ", ".join(f'tensor<32xf32, "cpu:{d}">' for d in (0, 0, 1, 1))
+    module = parse(
+        f"func.func @main({arguments}) -> ({types}) {{\n"
+        + "\n".join(body)
+        + f"\nfunc.return {', '.join(results)} : {types}\n}}"
+    )
+    pools = tensorplan.report(run(module, *REST))["pools"]
+    assert [pool["bytes"] for pool in pools] == [8192, 8192]
+    pools = tensorplan.report(run(module, TGraphSchedule(), *REST))["pools"]
+    assert [pool["bytes"] for pool in pools] == [4096, 4096]
+
+
+@pytest.mark.parametrize("fraction", [0.6, 0.4])
+def test_a_small_gpt2_trains_within_a_part_of_its_memory(fraction: float) -> None:
+    pytest.importorskip("jax")
+    import jax
+    from gpt2 import loss, parameters, sgd_step
+
+    weights = parameters(layers=4, width=64, vocabulary=256, length=64)
+    tokens = np.random.default_rng(1).integers(0, 256, (4, 64)).astype(np.int32)
+    step = tensorplan.from_jax(
+        partial(sgd_step, heads=4), weights, tokens, donate_argnums=0
+    )
+    forward = tensorplan.from_jax(partial(loss, heads=4), weights, tokens)
+    free = tensorplan.plan(step)
+    budget = int(planned_bytes(free) * fraction)
+    fitted = tensorplan.plan(step, budget=budget)
+    assert planned_bytes(fitted) <= budget
+    report = tensorplan.report(fitted)
+    forward_flops = tensorplan.report(tensorplan.plan(forward))["flops"]
+    assert 0 < report["recomputed_flops"] <= 0.35 * forward_flops
+
+    arguments = [*jax.tree.leaves(weights), tokens]
+    for _ in range(2):
+        want = Executable(free)(*[a.copy() for a in arguments])
+        got = Executable(fitted)(*[a.copy() for a in arguments])
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+        arguments = [*got[:-1], tokens]
