@@ -45,20 +45,19 @@ def test_from_jax_to_a_callable() -> None:
 
 
 def test_plan_leaves_its_argument_as_it_is() -> None:
-    module = tensorplan.from_stablehlo(EXAMPLES / "train_step.mlir")
+    module = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
     before = str(module)
     planned = tensorplan.plan(module, strategy="naive", alignment=16)
     assert str(module) == before
-    assert tensorplan.report(planned)["pools"] == [
-        {
-            "device": "cpu:0",
-            "bytes": 128,
-            "lower_bound_bytes": 128,
-            "unshared_bytes": 128,
-            "buffers": 1,
-            "alignment": 16,
-        }
-    ]
+    [pool] = tensorplan.report(planned)["pools"]
+    assert pool["device"] == "cpu:0"
+    assert pool["alignment"] == 16
+    assert pool["bytes"] == pool["unshared_bytes"] > pool["lower_bound_bytes"] > 0
+
+
+def test_a_program_without_temporaries_has_no_pool() -> None:
+    module = tensorplan.from_stablehlo(EXAMPLES / "train_step.mlir")
+    assert tensorplan.report(tensorplan.plan(module))["pools"] == []
 
 
 def test_bad_options_are_refused() -> None:

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import DEVICE, GROUP, TensorOp, device_of
-from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp
 from tensorplan.dialects.tgraph.structure import OnDeviceOp
 from tensorplan.passes import driver
 from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
@@ -202,13 +202,14 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     ]
     whole = Executable(run(program, PlanPipeline()), native=False)
     want = whole(*[a.copy() for a in arguments])
-    ops = list(computing(program))
+    ops = [op for op in computing(program) if not isinstance(op, ConstantOp)]
     for n, op in enumerate(ops):
         group = "first" if n < len(ops) // 2 else "second"
         op.attributes[GROUP] = StringAttr(group)
     planned = run(program, PlanPipeline(groups=GROUPS))
     halves = Executable(planned, sanitize=True, native=False)
-    assert {pool.device for pool in halves.pools} == {"cpu:0", "gpu:0"}
+    assert '"cpu:0"' in str(planned)
+    assert '"gpu:0"' in str(planned)
     assert all(pool.bytes for pool in halves.pools)
     assert_same(halves(*[a.copy() for a in arguments]), want)
 

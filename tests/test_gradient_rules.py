@@ -11,7 +11,14 @@ from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.tgraph import TGraph, reducing, shaping, structure
+from tensorplan.dialects.tgraph import (
+    TGraph,
+    bodies,
+    random,
+    reducing,
+    shaping,
+    structure,
+)
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.gradients.site import RULES
@@ -85,13 +92,14 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         name: unary(name)
         for name in (
             "abs cosine exponential exponential_minus_one log log_plus_one logistic "
-            "negate rsqrt sine sqrt tanh ceil floor sign"
+            "negate rsqrt sine sqrt tanh ceil floor sign erf erfc cbrt tan "
+            "round_nearest_afz round_nearest_even"
         ).split()
     },
     **{
         name: binary(name)
         for name in (
-            "add subtract multiply divide maximum minimum power remainder"
+            "add subtract multiply divide maximum minimum power remainder atan2"
         ).split()
     },
     "square": (f"%x: {T}", f"%r = tgraph.multiply %x, %x : {T}"),
@@ -198,6 +206,19 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         )
         for kind in ("add", "maximum", "minimum")
     },
+    # The start is outside, and moved inside.
+    "dynamic_slice": (
+        f"%x: {T}",
+        "%i = tgraph.constant<2 : i32> : tensor<i32>\n"
+        f"%r = tgraph.dynamic_slice %x, %i, %i {{{dims('slice_sizes', 2, 2)}}} "
+        f": ({T}, tensor<i32>, tensor<i32>) -> tensor<2x2xf64>",
+    ),
+    "dynamic_update_slice": (
+        f"%x: {T}, %u: tensor<2x2xf64>",
+        "%i = tgraph.constant<2 : i32> : tensor<i32>\n"
+        "%r = tgraph.dynamic_update_slice %x, %u, %i, %i "
+        f": ({T}, tensor<2x2xf64>, tensor<i32>, tensor<i32>) -> {T}",
+    ),
     # The last start is outside: a gather moves it inside.
     "gather": (
         "%x: tensor<6x5xf64>",
@@ -251,10 +272,16 @@ def test_rules_against_differences(name: str) -> None:
 # only, or are not for level 1 before fusion.
 WITHOUT_RULE = {
     *(ew.AndOp, ew.CompareOp, ew.IsFiniteOp, ew.NotOp, ew.OrOp, ew.XorOp),
+    *(ew.CountLeadingZerosOp, ew.PopcntOp, random.RngBitGeneratorOp),
+    *(ew.ShiftLeftOp, ew.ShiftRightArithmeticOp, ew.ShiftRightLogicalOp),
     *(shaping.ConstantOp, shaping.FullLikeOp, shaping.IotaOp),
     structure.FusionOp,
 }
-NOT_DIFFERENTIABLE = {reducing.SelectAndScatterOp}  # is itself a gradient
+# A gradient through these is refused.
+NOT_DIFFERENTIABLE = {
+    *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp),
+    *(reducing.SelectAndScatterOp, structure.IfOp, structure.WhileOp),
+}
 
 
 def test_every_operation_has_a_rule_and_every_rule_is_tested() -> None:

@@ -1,5 +1,6 @@
 """tgraph-schedule and tgraph-rematerialize on programs: values, and the real bytes."""
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -144,6 +145,19 @@ def test_devices_are_scheduled_each_for_itself() -> None:
     assert [pool["bytes"] for pool in pools] == [8192, 8192]
     pools = tensorplan.report(run(module, TGraphSchedule(), *REST))["pools"]
     assert [pool["bytes"] for pool in pools] == [4096, 4096]
+
+
+def test_the_exact_search_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    module = parse("""
+func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %a = tgraph.exponential %y : tensor<8x64xf32>
+  %b = tgraph.tanh %a : tensor<8x64xf32>
+  %c = tgraph.add %a, %b : tensor<8x64xf32>
+  func.return %c : tensor<8x64xf32>
+}""")
+    with pytest.raises(LocatedError, match=r"install tensorplan\[exact\]"):
+        run(module, TGraphRematerialize("1KiB", exact=True))
 
 
 @pytest.mark.parametrize("fraction", [0.6, 0.4])

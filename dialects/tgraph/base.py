@@ -87,6 +87,9 @@ GROUP = "tgraph.group"
 PARAMETER = "tgraph.parameter"
 """Unit attribute of an argument that is the same in every run: a weight."""
 
+NAME = "tgraph.name"
+"""String attribute of an argument: its name in the model that it came from."""
+
 
 class Pattern(IntEnum):
     """How an operation's result elements depend on its operands' (TVM's OpPatternKind).

@@ -144,6 +144,8 @@ class FusionOp(TensorOp):
     name = "tgraph.fusion"
     RESULTS: ClassVar = None
 
+    traits = traits_def(TensorOpEffects(), IsolatedFromAbove())
+
     body = region_def("single_block")
 
     def __init__(

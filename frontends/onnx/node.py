@@ -11,6 +11,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -183,12 +185,13 @@ class Node:
 
     def splat(self, number: float, type: AnyTensor) -> SSAValue:
         """A tensor of this type with this number everywhere."""
-        names = [name for name, e in _ELEMENTS.items() if e == type.element_type]
-        array = np.array(number)
-        if names[0] != "bfloat16":
-            array = array.astype(names[0])
-        attribute = constant_attribute(array.reshape(()), type.element_type)
-        return self.add(shaping.ConstantOp(attribute, type))
+        element = type.element_type
+        value = (
+            FloatAttr(number, element)
+            if isinstance(element, AnyFloat)
+            else IntegerAttr(int(number), cast(IntegerType, element))
+        )
+        return self.add(shaping.ConstantOp(value, type))
 
     def add(self, op: TensorOp) -> SSAValue:
         op.location = self.location
@@ -204,7 +207,9 @@ class Node:
     ) -> SSAValue:
         """Appends an operation; without `type`, its shape rule gives the type."""
         op = op_type(
-            inputs, result_types=[type or inputs[0].type], properties=properties
+            inputs,
+            result_types=[type or inputs[0].type],
+            properties={**op_type.DEFAULTS, **properties},
         )
         if type is None:
             (found,) = op.result_types_of([type_of(value) for value in inputs])

@@ -5,6 +5,7 @@ operands, `abs` has derivative 0 at 0, `clamp` passes on what lies strictly insi
 """
 
 from collections.abc import Callable, Mapping
+from math import pi, sqrt
 from typing import Any, TypeAlias
 
 from tensorplan.dialects.tgraph import elementwise as ew
@@ -46,9 +47,19 @@ def _remainder_of_divisor(s: Site[Any]) -> Term:
     return -s.g * (quotient.apply(ew.SignOp) * whole)
 
 
+def _bell(s: Site[Any]) -> Term:
+    """The derivative of erf."""
+    return (-(s.x() * s.x())).apply(ew.ExponentialOp) * (2 / sqrt(pi))
+
+
 FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
     ew.AbsOp: (lambda s: s.g * s.x().apply(ew.SignOp),),
     ew.AddOp: (_same, _same),
+    ew.Atan2Op: (
+        lambda s: s.g * (s.x(1) / (s.x(0) * s.x(0) + s.x(1) * s.x(1))),
+        lambda s: -s.g * (s.x(0) / (s.x(0) * s.x(0) + s.x(1) * s.x(1))),
+    ),
+    ew.CbrtOp: (lambda s: s.g * (1.0 / 3.0) / (s.y * s.y),),
     ew.CeilOp: (_zero,),
     ew.ClampOp: (
         lambda s: s.g.where((s.x(0) > s.x(1)) & (s.x(0) < s.x(2))),
@@ -60,6 +71,8 @@ FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
         lambda s: s.g / s.x(1),
         lambda s: -(s.g * (s.y / s.x(1))),
     ),
+    ew.ErfOp: (lambda s: s.g * _bell(s),),
+    ew.ErfcOp: (lambda s: -(s.g * _bell(s)),),
     ew.ExponentialMinusOneOp: (lambda s: s.g * (s.y + 1.0),),
     ew.ExponentialOp: (lambda s: s.g * s.y,),
     ew.FloorOp: (_zero,),
@@ -78,6 +91,8 @@ FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
     ew.NegateOp: (lambda s: -s.g,),
     ew.PowerOp: (_power_of_base, _power_of_exponent),
     ew.RemainderOp: (_same, _remainder_of_divisor),
+    ew.RoundNearestAfzOp: (_zero,),
+    ew.RoundNearestEvenOp: (_zero,),
     ew.RsqrtOp: (lambda s: s.g * (s.y / s.x() * -0.5),),
     ew.SelectOp: (
         _zero,
@@ -88,6 +103,7 @@ FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
     ew.SineOp: (lambda s: s.g * s.x().apply(ew.CosineOp),),
     ew.SqrtOp: (lambda s: s.g * 0.5 / s.y,),
     ew.SubtractOp: (_same, lambda s: -s.g),
+    ew.TanOp: (lambda s: s.g * (s.y * s.y + 1.0),),
     ew.TanhOp: (lambda s: s.g * (1.0 - s.y * s.y),),
 }
 

@@ -1,4 +1,4 @@
-"""Gradients of gather and scatter: each is the other.
+"""Gradients of gather and scatter: each is the other; and of dynamic slices.
 
 A gather moves starts inside, a scatter leaves out what is not inside; so the gradient
 of one has to do for itself what the other does not.
@@ -6,7 +6,7 @@ of one has to do for itself what the other does not.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -22,12 +22,44 @@ from xdsl.ir import Attribute
 
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import AnyTensor, ints, with_element, with_shape
-from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
+from tensorplan.dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
 from tensorplan.dialects.tgraph.shaping import ConstantOp, IotaOp
 from tensorplan.passes.gradients.site import Site, Term, gradient_of
 from tensorplan.passes.gradients.writing import broadcast, reduce, refuse, reshape
 
 _REPLACE = StringAttr("replace")
+
+
+@gradient_of(DynamicSliceOp)
+def _dynamic_slice(site: Site[DynamicSliceOp], index: int) -> Term:
+    zeros = site.splat(0.0, site.input_type(0))
+    return site.emit(
+        DynamicUpdateSliceOp, zeros, site.g, *_starts(site, 1), type=site.input_type(0)
+    )
+
+
+@gradient_of(DynamicUpdateSliceOp)
+def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp], index: int) -> Term:
+    starts = _starts(site, 2)
+    update = site.input_type(1)
+    if index == 1:
+        sizes = ints(update.get_shape())
+        return site.emit(
+            DynamicSliceOp, site.g, *starts, type=update, slice_sizes=sizes
+        )
+    zeros = site.splat(0.0, update)
+    return site.emit(
+        DynamicUpdateSliceOp, site.g, zeros, *starts, type=site.input_type(0)
+    )
+
+
+def _starts(site: Site[Any], first: int) -> list[Term]:
+    return [site.x(index) for index in range(first, len(site.op.inputs))]
 
 
 @gradient_of(GatherOp)

@@ -65,6 +65,8 @@ def _contraction(
         return whole
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
+    if any(array.shape != out.shape for array in sides.values()):
+        raise Unsupported  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
         return [(_record(after, result, arrays, out, scratch), ())]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
-from typing import Any
 
 import numpy as np
 
@@ -149,14 +148,12 @@ def compiled(
     memory = attributes.memory()
     before: list[Callable[[], None]] = []
     after: list[Callable[[], None]] = []
-    kept: list[Any] = []
     for kind, array in arrays.items():
         wanted = lib.get(
             "primitive_desc_query_md", description.value, _QUERIES[kind], 0
         )
         if kind in reordered:
             given = describe(array)
-            kept.append(given)
             if not lib.get("memory_desc_equal", given.value, wanted):
                 size = lib.get("memory_desc_get_size", wanted)
                 copy = scratch.take((size,), np.dtype(np.uint8))

@@ -10,7 +10,7 @@ loss = step(*arrays)[-1]
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
+    from tensorplan.frontends.onnx import Model
     from tensorplan.passes.report import Report
     from tensorplan.runtime.executor import Executable
 
 __version__ = "0.1.0"
 
-__all__ = ["compile", "context", "from_jax", "from_stablehlo", "plan", "report"]
+__all__ = ["compile", "context", "from_jax", "from_onnx", "from_stablehlo", "plan", "report"]
 
 
 def context() -> Context:
@@ -75,6 +76,24 @@ def from_jax(
     from tensorplan.frontends.jax import lower
 
     return from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+
+
+def from_onnx(
+    source: bytes | os.PathLike[str], *, sizes: Mapping[str, int] | None = None
+) -> Model:
+    """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
+
+    The module's arguments are the model's inputs, then its parameters, which are arrays
+    by name in the same order: `compile(module)(*inputs, *parameters.values())`. `sizes`
+    are those of the dimensions that the model leaves open. Takes the extra `onnx`.
+
+    Raises `LocatedError` that lists all operations that are not supported.
+    """
+    from tensorplan.frontends.onnx import import_model
+
+    if isinstance(source, os.PathLike):
+        return import_model(Path(source).read_bytes(), os.fspath(source), sizes)
+    return import_model(source, "onnx", sizes)
 
 
 def plan(module: ModuleOp, **options: Any) -> ModuleOp:

@@ -1,0 +1,97 @@
+"""ONNX models → tgraph (level 1), by the package `onnx`.
+
+    import_model(data, "model.onnx", {"batch": 1})
+
+gives the module, with one function `@main`. Its arguments are the model's inputs, then
+its parameters: the initialisers of floating-point type and rank 1 or more that
+operations read. Each has its name in the model as `tgraph.name`; parameters are marked
+`tgraph.parameter`, and their values are not in the module. Other initialisers are
+constants. What follows from shapes and constants is computed here (`folding.py`).
+
+An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
+if it has none), and its number, from 1.
+
+node.py         one node, and what conversions share
+graph.py        the graph: names, arguments, errors
+elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
+resizing.py, recurrent.py   the conversions, by family
+
+Opsets 13 to 23. Does not: training, quantised models, sequences, sizes computed at run
+time, loops (`Loop`, `Scan`), `If` on what is not known.
+"""
+
+from collections.abc import Mapping
+from os.path import dirname
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.dialects.diagnostics import LocatedError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tensorplan.runtime.dtypes import Array
+
+OPSETS = range(13, 24)
+
+_GRAPH_KEYS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+
+
+class Model(NamedTuple):
+    module: ModuleOp
+
+    parameters: "Mapping[str, Array]"
+    """By name, in the order of the arguments that they are for."""
+
+
+def is_model(data: bytes) -> bool:
+    """Whether these bytes begin as a `ModelProto`: its version, then another field."""
+    return len(data) > 2 and data[0] == 8 and data[1] < 32 and data[2] in _GRAPH_KEYS
+
+
+def import_model(
+    data: bytes, name: str, sizes: Mapping[str, int] | None = None
+) -> Model:
+    """The model in the contents of a file called `name`.
+
+    `sizes` has those of the dimensions that the model leaves open, by name; where the
+    model has no name, it is `input.index`.
+
+    Raises `LocatedError` for a model that is not valid or not supported, or if the
+    package `onnx` is missing.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise LocatedError(
+            f"{name} holds an ONNX model, which takes the package onnx to read: "
+            f"pip install 'tensorplan[onnx]' ({error})"
+        ) from None
+    from tensorplan.frontends.onnx.graph import Importer
+
+    model = _parse(data, name)
+    (opset, *_) = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if opset not in OPSETS:
+        raise LocatedError(
+            f"{name}: the model is of opset {opset}, expected {OPSETS[0]} to "
+            f"{OPSETS[-1]} (onnx.version_converter converts)"
+        )
+    importer = Importer(name, opset, sizes or {})
+    module = importer.module(model.graph)
+    return Model(module, importer.parameters)
+
+
+def _parse(data: bytes, name: str) -> "onnx.ModelProto":
+    import onnx
+    from google.protobuf.message import DecodeError
+    from onnx import checker, external_data_helper, inliner
+
+    try:
+        model = onnx.load_model_from_string(data)
+        external_data_helper.load_external_data_for_model(model, dirname(name))
+        checker.check_model(model)
+    except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise LocatedError(f"{name} is no valid ONNX model: {message}") from None
+    return inliner.inline_local_functions(model) if model.functions else model

@@ -1,0 +1,39 @@
+"""Nodes that are known when the model is read: shapes, and what follows from them.
+
+ONNX's own reference evaluator computes them, so that chains such as Shape → Gather →
+Concat leave a constant that Reshape can read. Parameters are left alone.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from tensorplan.frontends.onnx.node import Known, Node
+
+_LARGEST = 1 << 16  # elements of an input
+_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
+_OTHERWISE = ("Identity", "If", "Loop", "Scan", "Shape")
+
+
+def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
+    """The node's outputs, or None if it is to be computed at run time."""
+    given: dict[str, object] = {}
+    for name, value in zip(node.names, node.inputs, strict=True):
+        if value is None:
+            continue
+        if not isinstance(value, Known) or value.argument or value.array.size > _LARGEST:
+            return None
+        given[name] = value.array
+    if node.op_type in _OTHERWISE or node.op_type.startswith(_RANDOM):
+        return None
+    graph = onnx.GraphProto()
+    graph.node.append(proto)
+    graph.input.extend(onnx.ValueInfoProto(name=name) for name in given)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
+    try:
+        evaluator = ReferenceEvaluator(graph, opsets={"": node.opset})
+    except NotImplementedError:
+        return None
+    return [Known(np.asarray(array)) for array in evaluator.run(None, given)]

@@ -1,0 +1,219 @@
+"""An ONNX graph → one `func.func` at level 1, node by node."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import NAME, PARAMETER
+from tensorplan.frontends.onnx import (
+    elementwise,
+    indexing,
+    products,
+    recurrent,
+    reducing,
+    resizing,
+    shaping,
+    windows,
+)
+from tensorplan.frontends.onnx.folding import fold
+from tensorplan.frontends.onnx.node import (
+    Conversion,
+    Known,
+    Node,
+    Unsupported,
+    Value,
+    element_type,
+)
+
+_CONVERSIONS: Mapping[str, Conversion] = {
+    **elementwise.CONVERSIONS,
+    **indexing.CONVERSIONS,
+    **products.CONVERSIONS,
+    **recurrent.CONVERSIONS,
+    **reducing.CONVERSIONS,
+    **resizing.CONVERSIONS,
+    **shaping.CONVERSIONS,
+    **windows.CONVERSIONS,
+}
+
+_DOMAINS = ("", "ai.onnx")
+
+Scope = dict[str, Value | None]
+"""Values by name; None for what an unsupported node would give."""
+
+
+class Importer:
+    """Converts a model; afterwards `parameters` has the arrays of its parameters."""
+
+    def __init__(self, name: str, opset: int, sizes: Mapping[str, int]):
+        self._name = name
+        self._opset = opset
+        self._sizes = sizes
+        self._ops: list[Operation] = []
+        self._unsupported: list[str] = []
+        self._count = 0
+        self.parameters: dict[str, np.ndarray[Any, Any]] = {}
+
+    def module(self, graph: onnx.GraphProto) -> ModuleOp:
+        """Raises one `LocatedError` for all that is not supported."""
+        initializers = {tensor.name for tensor in graph.initializer}
+        inputs = [value for value in graph.input if value.name not in initializers]
+        types = self._input_types(inputs)
+        block = Block(arg_types=types)
+        attributes: list[dict[str, Attribute]] = []
+        scope: Scope = {"": None}
+        for value, argument in zip(inputs, block.args, strict=True):
+            scope[value.name] = argument
+            attributes.append({NAME: StringAttr(value.name)})
+        for tensor in graph.initializer:
+            scope[tensor.name] = known = self._initializer(tensor, block)
+            if known.argument is not None:
+                attributes.append(
+                    {NAME: StringAttr(tensor.name), PARAMETER: UnitAttr()}
+                )
+        results = self._graph(graph, scope)
+        if self._unsupported:
+            first, *others = self._unsupported
+            raise LocatedError("\n".join((first, *(f"note: {o}" for o in others))))
+        for argument, attrs in reversed(list(zip(block.args, attributes, strict=True))):
+            if PARAMETER in attrs and not argument.uses and argument not in results:
+                del self.parameters[cast(StringAttr, attrs[NAME]).data]
+                del attributes[argument.index]
+                block.erase_arg(argument)
+        block.add_ops([*self._ops, ReturnOp(*results)])
+        function = FuncOp(
+            "main",
+            (list(block.arg_types), [result.type for result in results]),
+            Region(block),
+            arg_attrs=ArrayAttr([DictionaryAttr(attrs) for attrs in attributes]),
+        )
+        function.location = self._place("")
+        return ModuleOp([function])
+
+    def _input_types(self, inputs: Sequence[onnx.ValueInfoProto]) -> list[Attribute]:
+        open_dimensions: list[str] = []
+        types: list[Attribute] = []
+        for value in inputs:
+            if not value.type.HasField("tensor_type"):
+                raise LocatedError(f"{self._name}: input {value.name!r} is no tensor")
+            tensor = value.type.tensor_type
+            shape: list[int] = []
+            for index, dim in enumerate(tensor.shape.dim):
+                size = dim.dim_value
+                if not dim.HasField("dim_value"):
+                    name = dim.dim_param or f"{value.name}.{index}"
+                    size = self._sizes.get(name, -1)
+                    if size < 0 and name not in open_dimensions:
+                        open_dimensions.append(name)
+                shape.append(size)
+            dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            try:
+                types.append(TensorType(element_type(dtype), shape))
+            except Unsupported as reason:
+                raise LocatedError(
+                    f"{self._name}: input {value.name!r} {reason} is not supported"
+                ) from None
+        if open_dimensions:
+            names = ", ".join(map(repr, open_dimensions))
+            raise LocatedError(
+                f"{self._name}: the model leaves dimensions open, expected sizes for "
+                f"{names}"
+            )
+        return types
+
+    def _initializer(self, tensor: onnx.TensorProto, block: Block) -> Known:
+        """Floats of rank 1 and more are parameters, arguments of the function."""
+        array = numpy_helper.to_array(tensor)
+        if not array.ndim or array.dtype.kind not in "fV":
+            return Known(array)
+        type = TensorType(element_type(array.dtype), array.shape)
+        self.parameters[tensor.name] = array
+        return Known(array, block.insert_arg(type, len(block.args)))
+
+    def _graph(self, graph: onnx.GraphProto, scope: Scope) -> list[SSAValue]:
+        for proto in graph.node:
+            self._count += 1
+            outputs = self._node(proto, scope)
+            scope.update(zip((o for o in proto.output), outputs, strict=False))
+            scope[""] = None
+        results = [scope.get(output.name) for output in graph.output]
+        keeper = self._new_node(onnx.NodeProto(), scope)
+        return [
+            keeper.materialize(result) for result in results if result is not None
+        ]
+
+    def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
+        label = proto.name or next(iter(proto.output), "")
+        return Node(
+            proto.op_type,
+            self._opset,
+            len(proto.output),
+            {a.name: helper.get_attribute_value(a) for a in proto.attribute},
+            list(proto.input),
+            [scope[name] for name in proto.input],
+            self._ops,
+            self._place(label),
+        )
+
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | None]:
+        nothing = [None] * len(proto.output)
+        if any(name and scope[name] is None for name in proto.input):
+            if proto.op_type not in _CONVERSIONS:
+                self._refuse(proto, "")
+            return nothing
+        node = self._new_node(proto, scope)
+        try:
+            if proto.domain in _DOMAINS:
+                if (known := fold(proto, node)) is not None:
+                    return known
+                if proto.op_type == "If":
+                    return self._branch(node, scope)
+                if proto.op_type in _CONVERSIONS:
+                    return _CONVERSIONS[proto.op_type](node)
+            self._refuse(proto, "")
+        except Unsupported as reason:
+            self._refuse(proto, f" {reason}")
+        except (VerifyException, ValueError) as error:
+            raise LocatedError(
+                f"{proto.op_type}: {error}", _at(node.location)
+            ) from None
+        return nothing
+
+    def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
+        taken = "then_branch" if node.known(0).item() else "else_branch"
+        return self._graph(node.attributes[taken], {**scope})
+
+    def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
+        domain = f"{proto.domain}." if proto.domain not in _DOMAINS else ""
+        self._unsupported.append(
+            f"{self._place(proto.name or proto.output[0]).filename.data}: "
+            f"{domain}{proto.op_type}{reason} is not supported"
+        )
+
+    def _place(self, label: str) -> FileLineColLoc:
+        """`model.onnx#node:number:1`: what operations and messages are located by."""
+        name = f"{self._name}#{label}" if label else self._name
+        return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+
+
+def _at(location: FileLineColLoc) -> Operation:
+    op = ModuleOp([])
+    op.location = location
+    return op
