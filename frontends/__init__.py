@@ -8,20 +8,23 @@ What lies in the file is decided by the first of these that fits:
   2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
   3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
      not (pretty), at the start of a line or after `{`, behind its results if any.
-  4. Anything else is other MLIR text: tgraph, memref, ... .
+  4. An ONNX model is a protobuf message that starts with its version.
+  5. Anything else is other MLIR text: tgraph, memref, ... .
 
 1 to 3 give level 0 (see `stablehlo.py`) and are read by jaxlib. Without it, generic
-StableHLO text is still read, by xDSL.
+StableHLO text is still read, by xDSL. 4 gives level 1 (see `onnx/`).
 """
 
 import re
 import struct
+from collections.abc import Mapping
 from types import ModuleType
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends import onnx
 from tensorplan.frontends.mlir_text import parse_module, permissive
 
 _BYTECODE = b"ML\xefR"
@@ -30,23 +33,34 @@ _STABLEHLO = re.compile(
 )
 
 
-def read(data: bytes, name: str, ctx: Context, *, first_line: int = 1) -> ModuleOp:
+def read(
+    data: bytes,
+    name: str,
+    ctx: Context,
+    *,
+    first_line: int = 1,
+    sizes: Mapping[str, int] | None = None,
+) -> ModuleOp:
     """The module in the contents `data` of a file called `name`.
 
-    `first_line` is the number of the first line, where text is a part of a file.
+    `first_line` is the number of the first line, where text is a part of a file;
+    `sizes` are those of the dimensions that an ONNX model leaves open.
 
     Raises xDSL's `ParseError` for text and `LocatedError` for bytes that are not valid,
-    and `LocatedError` if jaxlib is needed and missing.
+    and `LocatedError` if jaxlib or onnx is needed and missing.
     """
     if data.startswith(_BYTECODE):
         return _jaxlib_reader(name, "bytecode").read_bytecode(data, name, ctx)
     if (bytecode := _exported_module(data)) is not None:
         return _jaxlib_reader(name, "bytecode").read_bytecode(bytecode, name, ctx)
+    if onnx.is_model(data):
+        return onnx.import_model(data, name, sizes).module
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise LocatedError(
-            f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export artifact"
+            f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export "
+            "artifact, nor an ONNX model"
         ) from None
     if (operation := _STABLEHLO.search(text)) is None:
         return parse_module(text, name, ctx, first_line=first_line)

@@ -27,14 +27,15 @@ values stay as they are, bit for bit.
 
 A group is computed where its last operation is, so what it reads has to live until
 then. With `keep-peak`, values are stored after all where the live bytes would be more
-than they ever are in the program as it was (`fusion/liveness.py`).
+than they ever are in the program as it was (`fusion/liveness.py`), and where the peak
+is, if that lowers it.
 
 Needs: level 1. Leaves: level 1; groups have one result.
 Does not: compute a value in two groups, move views through elementwise operations, fuse
 concatenations or pads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -51,6 +52,7 @@ from tensorplan.passes.fusion.groups import (
     MODES,
     PLACE,
     Function,
+    Grouping,
     candidates,
     grouped,
     has_destination,
@@ -58,6 +60,9 @@ from tensorplan.passes.fusion.groups import (
     unfinished,
 )
 from tensorplan.passes.fusion.peak import Peak
+
+LOWERED = 4
+"""How often groups are given up to lower the peak further."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +100,32 @@ class TGraphFuse(ModulePass):
         function = Function(block)
         candidate = candidates(function, self.mode, self.max_depth)
         peak = Peak(function) if self.keep_peak else None
-        stored: set[int] = set()
-        while True:
-            grouping = grouped(function, candidate, stored)
-            more = unfinished(function, grouping)
-            if not more and peak:
-                more = peak.raised_by(grouping)
-            if more <= stored:
+        grouping = _settled(function, candidate, set(), peak)
+        for _ in range(LOWERED if peak else 0):
+            assert peak is not None
+            costly = peak.costly(grouping)
+            if not costly:
                 break
-            stored |= more
+            trial = _settled(function, candidate, costly | grouping.stored, peak)
+            if peak.height(trial) >= peak.height(grouping):
+                break
+            grouping = trial
         for root, members in grouping.members.items():
             _outline(function, members, root)
+
+
+def _settled(
+    function: Function, candidate: Sequence[int], stored: Set[int], peak: Peak | None
+) -> Grouping:
+    """The groups within the candidates, with more stored than `stored` where needed."""
+    while True:
+        grouping = grouped(function, candidate, stored)
+        more = unfinished(function, grouping)
+        if not more and peak:
+            more = peak.raised_by(grouping)
+        if more <= stored:
+            return grouping
+        stored = stored | more
 
 
 def _outline(function: Function, members: Sequence[int], root: int) -> None:

@@ -1,7 +1,6 @@
 """ONNX models: values as onnxruntime has them, operations, sizes, errors."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,3 +284,219 @@ def test_operations(case: tuple[str, list[Any], dict[str, Any]]) -> None:
     constants = {n: v[0] for n, v in named.items() if isinstance(v, tuple)}
     node = helper.make_node(name, names, ["y"], **attributes)
     check(model_of([node], inputs, ["y"], constants), inputs)
+
+
+def node(name: str, inputs: str, output: str, **attributes: Any) -> Any:
+    return helper.make_node(name, inputs.split(), output.split(), **attributes)
+
+
+def vector(name: str, *values: int) -> Any:
+    return helper.make_node("Constant", [], [name], value_ints=values)
+
+
+def conv_bn(
+    nodes: list[Any],
+    weights: dict[str, np.ndarray],
+    source: str,
+    output: str,
+    kernel: Sequence[int],
+    **attributes: Any,
+) -> None:
+    """Convolution and batch normalisation, with weights named after the output."""
+    weights[f"{output}.w"] = normal(*kernel) / 4
+    names = [f"{output}.w"]
+    for name in ("scale", "bias", "mean", "var"):
+        weights[f"{output}.{name}"] = np.abs(normal(kernel[0])) + len(names) / 10
+        names.append(f"{output}.{name}")
+    nodes.append(node("Conv", f"{source} {names[0]}", f"{output}.c", **attributes))
+    nodes.append(
+        node("BatchNormalization", f"{output}.c {' '.join(names[1:])}", output)
+    )
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_a_residual_block(opset: int) -> None:
+    nodes: list[Any] = []
+    weights: dict[str, np.ndarray] = {}
+    conv_bn(nodes, weights, "x", "a", (8, 4, 3, 3), pads=[1] * 4, strides=[2, 2])
+    nodes.append(node("Relu", "a", "b"))
+    conv_bn(nodes, weights, "b", "c", (8, 8, 3, 3), pads=[1] * 4)
+    conv_bn(nodes, weights, "x", "d", (8, 4, 1, 1), strides=[2, 2])
+    nodes += [
+        node("Add", "c d", "e"),
+        node("Relu", "e", "f"),
+        node("GlobalAveragePool", "f", "g"),
+        node("Flatten", "g", "h"),
+        node("Gemm", "h fc.w fc.b", "y", transB=1),
+    ]
+    weights |= {"fc.w": normal(10, 8), "fc.b": normal(10)}
+    inputs = {"x": normal(1, 4, 16, 16)}
+    data = model_of(nodes, inputs, ["y"], weights, opset=opset)
+    imported = check(data, inputs)
+    assert list(imported.parameters) == list(weights)
+    text = str(imported.module)
+    assert 'tgraph.name = "fc.w", tgraph.parameter' in text
+    assert "dense" not in text
+
+
+def test_a_mobilenet_block() -> None:
+    nodes: list[Any] = []
+    weights: dict[str, np.ndarray] = {
+        "six": np.array(6, "f4"),
+        "zero": np.array(0, "f4"),
+    }
+    conv_bn(nodes, weights, "x", "a", (12, 4, 1, 1))
+    nodes.append(node("Clip", "a zero six", "b"))
+    conv_bn(nodes, weights, "b", "c", (12, 1, 3, 3), group=12, pads=[1] * 4)
+    nodes.append(node("HardSwish", "c", "d"))
+    conv_bn(nodes, weights, "d", "e", (4, 12, 1, 1))
+    nodes.append(node("Add", "e x", "y"))
+    inputs = {"x": normal(1, 4, 8, 8)}
+    check(model_of(nodes, inputs, ["y"], weights), inputs)
+
+
+def test_a_u_net() -> None:
+    weights = {
+        "w1": normal(4, 3, 3, 3),
+        "w2": normal(8, 4, 3, 3) / 4,
+        "w3": normal(4, 12, 3, 3) / 8,
+        "up": normal(8, 8, 2, 2) / 4,
+        "scales": np.array([1, 1, 2, 2], "f4"),
+    }
+    pads = [1] * 4
+    nodes = [
+        node("Conv", "x w1", "a", pads=pads),
+        node("Relu", "a", "b"),
+        node("MaxPool", "b", "c", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", "c w2", "d", pads=pads),
+        node("Relu", "d", "e"),
+        node("MaxPool", "e", "f", kernel_shape=[2, 2], strides=[2, 2]),
+        node("ConvTranspose", "f up", "g", strides=[2, 2]),
+        helper.make_node("Resize", ["g", "", "scales"], ["h"], mode="linear"),
+        node("Concat", "b h", "i", axis=1),
+        node("Conv", "i w3", "j", pads=pads),
+        node("Sigmoid", "j", "y"),
+    ]
+    inputs = {"x": normal(1, 3, 16, 16)}
+    imported = check(model_of(nodes, inputs, ["y"], weights), inputs)
+    assert "scales" not in imported.parameters
+
+
+def transformer_layer(causal: bool) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """As exporters write it: the shapes of the heads are computed from the input's."""
+    width, heads = 16, 4
+    weights = {
+        "tokens": normal(50, width),
+        "places": normal(32, width),
+        "ln1.w": normal(width),
+        "ln1.b": normal(width),
+        "ln2.w": normal(width),
+        "ln2.b": normal(width),
+        "qkv.w": normal(width, 3 * width) / 4,
+        "qkv.b": normal(3 * width),
+        "out.w": normal(width, width) / 4,
+        "up.w": normal(width, 64) / 4,
+        "up.b": normal(64),
+        "down.w": normal(64, width) / 8,
+        "seen": np.tril(np.ones((1, 1, 32, 32), bool)),
+        "low": np.array(-1e9, "f4"),
+        "scale": np.array((width / heads) ** 0.5, "f4"),
+        "zero": np.array(0),
+        "one": np.array(1),
+    }
+    nodes = [
+        node("Shape", "ids", "s"),
+        node("Gather", "s zero", "batch", axis=0),
+        node("Gather", "s one", "length", axis=0),
+        node("Range", "zero length one", "positions"),
+        node("Gather", "tokens ids", "x1"),
+        node("Gather", "places positions", "x2"),
+        node("Add", "x1 x2", "x"),
+        node("LayerNormalization", "x ln1.w ln1.b", "n1"),
+        node("MatMul", "n1 qkv.w", "m1"),
+        node("Add", "m1 qkv.b", "m2"),
+        node("Split", "m2", "q0 k0 v0", axis=-1, num_outputs=3),
+        vector("a0", 0),
+        node("Unsqueeze", "batch a0", "batch1"),
+        node("Unsqueeze", "length a0", "length1"),
+        vector("tail", heads, width // heads),
+        node("Concat", "batch1 length1 tail", "split", axis=0),
+    ]
+    for name in "qkv":
+        nodes.append(node("Reshape", f"{name}0 split", f"{name}1"))
+        perm = [0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]
+        nodes.append(node("Transpose", f"{name}1", name, perm=perm))
+    nodes += [node("MatMul", "q k", "p0"), node("Div", "p0 scale", "p1")]
+    if causal:
+        nodes += [
+            vector("s0", 0, 0),
+            vector("s1", 2, 3),
+            node("Concat", "length1 length1", "ends", axis=0),
+            node("Slice", "seen s0 ends s1", "mask"),
+            node("Where", "mask p1 low", "p2"),
+        ]
+    else:
+        nodes.append(node("Identity", "p1", "p2"))
+    nodes += [
+        node("Softmax", "p2", "p3"),
+        node("MatMul", "p3 v", "o1"),
+        node("Transpose", "o1", "o2", perm=[0, 2, 1, 3]),
+        vector("flat", 0, 0, -1),
+        node("Reshape", "o2 flat", "o3"),
+        node("MatMul", "o3 out.w", "o4"),
+        node("Add", "x o4", "h"),
+        node("LayerNormalization", "h ln2.w ln2.b", "n2"),
+        node("MatMul", "n2 up.w", "u1"),
+        node("Add", "u1 up.b", "u2"),
+        node("Gelu", "u2", "u3", approximate="tanh" if causal else "none"),
+        node("MatMul", "u3 down.w", "u4"),
+        node("Add", "h u4", "z"),
+        node("Gather", "z zero", "y", axis=1) if not causal else node("Tanh", "z", "y"),
+    ]
+    return nodes, weights
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["bert", "gpt2"])
+def test_a_transformer_layer_of_open_sizes(causal: bool) -> None:
+    nodes, weights = transformer_layer(causal)
+    inputs = {"ids": np.arange(14).reshape(2, 7) % 11}
+    shapes = {"ids": ["batch", "length"]}
+    data = model_of(nodes, inputs, ["y"], weights, shapes=shapes)
+    check(data, inputs, sizes={"batch": 2, "length": 7})
+    with pytest.raises(LocatedError, match="expected sizes for 'batch', 'length'"):
+        tensorplan.from_onnx(data)
+
+
+RECURRENT: list[tuple[str, int, dict[str, Any]]] = [
+    ("LSTM", 4, {}),
+    ("LSTM", 4, {"direction": "reverse"}),
+    ("LSTM", 4, {"direction": "bidirectional"}),
+    ("GRU", 3, {}),
+    ("GRU", 3, {"linear_before_reset": 1, "direction": "bidirectional"}),
+    ("RNN", 1, {}),
+]
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["zero", "given"])
+@pytest.mark.parametrize(("name", "gates", "attributes"), RECURRENT)
+def test_recurrent_layers(
+    name: str, gates: int, attributes: dict[str, Any], start: bool
+) -> None:
+    steps, batch, width, hidden = 5, 2, 3, 4
+    count = 2 if attributes.get("direction") == "bidirectional" else 1
+    weights = {
+        "w": normal(count, gates * hidden, width),
+        "r": normal(count, gates * hidden, hidden),
+    }
+    inputs = {"x": normal(steps, batch, width)}
+    operands = ["x", "w", "r"]
+    if start:
+        weights["b"] = normal(count, 2 * gates * hidden)
+        operands += ["b", "", "h"]
+        inputs["h"] = normal(count, batch, hidden)
+    if start and name == "LSTM":
+        operands.append("c")
+        inputs["c"] = normal(count, batch, hidden) / 2
+    outputs = ["y", "yh", "yc"][: 3 if name == "LSTM" else 2]
+    layer = helper.make_node(name, operands, outputs, hidden_size=hidden, **attributes)
+    check(model_of([layer], inputs, outputs, weights), inputs)

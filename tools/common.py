@@ -58,16 +58,25 @@ class Source(NamedTuple):
     first_line: int = 1
     """Its number in the file, if this is a part of one."""
 
+    sizes: Mapping[str, int] = {}
+    """Of the dimensions that an ONNX model leaves open, by name."""
+
 
 _read: dict[str, bytes] = {}  # by name: for the source lines in errors
 
 
-def read_source(path: str | None) -> Source:
+def parse_sizes(text: str) -> Mapping[str, int]:
+    """`batch=1,sequence=128` as a dictionary. Raises `ValueError`."""
+    pairs = (pair.rpartition("=") for pair in text.split(","))
+    return {name.strip(): int(size) for name, _, size in pairs}
+
+
+def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Source:
     """The bytes of a file, or of stdin if `path` is None or `-`."""
     if path in (None, "-"):
-        source = Source("<stdin>", sys.stdin.buffer.read())
+        source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
     else:
-        source = Source(path, Path(path).read_bytes())
+        source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
     _read[source.name] = source.data
     return source
 

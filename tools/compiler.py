@@ -139,4 +139,10 @@ class Compiler:
 
 
 def _read(source: Source, ctx: Context) -> ModuleOp:
-    return frontends.read(source.data, source.name, ctx, first_line=source.first_line)
+    return frontends.read(
+        source.data,
+        source.name,
+        ctx,
+        first_line=source.first_line,
+        sizes=source.sizes,
+    )

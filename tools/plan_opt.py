@@ -32,6 +32,7 @@ from tensorplan.tools.common import (
     UsageError,
     describe,
     guard,
+    parse_sizes,
     read_source,
     write_atomically,
     write_report,
@@ -115,6 +116,13 @@ class PlanOptMain(xDSLOptMain):
             "pass); may be repeated",
         )
         group.add_argument(
+            "--sizes",
+            type=parse_sizes,
+            default={},
+            metavar="NAME=N,...",
+            help="sizes of the dimensions that an ONNX model leaves open",
+        )
+        group.add_argument(
             "--timing",
             action="store_true",
             help="print the CPU time of each stage and pass to stderr",
@@ -160,7 +168,9 @@ class PlanOptMain(xDSLOptMain):
     ) -> ModuleOp | None:
         if self.args.no_implicit_module:
             return super().parse_chunk(chunk, file_extension, start_offset)
-        source = Source(self.get_input_name(), chunk.read(), start_offset + 1)
+        source = Source(
+            self.get_input_name(), chunk.read(), start_offset + 1, self.args.sizes
+        )
         return self.compiler.read(source)
 
     def run(self) -> None:

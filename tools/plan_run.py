@@ -12,19 +12,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
+from tensorplan.dialects.tgraph.base import NAME
+from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
+from tensorplan.passes.functions import argument_attributes
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.report import PoolReport, report
 from tensorplan.tools.common import (
     OPTION_ERRORS,
     UsageError,
     guard,
+    parse_sizes,
     read_source,
     write_atomically,
     write_report,
@@ -37,12 +42,13 @@ if TYPE_CHECKING:
     from tensorplan.runtime.profile import Profile
 
 _DESCRIPTION = """\
-Plans the memory of a tensor program (StableHLO text or bytecode, tgraph or memref IR),
-runs it on NumPy, and prints for each pool: its bytes, the lower bound (the largest sum
-of live bytes), the bytes without reuse, and the number of buffers.
+Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
+or memref IR), runs it on NumPy, and prints for each pool: its bytes, the lower bound
+(the largest sum of live bytes), the bytes without reuse, and the number of buffers.
 
 Inputs are arg0, arg1, ... and outputs out0, out1, ... in signature order. A variable (a
 donated argument) is an input; its contents afterwards are the output it was donated to.
+An ONNX model's parameters are those in its file, and no inputs.
 """
 
 
@@ -67,6 +73,13 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="N",
         help="random inputs: floats normal with deviation 0.1, integers 0 to 9, "
         "booleans either (default: seed 0)",
+    )
+    data.add_argument(
+        "--sizes",
+        type=parse_sizes,
+        default={},
+        metavar="NAME=N,...",
+        help="sizes of the dimensions that an ONNX model leaves open",
     )
     data.add_argument("--outputs", metavar="OUT.npz", help="write the outputs")
     data.add_argument(
@@ -194,7 +207,9 @@ def run(options: argparse.Namespace) -> int:
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
     compiler = Compiler("plan-run", ctx)
-    module = compiler.read(read_source(options.file))
+    source = read_source(options.file, options.sizes)
+    module = compiler.read(source)
+    names = argument_names(module, options.entry)
     passes = passes_for(options)
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
@@ -205,10 +220,14 @@ def run(options: argparse.Namespace) -> int:
     from tensorplan.tools import arrays
 
     io = signature(module, options.entry)
+    parameters = onnx.parameters(source.data, source.name)
+    given = [parameters[name] for name in names if name in parameters]
+    inputs = io.inputs[: len(io.inputs) - len(given)]
     if options.inputs:
-        values = arrays.load_inputs(options.inputs, io.inputs)
+        values = arrays.load_inputs(options.inputs, inputs)
     else:
-        values = arrays.random_inputs(io.inputs, options.seed)
+        values = arrays.random_inputs(inputs, options.seed)
+    values += given
     step, workspace, profile = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()
@@ -248,6 +267,17 @@ def run(options: argparse.Namespace) -> int:
     count = f"{len(wrong)} of {len(results)} outputs differ; the worst: "
     print(f"plan-run: error: {count}{worst.message}", file=sys.stderr)
     return 1
+
+
+def argument_names(module: ModuleOp, entry: str) -> Sequence[str]:
+    """What the model that the function came from calls those that have names."""
+    return [
+        name.data
+        for op in module.ops
+        if isinstance(op, FuncOp) and op.sym_name.data == entry
+        for attributes in argument_attributes(op)
+        if isinstance(name := attributes.get(NAME), StringAttr)
+    ]
 
 
 def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:

@@ -22,7 +22,7 @@ time, loops (`Loop`, `Scan`), `If` on what is not known.
 
 from collections.abc import Mapping
 from os.path import dirname
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -61,16 +61,9 @@ def import_model(
     Raises `LocatedError` for a model that is not valid or not supported, or if the
     package `onnx` is missing.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise LocatedError(
-            f"{name} holds an ONNX model, which takes the package onnx to read: "
-            f"pip install 'tensorplan[onnx]' ({error})"
-        ) from None
+    model = _parse(data, name)
     from tensorplan.frontends.onnx.graph import Importer
 
-    model = _parse(data, name)
     (opset, *_) = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if opset not in OPSETS:
         raise LocatedError(
@@ -82,15 +75,30 @@ def import_model(
     return Model(module, importer.parameters)
 
 
-def _parse(data: bytes, name: str) -> "onnx.ModelProto":
-    import onnx
-    from google.protobuf.message import DecodeError
-    from onnx import checker, external_data_helper, inliner
+def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
+    """The values that an ONNX model gives its parameters, by name; none for others."""
+    if not is_model(data):
+        return {}
+    from onnx import numpy_helper
 
+    initializers = _parse(data, name).graph.initializer
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in initializers}
+
+
+def _parse(data: bytes, name: str) -> "onnx.ModelProto":
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+        from onnx import checker, external_data_helper, inliner
+    except ImportError as error:
+        raise LocatedError(
+            f"{name} holds an ONNX model, which takes the package onnx to read: "
+            f"pip install 'tensorplan[onnx]' ({error})"
+        ) from None
     try:
         model = onnx.load_model_from_string(data)
         external_data_helper.load_external_data_for_model(model, dirname(name))
-        checker.check_model(model)
+        cast(Any, checker).check_model(model)
     except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LocatedError(f"{name} is no valid ONNX model: {message}") from None

@@ -5,6 +5,7 @@ Concat leave a constant that Reshape can read. Parameters are left alone.
 """
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -23,7 +24,11 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     for name, value in zip(node.names, node.inputs, strict=True):
         if value is None:
             continue
-        if not isinstance(value, Known) or value.argument or value.array.size > _LARGEST:
+        if (
+            not isinstance(value, Known)
+            or value.argument
+            or value.array.size > _LARGEST
+        ):
             return None
         given[name] = value.array
     if node.op_type in _OTHERWISE or node.op_type.startswith(_RANDOM):
@@ -33,7 +38,7 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in given)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     try:
-        evaluator = ReferenceEvaluator(graph, opsets={"": node.opset})
+        evaluator = cast(Any, ReferenceEvaluator(graph, opsets={"": node.opset}))
     except NotImplementedError:
         return None
     return [Known(np.asarray(array)) for array in evaluator.run(None, given)]

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FileLineColLoc,
     IntAttr,
+    LocationAttr,
     ModuleOp,
     StringAttr,
     TensorType,
@@ -155,9 +156,7 @@ class Importer:
             scope[""] = None
         results = [scope.get(output.name) for output in graph.output]
         keeper = self._new_node(onnx.NodeProto(), scope)
-        return [
-            keeper.materialize(result) for result in results if result is not None
-        ]
+        return [keeper.materialize(result) for result in results if result is not None]
 
     def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
         label = proto.name or next(iter(proto.output), "")
@@ -213,7 +212,7 @@ class Importer:
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
 
 
-def _at(location: FileLineColLoc) -> Operation:
+def _at(location: LocationAttr) -> Operation:
     op = ModuleOp([])
     op.location = location
     return op

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import elementwise as e
@@ -21,28 +21,23 @@ from tensorplan.frontends.onnx.node import (
 )
 
 
-def _from_front(n: Node, index: int, *sizes: int) -> SSAValue:
-    """An input of indices, negative ones counted from the end of `sizes`.
+def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:
+    """An input of indices, negative ones counted from the end.
 
-    Several sizes are for the entries of index vectors, in the last dimension.
+    `sizes` has that of the indexed dimension, or one for each entry of index vectors,
+    which lie along the last dimension.
     """
     indices = n.inputs[index]
-    limit = np.array(sizes if len(sizes) > 1 else sizes[0])
     if isinstance(indices, Known) and indices.argument is None:
         array = indices.array
-        return n.constant(np.where(array < 0, array + limit, array))
+        return n.constant(np.where(array < 0, array + np.array(sizes), array))
     values = n.value(index)
-    element = type_of(values).element_type
-    if isinstance(element, IntegerType) and element.signedness == _UNSIGNED:
-        return values
+    limits = n.constant(np.array(sizes))
     if len(sizes) == 1:
-        moved = n.apply(e.AddOp, values, sizes[0])
-    else:
-        moved = n.apply(e.AddOp, values, n.convert(n.constant(limit), element))
+        limits = n.reshape(limits, [])
+    limits = n.convert(limits, type_of(values).element_type)
+    moved = n.apply(e.AddOp, values, limits)
     return n.apply(e.SelectOp, compare(n, values, "LT", 0), moved, values)
-
-
-_UNSIGNED = IntegerType(8, Signedness.UNSIGNED).signedness
 
 
 def _gather(n: Node) -> Sequence[Value]:
@@ -53,13 +48,13 @@ def _gather(n: Node) -> Sequence[Value]:
         shape = [*shape_of(x)]
         shape[axis : axis + 1] = n.known(1).shape
         return [n.reshape(n.part(x, axis, start, start + 1), shape)]
-    return [n.take(x, _from_front(n, 1, shape_of(x)[axis]), axis)]
+    return [n.take(x, _from_front(n, 1, [shape_of(x)[axis]]), axis)]
 
 
 def _gather_elements(n: Node) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
-    indices = _from_front(n, 1, shape_of(x)[axis])
+    indices = _from_front(n, 1, [shape_of(x)[axis]])
     others = [d for d in range(len(shape_of(x))) if d != axis]
     limits = [
         shape_of(x)[d] if d == axis else size
@@ -86,7 +81,7 @@ def _gather_nd(n: Node) -> Sequence[Value]:
     shape = shape_of(x)
     *outer, length = shape_of(n.value(1))
     indexed = range(batch, batch + length)
-    indices = _from_front(n, 1, *(shape[d] for d in indexed))
+    indices = _from_front(n, 1, [shape[d] for d in indexed])
     rest = len(shape) - batch - length
     return [
         n.emit(
@@ -114,7 +109,7 @@ def _scatter_nd(n: Node) -> Sequence[Value]:
         n.emit(
             ScatterOp,
             x,
-            _from_front(n, 1, *shape_of(x)[:length]),
+            _from_front(n, 1, shape_of(x)[:length]),
             updates,
             kind=StringAttr(_KINDS[reduction]),
             update_window_dims=ints(range(len(outer), len(outer) + rank - length)),

@@ -162,7 +162,7 @@ class Node:
         return value.array.item()
 
     def axes(self, index: int, rank: int) -> list[int] | None:
-        """The attribute `axes`, which newer opsets have as an input; None if neither."""
+        """The attribute `axes`, which an input in newer opsets; None if neither."""
         if self.has(index):
             axes: Sequence[int] = self.known_integers(index)
         elif "axes" in self.attributes:
@@ -336,7 +336,9 @@ class Node:
         )
         if not keep:
             return result
-        return self.reshape(result, [1 if d in axes else n for d, n in enumerate(shape)])
+        return self.reshape(
+            result, [1 if d in axes else n for d, n in enumerate(shape)]
+        )
 
     def dot(
         self,
@@ -362,7 +364,9 @@ class Node:
             GatherOp,
             x,
             indices,
-            offset_dims=ints([*range(axis), *range(axis + rank, len(shape) + rank - 1)]),
+            offset_dims=ints(
+                [*range(axis), *range(axis + rank, len(shape) + rank - 1)]
+            ),
             collapsed_slice_dims=ints([axis]),
             operand_batching_dims=ints(()),
             start_indices_batching_dims=ints(()),

@@ -129,9 +129,7 @@ def _transposed_convolution(n: Node) -> Sequence[Value]:
         [far - cut for far, cut in zip(reach, low, strict=True)],
         [f - cut + more for f, cut, more in zip(reach, high, extra, strict=True)],
     )
-    turned = n.emit(
-        shaping.ReverseOp, kernel, dimensions=ints(range(2, rank + 2))
-    )
+    turned = n.emit(shaping.ReverseOp, kernel, dimensions=ints(range(2, rank + 2)))
     if groups > 1:  # input features of a group, then all output features
         turned = n.reshape(turned, [groups, inputs // groups, outputs, *size])
         turned = n.transpose(turned, [1, 0, *range(2, rank + 3)])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import StringAttr, i64
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import elementwise as e
@@ -13,7 +13,6 @@ from tensorplan.dialects.tgraph.reducing import ReduceWindowOp
 from tensorplan.frontends.onnx.elementwise import compare
 from tensorplan.frontends.onnx.node import (
     Conversion,
-    Known,
     Node,
     Value,
     axis_of,

@@ -1,6 +1,6 @@
 """ONNX's Resize → tgraph: along one axis after the other, by indices or by weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -82,9 +82,17 @@ def _linear(n: Node, x: SSAValue, axis: int, places: Array) -> SSAValue:
     return n.transpose(product, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
 
 
-_ROUNDINGS = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+def _prefer_floor(places: Array) -> Array:
+    return np.ceil(places - 0.5)
+
+
+def _prefer_ceil(places: Array) -> Array:
+    return np.floor(places + 0.5)
+
+
+_ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": _prefer_floor,
+    "round_prefer_ceil": _prefer_ceil,
     "floor": np.floor,
     "ceil": np.ceil,
 }

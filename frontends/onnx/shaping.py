@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
@@ -149,7 +150,7 @@ def _pad(n: Node) -> Sequence[Value]:
             raise Unsupported(f"with mode = {mode!r} and negative pads")
         if low[axis] or high[axis]:
             places = np.arange(shape_of(x)[axis], dtype=np.int32)
-            padded = np.pad(places, (low[axis], high[axis]), mode)
+            padded = np.pad(places, (low[axis], high[axis]), cast(Any, mode))
             x = n.take(x, n.constant(padded), axis)
     return [x]
 

@@ -4,7 +4,7 @@ The algorithms give groups by patterns alone. Here they are cut, from their resu
 to what `dialects/tgraph/fusing.py` allows.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeGuard
@@ -113,11 +113,11 @@ class Grouping:
     """By the root's position."""
     members: Mapping[int, Sequence[int]]
     """By the root's position; ascending, without repeatables."""
+    stored: Set[int]
+    """Operations that had to be roots."""
 
 
-def grouped(
-    function: Function, candidate: Sequence[int], stored: Collection[int]
-) -> Grouping:
+def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> Grouping:
     """The groups within the candidates, with the operations in `stored` as results."""
     ops, position = function.ops, function.position
     roots = [-1] * len(ops)
@@ -161,7 +161,7 @@ def grouped(
             groups[index], members[index] = Group(op), [index]
             places[index] = place
     ascending = {root: found[::-1] for root, found in members.items()}
-    return Grouping(roots, groups, ascending)
+    return Grouping(roots, groups, ascending, stored)
 
 
 def _row_elements(op: TensorOp) -> int:

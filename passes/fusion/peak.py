@@ -1,6 +1,6 @@
 """Groups that would cost memory, and what to store instead."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from tensorplan.passes.fusion.groups import Function, Grouping
@@ -15,6 +15,12 @@ class Peak:
         self.alone = Liveness(function)
         profile = self.alone.profile()
         self.limits = {device: max(live) for device, live in profile.items()}
+        self._latest: tuple[Grouping | None, Mapping[str | None, Sequence[int]]]
+        self._latest = None, {}
+
+    def height(self, grouping: Grouping) -> int:
+        """The most bytes that live at once, all devices together."""
+        return sum(max(live) for live in self._profile(grouping).values())
 
     def raised_by(self, grouping: Grouping) -> set[int]:
         """Members of groups that have to be stored, so that no more bytes live.
@@ -22,23 +28,44 @@ class Peak:
         Where too much lives, groups that span the place are cut there: what was
         computed until then is stored. At first, those that hold more than they save.
         """
-        is_over = [False] * len(self.function.ops)
-        for device, live in Liveness(self.function, grouping).profile().items():
-            limit = self.limits.get(device, 0)
-            for at in range(len(is_over)):
-                is_over[at] |= live[at] > limit
-        if not any(is_over):
-            return set()
-        before = [0, *accumulate(map(int, is_over))]
+        costly, others = self._crossing(grouping, self.limits)
+        return costly or others
+
+    def costly(self, grouping: Grouping) -> set[int]:
+        """Members of groups across the peak that hold more there than they save."""
+        profile = self._profile(grouping)
+        limits = {device: max(live) - 1 for device, live in profile.items()}
+        costly, _ = self._crossing(grouping, limits)
+        return costly
+
+    def _profile(self, grouping: Grouping) -> Mapping[str | None, Sequence[int]]:
+        if grouping is not self._latest[0]:
+            self._latest = grouping, Liveness(self.function, grouping).profile()
+        return self._latest[1]
+
+    def _crossing(
+        self, grouping: Grouping, limits: Mapping[str | None, int]
+    ) -> tuple[set[int], set[int]]:
+        """What to store where more lives than the limits: of groups that hold more
+        than they save, and of the others."""
         costly: set[int] = set()
         others: set[int] = set()
+        is_over = [False] * len(self.function.ops)
+        for device, live in self._profile(grouping).items():
+            limit = limits.get(device, 0)
+            if max(live) > limit:
+                for at in range(len(is_over)):
+                    is_over[at] |= live[at] > limit
+        if not any(is_over):
+            return costly, others
+        before = [0, *accumulate(map(int, is_over))]
         for root, members in grouping.members.items():
             if len(members) > 1 and before[root + 1] > before[members[0]]:
                 at = min(is_over.index(True, members[0]), root - 1)
                 crossing = self._read_beyond(members, at)
                 is_costly = self._held(members, at) > self._saved(crossing)
                 (costly if is_costly else others).update(crossing)
-        return costly or others
+        return costly, others
 
     def _read_beyond(self, members: Sequence[int], at: int) -> set[int]:
         """Members until a position that later members read."""

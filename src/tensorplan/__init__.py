@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["compile", "context", "from_jax", "from_onnx", "from_stablehlo", "plan", "report"]
+__all__ = [
+    "compile",
+    "context",
+    "from_jax",
+    "from_onnx",
+    "from_stablehlo",
+    "plan",
+    "report",
+]
 
 
 def context() -> Context:
