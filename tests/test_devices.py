@@ -211,7 +211,9 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     assert '"cpu:0"' in str(planned)
     assert '"gpu:0"' in str(planned)
     assert all(pool.bytes for pool in halves.pools)
-    assert_same(halves(*[a.copy() for a in arguments]), want)
+    got = halves(*[a.copy() for a in arguments])
+    for a, b in zip(got, want, strict=True):  # other groups, so sums in another order
+        assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
 
 
 def test_time_per_operation() -> None:

@@ -1,6 +1,8 @@
 """ONNX models: values as onnxruntime has them, operations, sizes, errors."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,13 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes import driver
+from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
+from tensorplan.passes.tgraph_precompute import TGraphPrecompute
+from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
 from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+from tensorplan.tools import plan_opt, plan_run
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -465,6 +473,8 @@ def test_a_transformer_layer_of_open_sizes(causal: bool) -> None:
     check(data, inputs, sizes={"batch": 2, "length": 7})
     with pytest.raises(LocatedError, match="expected sizes for 'batch', 'length'"):
         tensorplan.from_onnx(data)
+    with pytest.raises(LocatedError, match="size for 'x', expected one of 'batch', 'l"):
+        tensorplan.from_onnx(data, sizes={"batch": 1, "length": 1, "x": 1})
 
 
 RECURRENT: list[tuple[str, int, dict[str, Any]]] = [
@@ -500,3 +510,204 @@ def test_recurrent_layers(
     outputs = ["y", "yh", "yc"][: 3 if name == "LSTM" else 2]
     layer = helper.make_node(name, operands, outputs, hidden_size=hidden, **attributes)
     check(model_of([layer], inputs, outputs, weights), inputs)
+
+
+def test_shapes_that_follow_from_shapes_are_constants() -> None:
+    nodes = [
+        node("Shape", "x", "s"),
+        vector("axis", 0),
+        node("Gather", "s axis", "first"),
+        vector("rest", -1),
+        node("Concat", "first rest", "t", axis=0),
+        node("Reshape", "x t", "y"),
+    ]
+    inputs = {"x": X}
+    imported = check(model_of(nodes, inputs, ["y"]), inputs)
+    body = signature(imported.module).function.body.block
+    names = [op.name for op in body.ops]
+    assert names == ["tgraph.reshape", "func.return"]
+
+
+def test_a_branch_on_what_is_known_is_taken() -> None:
+    def branch(op: str) -> Any:
+        result = helper.make_tensor_value_info(op, TensorProto.FLOAT, None)
+        nodes = [node(op, "x", f"{op}0"), node("Mul", f"{op}0 {op}1", op)]
+        factor = numpy_helper.from_array(np.array(len(op), np.float32), f"{op}1")
+        return helper.make_graph(nodes, op, [], [result], [factor])
+
+    nodes = [
+        node("Size", "x", "n"),
+        node("Constant", "", "limit", value_int=10),
+        node("Less", "n limit", "few"),
+        node("If", "few", "z", then_branch=branch("Exp"), else_branch=branch("Tanh")),
+        node("Neg", "z", "y"),
+    ]
+    for shape in ((3, 3), (3, 4)):
+        inputs = {"x": normal(*shape)}
+        check(model_of(nodes, inputs, ["y"]), inputs)
+
+
+def test_initializers_may_be_listed_as_inputs_and_be_unused() -> None:
+    inputs = {"x": X, "w": normal(4)}
+    data = model_of(
+        [node("Mul", "x w", "y")], inputs, ["y"], {"w": inputs["w"], "v": normal(3)}
+    )
+    imported = tensorplan.from_onnx(data)
+    assert list(imported.parameters) == ["w"]
+    (y,) = run_reference(imported.module, [X, imported.parameters["w"]])
+    np.testing.assert_allclose(y, X * inputs["w"], rtol=1e-6)
+
+
+def test_functions_of_the_model_are_inlined() -> None:
+    twice = helper.make_function(
+        "mine",
+        "Twice",
+        ["a"],
+        ["b"],
+        [node("Add", "a a", "b")],
+        [helper.make_opsetid("", OPSET)],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Twice", ["x"], ["y"], domain="mine")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("mine", 1)]
+    model = helper.make_model(
+        graph, functions=[twice], opset_imports=imports, ir_version=9
+    )
+    x = normal(4)
+    check(model.SerializeToString(), {"x": x})
+
+
+def test_half_precision() -> None:
+    inputs = {"x": X.astype(np.float16)}
+    weights = {"w": np.ones(4, np.float16)}
+    nodes = [node("LayerNormalization", "x w", "z"), node("Softmax", "z", "y")]
+    imported = tensorplan.from_onnx(model_of(nodes, inputs, ["y"], weights))
+    (y,) = tensorplan.compile(imported.module)(inputs["x"], weights["w"])
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y.sum(-1), 1, rtol=1e-2)
+
+
+def test_one_error_names_all_that_is_not_supported() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["a"], name="first"),
+        node("Neg", "a", "b"),
+        helper.make_node("Reshape", ["x", "b"], ["c"], name="third"),
+        helper.make_node("Det", ["c"], ["y"]),
+        helper.make_node("Softplus", ["x"], ["d"]),
+        helper.make_node("Resize", ["x", "", "s"], ["e"], name="last", mode="cubic"),
+    ]
+    scales = {"s": np.array([1, 2, 2], "f4")}
+    data = model_of(nodes, {"x": X}, ["y", "d", "e"], scales)
+    with pytest.raises(LocatedError) as caught:
+        tensorplan.from_onnx(data)
+    assert str(caught.value).splitlines() == [
+        "onnx#first: NonZero is not supported",
+        "note: onnx#y: Det is not supported",
+        "note: onnx#last: Resize with mode = 'cubic', expected 'nearest' or 'linear' "
+        "is not supported",
+    ]
+
+
+def test_models_that_are_refused() -> None:
+    x = {"x": X}
+    good = model_of([node("Neg", "x", "y")], x, ["y"])
+    with pytest.raises(LocatedError, match="is no valid ONNX model"):
+        tensorplan.from_onnx(good[:-5])
+    with pytest.raises(LocatedError, match=r"is no valid ONNX model.*Nodes in a graph"):
+        tensorplan.from_onnx(model_of([node("Neg", "z", "y")], x, ["y"]))
+    with pytest.raises(LocatedError, match="opset 12, expected 13 to 23"):
+        tensorplan.from_onnx(model_of([node("Neg", "x", "y")], x, ["y"], opset=12))
+    wrong = [node("Shape", "x", "s"), node("Expand", "w s", "y")]
+    with pytest.raises(LocatedError, match=r"onnx#y:2:1: Expand: .*broadcast"):
+        tensorplan.from_onnx(model_of(wrong, x, ["y"], {"w": normal(5)}))
+    text = {"x": np.array(["a"], object)}
+    with pytest.raises(LocatedError, match="input 'x' with elements of type object"):
+        tensorplan.from_onnx(model_of([node("Identity", "x", "y")], text, ["y"]))
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model_of([node("Neg", "x", "y")], {"x": X}, ["y"])
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(LocatedError, match=r"pip install 'tensorplan\[onnx\]'"):
+        tensorplan.from_onnx(data)
+
+
+def test_the_tools_read_models(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    weights = {"w": normal(4, 6), "var": np.abs(normal(6))}
+    inputs = {"x": normal(3, 4)}
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("Sqrt", "var", "b"),
+        node("Div", "a b", "y"),
+    ]
+    data = model_of(nodes, inputs, ["y"], weights, shapes={"x": ["n", 4]})
+    file = tmp_path / "model"  # told by content, not by name
+    file.write_bytes(data)
+
+    assert plan_opt.main([str(file), "--sizes", "n=3"]) == 0
+    printed = capfd.readouterr().out
+    assert '%x: tensor<3x4xf32> {tgraph.name = "x"}' in printed.replace(" : ", ": ")
+
+    np.savez(tmp_path / "in.npz", arg0=inputs["x"])
+    want = inputs["x"] @ weights["w"] / np.sqrt(weights["var"])
+    np.savez(tmp_path / "want.npz", out0=want)
+    given = [
+        "--inputs",
+        str(tmp_path / "in.npz"),
+        "--expect",
+        str(tmp_path / "want.npz"),
+    ]
+    for level in ("planned", "reference"):
+        arguments = [str(file), "--sizes", "n=3", "--level", level]
+        assert plan_run.main([*arguments, *given]) == 0
+        assert "all outputs are as expected" in capfd.readouterr().out
+        assert plan_run.main(arguments) == 0  # random inputs, the file's parameters
+
+    assert plan_run.main([str(file)]) == 1
+    assert "expected sizes for 'n'" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        plan_run.main([str(file), "--sizes", "3"])
+    assert "argument --sizes: '3', expected NAME=N" in capfd.readouterr().err
+
+
+def test_group_normalization() -> None:
+    inputs, weights = {"x": IMAGE}, {"scale": normal(4), "bias": normal(4)}
+    layer = node("GroupNormalization", "x scale bias", "y", num_groups=2)
+    check(model_of([layer], inputs, ["y"], weights, opset=21), inputs)
+
+
+def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
+    weights = {"w": normal(40, 30)}
+    data = model_of([node("MatMul", "x w", "y")], {"x": normal(2, 40)}, ["y"], weights)
+    file = tmp_path / "model.onnx"
+    onnx.save_model(
+        onnx.load_model_from_string(data),
+        file,
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
+    assert file.stat().st_size < 1000
+    imported = tensorplan.from_onnx(file)
+    np.testing.assert_array_equal(imported.parameters["w"], weights["w"])
+
+
+def test_batch_normalization_goes_into_the_weights() -> None:
+    """The passes for inference know the form that models are imported in."""
+    nodes: list[Any] = []
+    weights: dict[str, np.ndarray] = {}
+    conv_bn(nodes, weights, "x", "y", (8, 4, 3, 3), pads=[1] * 4)
+    inputs = {"x": normal(1, 4, 8, 8)}
+    module = tensorplan.from_onnx(model_of(nodes, inputs, ["y"], weights)).module
+    passes = [TGraphSimplifyInference(), TGraphFoldScaleAxis(), TGraphPrecompute()]
+    driver.run(tensorplan.context(), module, passes)
+    names = [op.name for op in signature(module).function.body.block.ops]
+    assert names.count("tgraph.add") == 1
+    assert "tgraph.multiply" not in names
+    assert "tgraph.subtract" not in names

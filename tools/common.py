@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -66,9 +67,14 @@ _read: dict[str, bytes] = {}  # by name: for the source lines in errors
 
 
 def parse_sizes(text: str) -> Mapping[str, int]:
-    """`batch=1,sequence=128` as a dictionary. Raises `ValueError`."""
-    pairs = (pair.rpartition("=") for pair in text.split(","))
-    return {name.strip(): int(size) for name, _, size in pairs}
+    """`batch=1,sequence=128` as a dictionary; for argparse."""
+    sizes: dict[str, int] = {}
+    for pair in text.split(","):
+        name, _, size = pair.rpartition("=")
+        if not name or not size.isdecimal():
+            raise ArgumentTypeError(f"{pair!r}, expected NAME=N")
+        sizes[name] = int(size)
+    return sizes
 
 
 def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Source:

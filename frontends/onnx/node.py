@@ -143,7 +143,9 @@ class Node:
 
     def known(self, index: int) -> Array:
         """An input that shapes depend on."""
-        value = self.inputs[index]
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if value is None:
+            raise Unsupported(f"without input {index}")
         if not isinstance(value, Known):
             raise Unsupported(
                 f"with input {self.names[index]!r} computed at run time, expected a "

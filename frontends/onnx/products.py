@@ -88,7 +88,7 @@ def _convolve(
 def _biased(n: Node, y: SSAValue) -> Sequence[Value]:
     if not n.has(2):
         return [y]
-    return [n.apply(e.AddOp, y, per_channel(n, n.value(2), len(shape_of(y))))]
+    return [n.apply(e.AddOp, y, per_channel(n, n.value(2), shape_of(y)))]
 
 
 def _transposed_convolution(n: Node) -> Sequence[Value]:

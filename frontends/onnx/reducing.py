@@ -152,21 +152,21 @@ def _layer_normalization(n: Node) -> Sequence[Value]:
     return [y, mean, inverse][: n.outputs]
 
 
-def per_channel(n: Node, values: SSAValue, rank: int) -> SSAValue:
-    """One value for each channel (dimension 1), to be broadcast."""
-    return n.reshape(values, [shape_of(values)[0], *[1] * (rank - 2)])
+def per_channel(n: Node, values: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """One value for each channel (dimension 1), broadcast to `shape`."""
+    return n.broadcast_in_dim(values, shape, [1])
 
 
 def _batch_normalization(n: Node) -> Sequence[Value]:
     n.expect("training_mode", n.integer("training_mode", 0), 0)
     x = n.value(0)
-    rank = len(shape_of(x))
+    shape = shape_of(x)
     scale, bias, mean, variance = (n.value(index) for index in range(1, 5))
     padded = n.apply(e.AddOp, variance, n.number("epsilon", 1e-5))
     factor = n.apply(e.MultiplyOp, n.emit(e.RsqrtOp, padded), scale)
-    centred = n.apply(e.SubtractOp, x, per_channel(n, mean, rank))
-    scaled = n.apply(e.MultiplyOp, centred, per_channel(n, factor, rank))
-    return [n.apply(e.AddOp, scaled, per_channel(n, bias, rank))]
+    centred = n.apply(e.SubtractOp, x, per_channel(n, mean, shape))
+    scaled = n.apply(e.MultiplyOp, centred, per_channel(n, factor, shape))
+    return [n.apply(e.AddOp, scaled, per_channel(n, bias, shape))]
 
 
 def _group_normalization(n: Node) -> Sequence[Value]:
@@ -176,14 +176,9 @@ def _group_normalization(n: Node) -> Sequence[Value]:
     groups = shape[1] if is_instance else n.integer("num_groups", 1)
     grouped = n.reshape(x, [shape[0], groups, prod(shape[1:]) // groups])
     y, _, _ = _normalized(n, grouped, [2], n.number("epsilon", 1e-5))
-    scale, bias = n.value(1), n.value(2)
-    if shape_of(scale)[0] == shape[1]:
-        y = n.reshape(y, shape)
-        scale, bias = (per_channel(n, v, len(shape)) for v in (scale, bias))
-    else:  # one for each group, in opsets 18 to 20
-        scale, bias = (n.reshape(v, [groups, 1]) for v in (scale, bias))
-    y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, scale), bias)
-    return [n.reshape(y, shape)]
+    scale, bias = (per_channel(n, n.value(index), shape) for index in (1, 2))
+    scaled = n.apply(e.MultiplyOp, n.reshape(y, shape), scale)
+    return [n.apply(e.AddOp, scaled, bias)]
 
 
 _KINDS = {

@@ -89,3 +89,36 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   }
   func.return %0 : tensor<4xf32>
 }
+
+// -----
+
+// The variable lies in the memory of the result, which has another shape: what is copied
+// to it goes to a view.
+// CHECK-LABEL: @reshaped_result
+// CHECK-SAME:    %[[X:[a-z]+]]: memref<2x4xf32, "cpu:0">, {{.*}}, %[[R:[0-9]+]]: memref<1x2x4xf32, "cpu:0"> {tgraph.result
+// CHECK:         %[[V:.*]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [2, 4]
+// CHECK-NEXT:    "memref.copy"(%[[X]], %[[V]])
+// CHECK:         } do {
+// CHECK:           "memref.copy"(%{{.*}}, %[[V]]) : (memref<2x4xf32, strided<[-4, 1], offset: 4>, "cpu:0">, memref<2x4xf32, "cpu:0">)
+func.func @reshaped_result(%x: tensor<2x4xf32>, %n: tensor<i32>) -> tensor<1x2x4xf32> {
+  %r, %i = tgraph.while %x, %n : (tensor<2x4xf32>, tensor<i32>)
+      -> (tensor<2x4xf32>, tensor<i32>) {
+  ^bb0(%v: !tgraph.variable<tensor<2x4xf32>>, %c: !tgraph.variable<tensor<i32>>):
+    %0 = tgraph.read %c : tensor<i32>
+    %1 = tgraph.constant<0 : i32> : tensor<i32>
+    %2 = tgraph.compare %0, %1 {direction = "GT"} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    tgraph.yield %2 : tensor<i1>
+  } do {
+  ^bb0(%v: !tgraph.variable<tensor<2x4xf32>>, %c: !tgraph.variable<tensor<i32>>):
+    %0 = tgraph.read %v : tensor<2x4xf32>
+    %1 = tgraph.reverse %0 {dimensions = array<i64: 0>} : tensor<2x4xf32>
+    %2 = tgraph.read %c : tensor<i32>
+    %3 = tgraph.constant<1 : i32> : tensor<i32>
+    %4 = tgraph.subtract %2, %3 : tensor<i32>
+    tgraph.assign %v, %1 : tensor<2x4xf32>
+    tgraph.assign %c, %4 : tensor<i32>
+    tgraph.yield
+  }
+  %y = tgraph.reshape %r : (tensor<2x4xf32>) -> tensor<1x2x4xf32>
+  func.return %y : tensor<1x2x4xf32>
+}

@@ -120,7 +120,14 @@ class BlockBufferization:
 
     def memref_of(self, value: SSAValue) -> SSAValue:
         """The memref of a value; a view is made when it is first needed."""
-        place = self.places[value]
+        return self._view(value, self.places[value])
+
+    def _whole(self, buffer: Buffer, value: SSAValue) -> SSAValue:
+        """The memref that the value is to be copied to: all of the buffer."""
+        layout = Layout.contiguous(tensor_type_of(value.type).get_shape())
+        return self._view(value, Place(buffer, layout))
+
+    def _view(self, value: SSAValue, place: Place) -> SSAValue:
         base, layout = place.buffer.base, place.layout
         if layout.is_contiguous:  # with the strides that the type implies
             layout = Layout.contiguous(layout.shape)
@@ -231,7 +238,7 @@ class BlockBufferization:
         if place.buffer is variable and place.layout.is_contiguous:
             return
         self._overwrite(variable)
-        self.copy(self.memref_of(op.value), variable.base)
+        self.copy(self.memref_of(op.value), self._whole(variable, op.value))
 
     def _deliver(self, op: Operation) -> None:
         """Copies what the terminator passes on and is not in its place yet."""
@@ -239,7 +246,7 @@ class BlockBufferization:
             if self.places[value].buffer is not buffer:
                 computed = source_of(value).owner
                 serves = computed if isinstance(computed, Operation) else op
-                self.copy(self.memref_of(value), buffer.base, serves)
+                self.copy(self.memref_of(value), self._whole(buffer, value), serves)
 
     # Regions
 
@@ -266,7 +273,7 @@ class BlockBufferization:
             return self.places[start].buffer
         buffer, place = self.destination(result), self.places[start]
         if place.buffer is not buffer or not place.layout.is_contiguous:
-            self.copy(self.memref_of(start), buffer.base)
+            self.copy(self.memref_of(start), self._whole(buffer, start))
         return buffer
 
     def destination(self, result: SSAValue) -> Buffer:
