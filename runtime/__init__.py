@@ -3,12 +3,15 @@
 executor.py    Executable: binds the caller's arrays, runs the list of calls
 arguments.py   the caller's arrays as the memory of arguments, results handed out
 donation.py    which results may take the memory of which inputs
-program.py     memref IR to memory and calls
+program.py     memref IR to memory and steps
+steps.py       what these are: buffers, arrays in them, calls
+control.py     loops and branches
 devices/       where steps run: one thread, one for each stream, other processes
 sanitizer.py   finds unsound use of memory
 profile.py     records runs for Chrome's trace viewer and Perfetto
 kernels/       the calls for each operation, in NumPy
 native/        the same, compiled, for elementwise operations, reductions and groups
+onednn/        the same for contractions and convolutions, by oneDNN
 pool.py        a device's memory; the kernels' workspace
 allocators/    memory for what has no planned offset
 reference.py   run_reference: level 1, plainly

@@ -1,7 +1,6 @@
 """Loops and branches: calls that make other calls, as an element in memory says."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation
@@ -9,13 +8,11 @@ from xdsl.ir import Operation
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.native.records import joined
-
-if TYPE_CHECKING:
-    from tensorplan.runtime.program import Buffer, Step, View
+from tensorplan.runtime.steps import Buffer, Step, View
 
 
 def control_calls(
-    op: Operation, flag: Array, regions: Sequence[Sequence["Step"]]
+    op: Operation, flag: Array, regions: Sequence[Sequence[Step]]
 ) -> list[Call]:
     """The call that runs an `scf.while` or `scf.if`, whose regions' steps these are.
 
@@ -47,8 +44,8 @@ def run_if(flag: Array, on_true: Sequence[Call], on_false: Sequence[Call] = ()) 
 
 
 def touched(
-    regions: Sequence[Sequence["Step"]],
-) -> tuple[list["View"], list["View"]]:
+    regions: Sequence[Sequence[Step]],
+) -> tuple[list[View], list[View]]:
     """What the regions together read from outside, and all that they write.
 
     Buffers that a region writes before it reads them are not read from outside.

@@ -6,8 +6,9 @@ from xdsl.dialects.memref import CopyOp
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.program import Program, Step
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import Signature
+from tensorplan.runtime.steps import Step
 
 
 def donations(

@@ -17,10 +17,11 @@ from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool
 from tensorplan.runtime.profile import Profile
-from tensorplan.runtime.program import Program, Step
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.sanitizer import PlanViolation
 from tensorplan.runtime.sanitizer import sanitize as install_sanitizer
 from tensorplan.runtime.signature import Input, Result, signature
+from tensorplan.runtime.steps import Step
 
 __all__ = ["Executable", "PlanViolation"]
 

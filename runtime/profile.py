@@ -20,7 +20,8 @@ from xdsl.dialects.memref import CopyOp
 from tensorplan.dialects.diagnostics import name_of, place_of
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Buffer, Program, Step
+from tensorplan.runtime.program import Program
+from tensorplan.runtime.steps import Buffer, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]

@@ -37,8 +37,9 @@ from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Buffer, Memory, Program, Step, View
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import Signature
+from tensorplan.runtime.steps import Buffer, Memory, Step, View
 
 DEAD = 0xFF
 UNUSED = 0xA5

@@ -14,7 +14,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool, Scratch
-from tensorplan.runtime.program import Step
+from tensorplan.runtime.steps import Step
 
 
 def parse(text: str) -> ModuleOp:

@@ -612,6 +612,17 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     ]
 
 
+def test_outputs_and_constants_that_are_refused() -> None:
+    pool = node("MaxPool", "x", "y places", kernel_shape=[2])
+    data = model_of([pool, node("Neg", "y", "z")], {"x": X}, ["z", "places"])
+    with pytest.raises(LocatedError, match="MaxPool with the output 'places' is not"):
+        tensorplan.from_onnx(data)
+    nodes = [vector("a", 1, 2), vector("b", 1, 2, 3), node("Add", "a b", "c")]
+    data = model_of([*nodes, node("Expand", "x c", "y")], {"x": X}, ["y"])
+    with pytest.raises(LocatedError, match="onnx#c: Add on constants that do not fit"):
+        tensorplan.from_onnx(data)
+
+
 def test_models_that_are_refused() -> None:
     x = {"x": X}
     good = model_of([node("Neg", "x", "y")], x, ["y"])

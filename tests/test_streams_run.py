@@ -27,7 +27,7 @@ from tensorplan.runtime.devices.order import pays, queue_of, waits
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Buffer, Memory, Step, View
+from tensorplan.runtime.steps import Buffer, Memory, Step, View
 
 TWO_DEVICES = Path(__file__).parents[1] / "examples" / "mlp_train_two_devices.mlir"
 RUNS = 200

@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from tensorplan.frontends.onnx.node import Known, Node
+from tensorplan.frontends.onnx.node import Known, Node, Unsupported
 
 _LARGEST = 1 << 16  # elements of an input
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
+_MISTAKES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 _OTHERWISE = ("Identity", "If", "Loop", "Scan", "Shape")
 
 
@@ -31,7 +32,11 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
         ):
             return None
         given[name] = value.array
-    if node.op_type in _OTHERWISE or node.op_type.startswith(_RANDOM):
+    if (
+        "" in proto.output
+        or node.op_type in _OTHERWISE
+        or node.op_type.startswith(_RANDOM)
+    ):
         return None
     graph = onnx.GraphProto()
     graph.node.append(proto)
@@ -39,6 +44,9 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     try:
         evaluator = cast(Any, ReferenceEvaluator(graph, opsets={"": node.opset}))
+        return [Known(np.asarray(array)) for array in evaluator.run(None, given)]
     except NotImplementedError:
         return None
-    return [Known(np.asarray(array)) for array in evaluator.run(None, given)]
+    except _MISTAKES as error:
+        message = " ".join(str(error).split())[:200]
+        raise Unsupported(f"on constants that do not fit ({message})") from None

@@ -170,7 +170,11 @@ class Importer:
         for proto in graph.node:
             self._count += 1
             outputs = self._node(proto, scope)
-            scope.update(zip((o for o in proto.output), outputs, strict=False))
+            named = [name for name in proto.output[len(outputs) :] if name]
+            if named:
+                self._refuse(proto, f" with the output {named[0]!r}")
+                outputs = [*outputs, *[None] * len(proto.output)]
+            scope.update(zip(proto.output, outputs, strict=False))
             scope[""] = None
         results = [scope.get(output.name) for output in graph.output]
         keeper = self._new_node(onnx.NodeProto(), scope)

@@ -15,21 +15,40 @@ next turn's values are written there as a variable's are.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tensorplan.dialects.tgraph.base import tensor_type_of
+from tensorplan.dialects.tgraph.base import AnyTensor, tensor_type_of
 from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
 from tensorplan.passes.bufferization.buffers import Buffer
 
-if TYPE_CHECKING:
-    from tensorplan.passes.bufferization.blocks import BlockBufferization
+
+class Outside(Protocol):
+    """The block that a loop or branch is in, as `blocks.py` rewrites it."""
+
+    position: dict[Operation, int]
+
+    def carried(self, op: WhileOp, index: int) -> Buffer: ...
+    def destination(self, result: SSAValue) -> Buffer: ...
+    def allocate(self, type: AnyTensor, name_hint: str | None) -> Buffer: ...
+    def memref_of(self, value: SSAValue) -> SSAValue: ...
+    def emit(self, op: Operation) -> None: ...
+    def put(self, value: SSAValue, buffer: Buffer) -> None: ...
+    def enter(self, region: Region, inputs: Sequence[SSAValue]) -> "Inside": ...
 
 
-def bufferize_while(outside: "BlockBufferization", op: WhileOp) -> None:
+class Inside(Protocol):
+    """A block of a region."""
+
+    variables: dict[SSAValue, Buffer]
+
+    def run(self, results: Sequence[Buffer] = ()) -> Block: ...
+
+
+def bufferize_while(outside: Outside, op: WhileOp) -> None:
     carried = [outside.carried(op, index) for index in range(len(op.res))]
     rest = op.inputs[len(carried) :]
     device = tensor_type_of(op.inputs[0].type).encoding
@@ -56,7 +75,7 @@ def bufferize_while(outside: "BlockBufferization", op: WhileOp) -> None:
         outside.put(result, buffer)
 
 
-def bufferize_if(outside: "BlockBufferization", op: IfOp) -> None:
+def bufferize_if(outside: Outside, op: IfOp) -> None:
     buffers = [outside.destination(result) for result in op.res]
     predicate, *rest = op.inputs
     load = memref.LoadOp.get(outside.memref_of(predicate), ())
@@ -72,7 +91,7 @@ def bufferize_if(outside: "BlockBufferization", op: IfOp) -> None:
 
 
 def _branch(
-    outside: "BlockBufferization",
+    outside: Outside,
     region: Region,
     inputs: Sequence[SSAValue],
     buffers: Sequence[Buffer],

@@ -45,9 +45,9 @@ def check_type(type: Attribute) -> None:
     if not isinstance(type, TensorType):
         raise Unsupported(f"with a value of type {type}")
     tensor = cast(AnyTensor, type)
-    element = tensor.element_type
+    element: Attribute = tensor.element_type
     is_small = isinstance(element, IntegerType) and element.bitwidth not in _WIDTHS
-    if not isinstance(element, FixedBitwidthType) or is_small or "f8" in str(element):
+    if not isinstance(element, FixedBitwidthType) or is_small or "f8" in f"{element}":
         raise Unsupported(f"with elements of type {element}")
 
 
@@ -149,12 +149,13 @@ class Conversion:
 
     def number(self, value: float, type: AnyTensor) -> SSAValue:
         """A tensor of this type with this number everywhere."""
-        element = type.element_type
+        element = cast(IntegerType | AnyFloat, type.element_type)
+        number: Attribute
         if isinstance(element, IntegerType):
             width = element.bitwidth
             number = IntegerAttr(int(value), element, truncate_bits=width > 1)
         else:
-            number = FloatAttr(value, cast(AnyFloat, element))
+            number = FloatAttr(value, element)
         return self.emit(shaping.ConstantOp, (), type, value=number)
 
     def region(self, index: int) -> Region:

@@ -23,7 +23,8 @@ from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.order import Queue, pays, queue_of, waits
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.native.records import joined
-from tensorplan.runtime.program import Program, Step
+from tensorplan.runtime.program import Program
+from tensorplan.runtime.steps import Step
 
 
 def local(program: Program, threads: bool | None = None) -> Runner:

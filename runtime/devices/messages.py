@@ -12,8 +12,9 @@ from typing import cast
 import numpy as np
 
 from tensorplan.runtime.dtypes import Array
-from tensorplan.runtime.program import Program, View
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import Signature
+from tensorplan.runtime.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
 """The environment variable by which processes know their controller's secret."""

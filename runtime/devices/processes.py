@@ -52,8 +52,9 @@ from tensorplan.runtime.devices.messages import (
     processes_of,
     results_of,
 )
-from tensorplan.runtime.program import Program, View
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import Signature
+from tensorplan.runtime.steps import View
 
 WORKER = "tensorplan.runtime.devices.worker"
 

@@ -29,8 +29,9 @@ from tensorplan.runtime.devices.messages import (
     results_of,
 )
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Program, Step, View
+from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import signature
+from tensorplan.runtime.steps import Step, View
 
 
 def serve(link: Link, comm: Any) -> None:

@@ -11,6 +11,7 @@ merge sort, 1968), made stable by the elements' numbers.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 from xdsl.ir import Block, SSAValue
@@ -205,7 +206,7 @@ def _sort_by_network(
     size, rest = shape[0], shape[1:]
     block, condition = op.comparator.block, yielded(op.comparator)
     numbers = scratch.take(shape, INDEX)
-    counted = np.arange(size).reshape(-1, *(1 for _ in rest))
+    counted = cast(Array, np.arange(size)).reshape(size, *[1] * len(rest))
     calls = copy(numbers, np.broadcast_to(counted, shape))
     sorted_columns = [scratch.take(shape, x.dtype) for x in columns]
     for x, column in zip(sorted_columns, columns, strict=True):

@@ -46,7 +46,7 @@ def _threefry(state: Array, after: Array, out: Array) -> None:
         out[...] = words.reshape(out.shape).view(out.dtype)
         return
     shape = out.shape or (1,)
-    even = [d for d, n in enumerate(shape) if n % 2 == 0]
+    even = [d for d, n in enumerate(shape) if not n % 2]
     split = even[0] if even else shape.index(max(shape))
     half: Shape = tuple(-(-n // 2) if d == split else n for d, n in enumerate(shape))
     after[1] = counter + np.uint64(prod(half))
