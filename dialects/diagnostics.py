@@ -13,7 +13,10 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 REMARKS = logging.getLogger("tensorplan.remarks")
-"""Remarks go here at level INFO; the tools print them, embedders may listen."""
+"""Remarks go here, those of what went well at level DEBUG, the others at INFO.
+
+The tools print them (plan-run those at INFO), embedders may listen.
+"""
 
 
 class LocatedError(PassFailedException):
@@ -50,7 +53,11 @@ def name_of(op: Operation) -> str:
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
-def remark(message: str, op: Operation) -> None:
-    """Tells the user of a decision at `op` that may be of interest: no error."""
+def remark(message: str, op: Operation, *, passed: bool = False) -> None:
+    """Tells the user of a decision at `op` that may be of interest: no error.
+
+    `passed` is for what went as well as it can.
+    """
     place = place_of(op)
-    REMARKS.info("%sremark: %s", f"{place}: " if place else "", message)
+    level = logging.DEBUG if passed else logging.INFO
+    REMARKS.log(level, "%sremark: %s", f"{place}: " if place else "", message)

@@ -98,7 +98,8 @@ class _Elimination:
         copies: list[tuple[AssignOp, str]] = []
         for op, version in list(self.written.items()):
             if looped_into(version, self.position):
-                remark("assign costs nothing: tgraph.while runs in the variable", op)
+                message = "assign costs nothing: tgraph.while runs in the variable"
+                remark(message, op, passed=True)
             elif reason := self._obstacle(op):
                 copies.append((op, reason))
             else:
@@ -171,7 +172,8 @@ class _Elimination:
     def _compute_into_variable(self, op: AssignOp) -> None:
         producer = op.value.owner
         assert isinstance(producer, TensorOp)
-        remark(f"assign is eliminated: {producer.name} writes the variable", op)
+        message = f"assign is eliminated: {producer.name} writes the variable"
+        remark(message, op, passed=True)
         version = self.written[op]
         version.writer = producer
         version.values.append(producer.result)

@@ -246,7 +246,7 @@ def guard(tool: str, body: Callable[[], int]) -> int:
     """Runs a tool's `body`; says what it raises, and returns the exit code."""
     handler = logging.StreamHandler(sys.stderr)
     REMARKS.addHandler(handler)
-    REMARKS.setLevel(logging.INFO)
+    REMARKS.setLevel(logging.DEBUG if tool == "plan-opt" else logging.INFO)
     try:
         code = body()
         sys.stdout.flush()
