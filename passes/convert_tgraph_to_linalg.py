@@ -52,10 +52,11 @@ from tensorplan.dialects.tgraph import shaping as s
 from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form
 from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.passes.bufferization.buffers import Constants
 from tensorplan.passes.functions import is_tensor
 from tensorplan.passes.linalg import indexing, moving, reducing, windows
 from tensorplan.passes.linalg.code import Code, dot_type, signless
-from tensorplan.passes.linalg.memory import Globals, Memory, Stored
+from tensorplan.passes.linalg.memory import Memory, Stored
 from tensorplan.passes.linalg.nests import (
     INLINE,
     Values,
@@ -88,7 +89,7 @@ class ConvertTGraphToLinalg(ModulePass):
     name = "convert-tgraph-to-linalg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        constants = Globals(op)
+        constants = Constants(op)
         for func in [f for f in op.ops if isinstance(f, FuncOp)]:
             for inner in list(func.walk()):
                 if isinstance(inner, TensorOp) and inner.parent is not None:
@@ -107,7 +108,7 @@ def _signless(type: Attribute) -> Attribute:
     return MemRefType(element, memref.shape, memref.layout, memref.memory_space)
 
 
-def _convert(op: TensorOp, constants: Globals) -> None:
+def _convert(op: TensorOp, constants: Constants) -> None:
     if not op.outs or any(is_tensor(value.type) for value in op.operands):
         raise LocatedError(
             f"{op.name} is on tensors, expected memrefs; run tgraph-bufferize first",
@@ -122,14 +123,14 @@ def _convert(op: TensorOp, constants: Globals) -> None:
     _replace(op, values, ops)
 
 
-def _convert_copy(op: memref.CopyOp, constants: Globals) -> None:
+def _convert_copy(op: memref.CopyOp, constants: Constants) -> None:
     ops: list[Operation] = []
     values = _values(op, ops, constants)
     copy(values, values.store(op.source), values.store(op.destination))
     _replace(op, values, ops)
 
 
-def _values(op: Operation, ops: list[Operation], constants: Globals) -> Values:
+def _values(op: Operation, ops: list[Operation], constants: Constants) -> Values:
     """The values that `op`, on memrefs, reads; the code for it goes to `ops`."""
     space = cast(AnyMemRef, op.operands[-1].type).memory_space
     return Values(Memory(Code(ops.append), space, constants), _compute)

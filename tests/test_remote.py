@@ -12,12 +12,12 @@ from threading import Timer
 
 import numpy as np
 import pytest
+from executables import run
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.runtime.devices.processes import LostDevices, Processes, Remote
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 
 pytest.importorskip("mpi4py")
@@ -41,23 +41,6 @@ def remote(planned: ModuleOp) -> Iterator[Executable]:
     executable = Executable(planned, processes=Processes(2))
     yield executable
     executable.close()
-
-
-def inputs(executable: Executable) -> list[Array]:
-    random = np.random.default_rng(0)
-    return [
-        (0.1 * random.standard_normal(slot.shape)).astype(slot.dtype)
-        for slot in executable.inputs
-    ]
-
-
-def run(executable: Executable, times: int = 1) -> list[Array]:
-    """The results of the last of some runs, each with the variables of the last."""
-    arrays = inputs(executable)
-    results: list[Array] = []
-    for _ in range(times):
-        results = executable(*arrays)
-    return results
 
 
 def check_same(module: ModuleOp, executable: Executable, times: int = 1) -> None:

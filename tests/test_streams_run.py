@@ -15,6 +15,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from executables import run
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Program, programs
@@ -67,23 +68,6 @@ def branches(size: int, count: int = 4, depth: int = 3) -> ModuleOp:
     lines.append(f"%sum = tgraph.add %{total}, %x : !t")
     text = BRANCHES.format(n=size, branches="\n  ".join(lines))
     return tensorplan.from_stablehlo(text)
-
-
-def inputs(executable: Executable) -> list[Array]:
-    random = np.random.default_rng(0)
-    return [
-        (0.1 * random.standard_normal(slot.shape)).astype(slot.dtype)
-        for slot in executable.inputs
-    ]
-
-
-def run(executable: Executable, times: int = 1) -> list[Array]:
-    """The results of the last of some runs, each with the variables of the last."""
-    arrays = inputs(executable)
-    results: list[Array] = []
-    for _ in range(times):
-        results = executable(*arrays)
-    return results
 
 
 def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:

@@ -10,18 +10,15 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     MemRefType,
-    ModuleOp,
     NoneAttr,
     StridedLayoutAttr,
-    StringAttr,
-    UnitAttr,
     i64,
 )
 from xdsl.dialects.linalg.ops import FillOp
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.tgraph.base import AnyMemRef, Shape
+from tensorplan.passes.bufferization.buffers import Constants
 from tensorplan.passes.layout import Layout, memref_type
 from tensorplan.passes.linalg.code import Code
 
@@ -74,29 +71,6 @@ class Stored:
         return self.viewed(Layout(tuple(shape), tuple(strides), self.layout.offset))
 
 
-class Globals:
-    """The module's constants, one `memref.global` for each."""
-
-    def __init__(self, module: ModuleOp):
-        self.module = module
-        self.names: dict[tuple[Attribute, Attribute], str] = {}
-        self.taken = {
-            op.sym_name.data for op in module.ops if isinstance(op, memref.GlobalOp)
-        }
-
-    def name_of(self, value: DenseIntOrFPElementsAttr, type: AnyMemRef) -> str:
-        if name := self.names.get((value, type)):
-            return name
-        number = len(self.names)
-        while (name := f"dense_{number}") in self.taken:
-            number += 1
-        self.taken.add(name)
-        self.names[value, type] = name
-        op = memref.GlobalOp.get(StringAttr(name), type, value, constant=UnitAttr())
-        Rewriter.insert_op(op, InsertPoint.at_start(self.module.body.block))
-        return name
-
-
 @dataclass
 class Memory:
     """The views and the workspace that the code for one operation uses."""
@@ -104,7 +78,7 @@ class Memory:
     code: Code
     space: Attribute
     """Where workspace is allocated: the memory space of the operation's results."""
-    globals: Globals
+    globals: Constants
     _views: dict[tuple[SSAValue, Layout], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Layout], SSAValue]
     )
