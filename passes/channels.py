@@ -200,15 +200,3 @@ def replace(op: TensorOp, value: SSAValue) -> None:
     op.result.replace_all_uses_with(value)
     op.detach()
     op.erase()
-
-
-def erase_unused(block: Block) -> None:
-    """Erases tensor operations whose results nobody reads."""
-    for op in reversed(list(block.ops)):
-        if (
-            isinstance(op, TensorOp)
-            and not op.outs
-            and not any(result.uses for result in op.res)
-        ):
-            op.detach()
-            op.erase()

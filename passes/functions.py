@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import VariableType
+from tensorplan.dialects.tgraph.base import TensorOp, VariableType
 from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
@@ -52,6 +52,18 @@ def tensor_blocks(module: ModuleOp) -> Iterator[Block]:
                 if isinstance(op, WhileOp | IfOp)
                 for region in op.regions
             )
+
+
+def erase_unused(block: Block) -> None:
+    """Erases tensor operations whose results nobody reads."""
+    for op in reversed(list(block.ops)):
+        if (
+            isinstance(op, TensorOp)
+            and not any(result.uses for result in op.results)
+            and not op.outs
+        ):
+            op.detach()
+            op.erase()
 
 
 def argument_attributes(func: FuncOp) -> list[Attributes]:

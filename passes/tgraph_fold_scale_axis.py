@@ -51,11 +51,10 @@ from tensorplan.passes.channels import (
     Emitter,
     channels_of,
     compatible,
-    erase_unused,
     parameter_values,
     replace,
 )
-from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.functions import erase_unused, tensor_functions
 
 Contraction: TypeAlias = ConvolutionOp | DotGeneralOp
 

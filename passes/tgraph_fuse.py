@@ -47,7 +47,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tensorplan.dialects.tgraph.base import TensorOp, segments, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.passes.functions import tensor_blocks
+from tensorplan.passes.functions import erase_unused, tensor_blocks
 from tensorplan.passes.fusion.groups import (
     MODES,
     PLACE,
@@ -92,24 +92,17 @@ class TGraphFuse(ModulePass):
         if self.mode == "none":
             return
         for block in list(tensor_blocks(op)):
-            _erase_unused(block)  # a dead reader would keep its operand out of a group
+            erase_unused(block)  # a dead reader would keep its operand out of a group
             self._fuse(block)
-            _erase_unused(block)
+            erase_unused(block)
 
     def _fuse(self, block: Block) -> None:
         function = Function(block)
         candidate = candidates(function, self.mode, self.max_depth)
         peak = Peak(function) if self.keep_peak else None
         grouping = _settled(function, candidate, set(), peak)
-        for _ in range(LOWERED if peak else 0):
-            assert peak is not None
-            costly = peak.costly(grouping)
-            if not costly:
-                break
-            trial = _settled(function, candidate, costly | grouping.stored, peak)
-            if peak.height(trial) >= peak.height(grouping):
-                break
-            grouping = trial
+        if peak:
+            grouping = _lowered(function, candidate, grouping, peak)
         for root, members in grouping.members.items():
             _outline(function, members, root)
 
@@ -126,6 +119,22 @@ def _settled(
         if more <= stored:
             return grouping
         stored = stored | more
+
+
+def _lowered(
+    function: Function, candidate: Sequence[int], grouping: Grouping, peak: Peak
+) -> Grouping:
+    """The groups, fewer of them where that lowers the peak."""
+    height = peak.height(grouping)
+    for _ in range(LOWERED):
+        costly = peak.costly(grouping)
+        if not costly:
+            break
+        trial = _settled(function, candidate, costly | grouping.stored, peak)
+        if (lower := peak.height(trial)) >= height:
+            break
+        grouping, height = trial, lower
+    return grouping
 
 
 def _outline(function: Function, members: Sequence[int], root: int) -> None:
@@ -174,15 +183,3 @@ def _outline(function: Function, members: Sequence[int], root: int) -> None:
     fusion.location = last.location
     Rewriter.insert_op(fusion, InsertPoint.before(last))
     last.result.replace_all_uses_with(fusion.result)
-
-
-def _erase_unused(block: Block) -> None:
-    for op in reversed(list(block.ops)):
-        if (
-            isinstance(op, TensorOp)
-            and not has_destination(op)
-            and op.results
-            and not any(result.uses for result in op.results)
-        ):
-            op.detach()
-            op.erase()

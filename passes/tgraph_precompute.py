@@ -62,10 +62,11 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.partial import is_complete
 from tensorplan.dialects.tgraph.shaping import ConstantOp, IotaOp, ViewOp
-from tensorplan.passes.channels import erase_unused, parameter_values, replace
+from tensorplan.passes.channels import parameter_values, replace
 from tensorplan.passes.functions import (
     Attributes,
     argument_attributes,
+    erase_unused,
     set_argument_attributes,
     tensor_functions,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from executables import Dlpack
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -45,19 +46,6 @@ def parse(text: str) -> ModuleOp:
 
 def floats(*values: float) -> Array:
     return np.array(values, np.float32)
-
-
-class Dlpack:
-    """Shows its memory by DLPack only, as other libraries' tensors do."""
-
-    def __init__(self, array: Array):
-        self.array = array
-
-    def __dlpack__(self, **how: object) -> object:
-        return self.array.__dlpack__(**how)  # pyright: ignore
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
 
 
 class Snapshot:

@@ -7,6 +7,7 @@ from time import process_time
 
 import numpy as np
 import pytest
+from executables import assert_same, counted
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Program, programs
@@ -45,18 +46,6 @@ def body(module: ModuleOp) -> Block:
 
 def computing(module: ModuleOp) -> Iterator[TensorOp]:
     return (op for op in body(module).ops if isinstance(op, TensorOp))
-
-
-def inputs(module: ModuleOp) -> list[np.ndarray]:
-    return [
-        np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
-        for i in signature(module).inputs
-    ]
-
-
-def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
-    for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def with_devices(program: Program, chosen: list[str | None]) -> ModuleOp:
@@ -110,8 +99,8 @@ def test_placed_programs_are_sound_and_have_the_same_values(
 ) -> None:
     placed = run(with_devices(program, chosen), TGraphPlaceDevices(default="cpu:0"))
     assert_sound(placed)
-    want = run_reference(program.module, inputs(program.module))
-    assert_same(run_reference(placed, inputs(placed)), want)
+    want = run_reference(program.module, counted(program.module))
+    assert_same(run_reference(placed, counted(placed)), want)
     again = run(placed, TGraphPlaceDevices())
     assert str(again) == str(placed)
 
@@ -133,9 +122,9 @@ def test_planned_programs_on_several_devices_have_the_same_values(
     program: Program, chosen: list[str | None]
 ) -> None:
     planned = run(with_devices(program, chosen), PlanPipeline())
-    want = run_reference(program.module, inputs(program.module))
+    want = run_reference(program.module, counted(program.module))
     execute = Executable(planned, sanitize=True, native=False)  # bit for bit
-    assert_same(execute(*inputs(program.module)), want)
+    assert_same(execute(*counted(program.module)), want)
 
 
 @given(programs(), placements, st.booleans())
@@ -151,12 +140,12 @@ def test_annotated_programs_are_sound_and_have_the_same_values(
             op.result.replace_uses_with_if(
                 annotation.result, lambda use: not isinstance(use.operation, OnDeviceOp)
             )
-    want = run_reference(program.module, inputs(program.module))
-    assert_same(run_reference(module, inputs(module)), want)
+    want = run_reference(program.module, counted(program.module))
+    assert_same(run_reference(module, counted(module)), want)
     passes = TGraphPlaceDevices(default="cpu:0"), TGraphInferDevices(fallback="cpu:0")
     placed = run(module, passes[by_inference])
     assert_sound(placed)
-    assert_same(run_reference(placed, inputs(placed)), want)
+    assert_same(run_reference(placed, counted(placed)), want)
     again = run(placed, TGraphInferDevices())
     assert str(again) == str(placed)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from executables import Dlpack
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -118,19 +119,6 @@ class Interface:
     def __init__(self, array: Array):
         self.array = array  # keeps the memory
         self.__array_interface__ = array.__array_interface__
-
-
-class Dlpack:
-    """Only DLPack."""
-
-    def __init__(self, array: Array):
-        self.array = array
-
-    def __dlpack__(self, **how: object) -> object:
-        return self.array.__dlpack__(**how)  # pyright: ignore
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
 
 
 @pytest.mark.parametrize("kind", [Interface, Dlpack, list, tuple])

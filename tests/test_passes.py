@@ -6,8 +6,8 @@ computed before, bit for bit, does nothing when run again, and prints and parses
 
 from io import StringIO
 
-import numpy as np
 import pytest
+from executables import assert_same, counted
 from hypothesis import given
 from hypothesis import strategies as st
 from modules import run
@@ -28,7 +28,6 @@ from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.planning import STRATEGIES
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 
 def name_of(pass_: ModulePass) -> str:
@@ -41,23 +40,13 @@ def text(module: ModuleOp, generic: bool = False) -> str:
     return stream.getvalue()
 
 
-def inputs(module: ModuleOp) -> list[np.ndarray]:
-    return [
-        np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
-        for i in signature(module).inputs
-    ]
-
-
-def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
-    for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("pass_", TENSOR_PASSES, ids=name_of)
 @given(program=programs())
 def test_tensor_passes_keep_the_values(pass_: ModulePass, program: Program) -> None:
-    want = run_reference(program.module, inputs(program.module))
-    assert_same(run_reference(run(program.module, pass_), inputs(program.module)), want)
+    want = run_reference(program.module, counted(program.module))
+    assert_same(
+        run_reference(run(program.module, pass_), counted(program.module)), want
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,9 +75,9 @@ def test_optional_passes_in_any_order_give_the_same_values(
         TGraphBufferize(),
         PlanMemory(strategy=strategy),
     )
-    want = run_reference(program.module, inputs(program.module))
+    want = run_reference(program.module, counted(program.module))
     assert_same(
-        Executable(planned, sanitize=True, native=False)(*inputs(program.module)), want
+        Executable(planned, sanitize=True, native=False)(*counted(program.module)), want
     )
 
 
@@ -96,8 +85,8 @@ def test_optional_passes_in_any_order_give_the_same_values(
 def test_level_2_runs_too(program: Program) -> None:
     """Each allocation with memory of its own."""
     module = run(program.module, PLACE, TGraphFuse(), TGraphBufferize())
-    want = run_reference(program.module, inputs(program.module))
-    assert_same(Executable(module, native=False)(*inputs(program.module)), want)
+    want = run_reference(program.module, counted(program.module))
+    assert_same(Executable(module, native=False)(*counted(program.module)), want)
 
 
 @given(programs())

@@ -28,6 +28,7 @@ from tensorplan.dialects.tgraph.shaping import (
     ViewOp,
 )
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
+from tensorplan.passes.bufferization.blocks import SMALL_CONSTANT
 from tensorplan.passes.fusion.groups import (
     Function,
     Grouping,
@@ -37,9 +38,6 @@ from tensorplan.passes.fusion.groups import (
 
 ALIGNMENT = 64
 """Every buffer takes a multiple of it, in bytes."""
-
-SMALL_CONSTANT = 1024
-"""Up to this size, in bytes, a constant is no buffer (as in tgraph-bufferize)."""
 
 
 @dataclass(eq=False, slots=True)

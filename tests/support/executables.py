@@ -1,9 +1,11 @@
-"""Compiled programs, run on random arrays."""
+"""Arrays for programs to run on, and comparison of their results."""
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.signature import signature
 
 
 def inputs(executable: Executable) -> list[Array]:
@@ -21,3 +23,29 @@ def run(executable: Executable, times: int = 1) -> list[Array]:
     for _ in range(times):
         results = executable(*arrays)
     return results
+
+
+def counted(module: ModuleOp) -> list[np.ndarray]:
+    """Inputs with -3, -2, -1, ..."""
+    return [
+        np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
+        for i in signature(module).inputs
+    ]
+
+
+def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+class Dlpack:
+    """Shows its memory by DLPack only, as other libraries' tensors do."""
+
+    def __init__(self, array: Array):
+        self.array = array
+
+    def __dlpack__(self, **how: object) -> object:
+        return self.array.__dlpack__(**how)  # pyright: ignore
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
