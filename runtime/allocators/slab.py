@@ -20,6 +20,7 @@ from tensorplan.runtime.allocators.report import Block
 MOST_GRAINS = 4
 _GRAINS = 64
 _ALL = (1 << _GRAINS) - 1
+_RUNS = [(1 << grains) - 1 for grains in range(MOST_GRAINS + 1)]
 
 
 @dataclass(eq=False, slots=True)
@@ -116,8 +117,8 @@ class Slab(Allocator[SlabBlock]):
         if alignment > self._grain_alignment:
             self.regions.check_alignment(alignment, self._alignment)
             places = _multiples(alignment // self._grain_alignment)
-        segment = self._turn % len(self._lists)
-        self._turn += 1
+        segment = self._turn
+        self._turn = (segment + 1) % len(self._lists)
         block = self._take(segment, grains, places)
         if block:
             return block
@@ -129,21 +130,25 @@ class Slab(Allocator[SlabBlock]):
         return None
 
     def _take(self, segment: int, grains: int, places: int) -> SlabBlock | None:
-        lists = self._lists[segment]
-        for run in range(grains, MOST_GRAINS + 1):
-            for chunk in reversed(lists[run]):
-                starts = chunk.free & places
-                for distance in range(1, grains):
-                    starts &= chunk.free >> distance
+        for chunks in self._lists[segment][grains:]:
+            for chunk in reversed(chunks):
+                starts = free = chunk.free
+                if grains > 1:
+                    starts &= free >> 1
+                    if grains > 2:
+                        starts &= starts >> 1 if grains == 3 else starts >> 2
+                starts &= places
                 if not starts:
                     continue
                 start = starts & -starts
-                offset = (start.bit_length() - 1) * self._block_size
-                block = SlabBlock(chunk.address + offset, grains * self._block_size)
-                block.chunk = chunk
-                block.mask = start * ((1 << grains) - 1)
-                chunk.free ^= block.mask
+                mask = start * _RUNS[grains]
+                chunk.free = free ^ mask
                 chunk.relist()
+                size = self._block_size
+                address = chunk.address + (start.bit_length() - 1) * size
+                block = SlabBlock(address, grains * size)
+                block.chunk = chunk
+                block.mask = mask
                 return block
         return None
 
@@ -164,9 +169,13 @@ class Slab(Allocator[SlabBlock]):
         return True
 
     def release(self, block: SlabBlock) -> None:
-        assert block.chunk
-        block.chunk.free |= block.mask
-        block.chunk.relist()
+        chunk = block.chunk
+        assert chunk
+        chunk.free |= block.mask
+        if chunk.run == MOST_GRAINS:
+            chunk.lists[MOST_GRAINS].move_to_end(chunk)
+        else:
+            chunk.relist()
 
     def free_blocks(self) -> Iterable[Block]:
         for chunk in (c for s in self._lists for chunks in s for c in chunks):

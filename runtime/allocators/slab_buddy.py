@@ -51,12 +51,13 @@ class SlabBuddy(Allocator[Block]):
         )
 
     def place(self, size: int, alignment: int, freed_before: int) -> Block | None:
-        reach = max(size, alignment)
-        if reach >= self._allocate_size:
-            region = self.regions.take(size, alignment)
-            return region and RegionBlock(region.address, region.size, region=region)
-        part = self._buddy if reach >= self._block_size else self._slab
-        return part.place(size, alignment, freed_before)
+        reach = size if size > alignment else alignment
+        if reach < self._block_size:
+            return self._slab.place(size, alignment, freed_before)
+        if reach < self._allocate_size:
+            return self._buddy.place(size, alignment, freed_before)
+        region = self.regions.take(size, alignment)
+        return region and RegionBlock(region.address, region.size, region=region)
 
     def release(self, block: Block) -> None:
         if isinstance(block, SlabBlock):
