@@ -1,0 +1,134 @@
+"""The values of whole models in every way of running them, against XLA's.
+
+    python benchmarks/values.py tests/models/*.mlir
+
+Each StableHLO model is planned and run with native code and with NumPy only, as it is,
+with its operations split over two devices (the first half of them on one), and with 2
+and 4 streams, in one thread and in a thread per device and stream. The oracle is
+jaxlib's CPU client on the same text and the same random inputs. Shown are the largest
+errors by a result's largest magnitude, in units of 1e-6. The exit code is 1 if a result
+is off by more than rtol 2e-4 (and 2e-4 of its largest magnitude).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.signature import Input, signature
+
+TOLERANCE = 2e-4
+WAYS: dict[str, tuple[dict[str, Any], bool, bool | None]] = {
+    # options of the plan, whether on two devices, whether in threads
+    "one device": ({}, False, None),
+    "two devices": ({}, True, False),
+    "two, threads": ({}, True, True),
+    "2 streams": ({"streams": 2}, False, True),
+    "4 streams": ({"streams": 4}, False, True),
+}
+
+
+def xla_values(text: str, arguments: Sequence[Array]) -> list[Array]:
+    """The results of `@main`. The arguments stay as they are."""
+    # JAX compiles StableHLO text through its internals only, which have no types.
+    bridge: Any = import_module("jax._src.xla_bridge")
+    lib: Any = import_module("jax._src.lib")
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    ir: Any = import_module("jaxlib.mlir.ir")
+    backend = bridge.get_backend("cpu")
+    device = backend.local_devices()[0]
+    with mlir.make_ir_context():
+        executable = backend.compile_and_load(
+            ir.Module.parse(text),
+            lib._jax.DeviceList((device,)),
+            lib.xla_client.CompileOptions(),
+        )
+    put = import_module("jax").device_put
+    results = executable.execute_sharded([put(np.array(a), device) for a in arguments])
+    shards = results.disassemble_into_single_device_arrays()
+    return [np.array(shard[0]) for shard in shards]
+
+
+def random_array(value: Input, rng: np.random.Generator) -> Array:
+    """Small positive floats, as second moments have to be; integers from 0 to 9."""
+    if np.issubdtype(value.dtype, np.floating):
+        array = rng.random(value.shape, np.float32) * 0.1
+        return array.astype(value.dtype)
+    return rng.integers(0, 2 if value.dtype == bool else 10, value.shape).astype(
+        value.dtype
+    )
+
+
+def split(module: ModuleOp) -> ModuleOp:
+    """The first half of the operations on `cpu:0`, the others on `cpu:1`."""
+    module = module.clone()
+    for _, body in tensor_functions(module):
+        ops = [op for op in body.ops if isinstance(op, TensorOp)]
+        for place, op in enumerate(ops):
+            device = "cpu:0" if place < len(ops) / 2 else "cpu:1"
+            op.attributes["tgraph.device"] = StringAttr(device)
+    return module
+
+
+def error(got: Sequence[Array], want: Sequence[Array]) -> tuple[float, bool]:
+    """The largest error by the largest magnitude, and whether all is near enough."""
+    worst, near = 0.0, True
+    for a, b in zip(got, want, strict=True):
+        if not b.size:
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        scale = float(np.abs(b).max())
+        worst = max(worst, float(np.abs(a - b).max()) / (scale or 1.0))
+        near &= np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale)
+    return worst, near
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument(
+        "--largest",
+        type=float,
+        default=4e9,
+        metavar="BYTES",
+        help="skip models with more bytes of arguments (default: 4e9)",
+    )
+    options = parser.parse_args()
+    failed = 0
+    for file in options.files:
+        module = tensorplan.from_stablehlo(file)
+        inputs = signature(module).inputs
+        size = sum(prod(i.shape) * i.dtype.itemsize for i in inputs)
+        if size > options.largest:
+            print(f"{file.stem}: skipped, {size / 1e9:.1f} GB of arguments", flush=True)
+            continue
+        rng = np.random.default_rng(0)
+        arguments = [random_array(value, rng) for value in inputs]
+        want = xla_values(file.read_text(), arguments)
+        for way, (plan, on_two, threads) in WAYS.items():
+            planned = tensorplan.plan(split(module) if on_two else module, **plan)
+            for kernels in ("native", "NumPy"):
+                execute = Executable(
+                    planned, native=kernels == "native", threads=threads
+                )
+                worst, near = error(execute(*map(np.copy, arguments)), want)
+                failed += not near
+                verdict = "" if near else "  WRONG"
+                name = f"{file.stem:<18}{way:<16}{kernels:<8}"
+                print(f"{name}{worst * 1e6:>10.2f}{verdict}", flush=True)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
