@@ -12,6 +12,8 @@ nnvm/         NNVM's planner of shared storages; storages.py lays them out in by
 relay.py      TVM Relay's, on the same graph
 inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tree
 streams.py    lifespans for operations that run side by side
+lending.py    buffers in memory that others do not use yet
+offload.py    values in another memory between two uses
 
 >>> from tensorplan.planning import Buffer, Problem, solve
 >>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)

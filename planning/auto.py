@@ -27,6 +27,7 @@ from math import lcm
 from tensorplan.planning import greedy, orders
 from tensorplan.planning.budget import Budget
 from tensorplan.planning.core import SLACKS, CoreFirst
+from tensorplan.planning.kernels import LARGEST
 from tensorplan.planning.problem import (
     Buffer,
     Limits,
@@ -54,6 +55,7 @@ _CORES = (
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
+_LOWEST_FIRST = (greedy.greedy_by_size, greedy.best_fit)
 _CLIMB = 30_000_000  # pairs of buffers that the local search looks at, about
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
 
@@ -77,11 +79,15 @@ def _any(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     if not buffers:
         return Placement([], True)
     alignments = {b.alignment for b in buffers}
-    if len(alignments) == 1 and not any(
-        b.gaps or b.offset is not None for b in buffers
-    ):
+    is_plain = not any(b.gaps or b.offset is not None for b in buffers)
+    if len(alignments) == 1 and is_plain and _are_countable(buffers):
         return _regular(problem, limits, budget)
     return _irregular(problem, limits, budget)
+
+
+def _are_countable(buffers: Sequence[Buffer]) -> bool:
+    """Whether the kernels can add up the padded sizes."""
+    return sum(b.size + b.alignment for b in buffers) < LARGEST // 2
 
 
 def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
@@ -125,6 +131,11 @@ def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
         proved &= low == high
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
+    if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > problem.lower_bound:
+        for place in _LOWEST_FIRST:
+            other = list(place(problem, limits).offsets)
+            if peak_of(buffers, other) < peak_of(buffers, offsets):
+                offsets = other
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
@@ -250,9 +261,10 @@ def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     if not any(b.offset is not None for b in buffers):
         common = lcm(*(b.alignment for b in buffers))
         plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
-        take(_regular(Problem(plain, problem.capacity), limits, budget).offsets)
+        if _are_countable(plain):
+            take(_regular(Problem(plain, problem.capacity), limits, budget).offsets)
     if len(buffers) <= _GREEDY or not best:
-        for place in (greedy.greedy_by_size, greedy.best_fit):
+        for place in _LOWEST_FIRST:
             if not best or peak_of(buffers, best) > lower_bound:
                 take(place(problem, limits).offsets)
     if peak_of(buffers, best) > lower_bound:

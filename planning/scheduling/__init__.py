@@ -8,9 +8,20 @@ exact.py      best-first search: proves the lowest peak of small parts
 beam.py       beam search: parts too large for that
 improve.py    local search: tasks moved across the peak
 schedule.py   all of them together
+makespan.py   how long an order takes
 """
 
 from tensorplan.planning.scheduling.graph import Graph, Task, peak_of, profile
+from tensorplan.planning.scheduling.makespan import makespan, mixtures
 from tensorplan.planning.scheduling.schedule import Schedule, schedule
 
-__all__ = ["Graph", "Schedule", "Task", "peak_of", "profile", "schedule"]
+__all__ = [
+    "Graph",
+    "Schedule",
+    "Task",
+    "makespan",
+    "mixtures",
+    "peak_of",
+    "profile",
+    "schedule",
+]

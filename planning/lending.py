@@ -1,0 +1,131 @@
+"""Lending: buffers in memory that is there anyhow, while its owner does not use it.
+
+    results    r: 8 bytes, live [4, 6)
+    buffers    a: 6 bytes, live [0, 3)    lies in r, at 0
+               b: 4 bytes, live [2, 4)    the arena's
+
+XLA and IREE place temporary values in the buffers of results in the same way, which do
+not count as temporary memory.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import NamedTuple
+
+from tensorplan.planning.problem import Buffer, round_up
+
+
+class Loan(NamedTuple):
+    """A place in the memory of a lender."""
+
+    lender: int  # its index
+    offset: int  # bytes
+
+
+def lend(buffers: Sequence[Buffer], lenders: Sequence[Buffer]) -> Mapping[int, Loan]:
+    """Places buffers, by their indices, in the memory of lenders.
+
+    A lender's memory is free where the lender is not live; it takes buffers of its own
+    `pool` only. Goes on as long as that lowers the largest sum of the live bytes of all
+    other buffers: takes the largest buffer that is live there and fits (of several the
+    one that lives longest), the smallest lender with room for it, and the lowest
+    offset; and further ones until that sum is a sixteenth lower.
+    """
+    memories: dict[str, list[_Memory]] = {}
+    for index in sorted(range(len(lenders)), key=lambda i: lenders[i].size):
+        lender = lenders[index]
+        memories.setdefault(lender.pool, []).append(_Memory(index, lender))
+    loans: dict[int, Loan] = {}
+    candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
+    if not candidates:
+        return loans
+    load = _Load(buffers)
+    spans = {i: load.span(i) for i in candidates}
+    while True:
+        peak, bytes = load.peak()
+        live = [i for i, (start, end) in spans.items() if start <= peak < end]
+        live = [i for i in live if load.has(i, peak)]
+        live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
+        moved = 0
+        for index in live:
+            del spans[index]  # what finds no room now will never do
+            buffer = buffers[index]
+            if loan := _loan(buffer, memories[buffer.pool]):
+                loans[index] = loan
+                load.remove(index)
+                moved += buffer.size
+                if 16 * moved > bytes:
+                    break
+        if not moved:
+            return loans
+
+
+@dataclass(slots=True)
+class _Memory:
+    """A lender, and what lies in its memory."""
+
+    index: int
+    lender: Buffer
+    placed: list[Buffer] = field(default_factory=list[Buffer])  # ascending by offset
+
+    def room(self, buffer: Buffer) -> int | None:
+        """The lowest offset at which the buffer fits."""
+        if buffer.size > self.lender.size or buffer.overlaps(self.lender):
+            return None
+        offset = 0
+        for other in self.placed:
+            assert other.offset is not None
+            if other.overlaps(buffer):
+                if other.offset >= offset + buffer.size:
+                    break
+                end = round_up(other.offset + other.size, buffer.alignment)
+                offset = max(offset, end)
+        return offset if offset + buffer.size <= self.lender.size else None
+
+    def place(self, buffer: Buffer, offset: int) -> None:
+        self.placed.append(replace(buffer, offset=offset))
+        self.placed.sort(key=lambda b: b.offset or 0)
+
+
+def _loan(buffer: Buffer, memories: Sequence[_Memory]) -> Loan | None:
+    for memory in memories:
+        if (offset := memory.room(buffer)) is not None:
+            memory.place(buffer, offset)
+            return Loan(memory.index, offset)
+    return None
+
+
+class _Load:
+    """The sum of the live bytes, step by step."""
+
+    def __init__(self, buffers: Sequence[Buffer]):
+        steps = sorted({at for b in buffers for range in b.live for at in range})
+        places = {step: place for place, step in enumerate(steps)}
+        self._live = [[(places[s], places[e]) for s, e in b.live] for b in buffers]
+        self._sizes = [round_up(b.size, b.alignment) for b in buffers]
+        self._changes = [0] * len(steps)
+        for index in range(len(buffers)):
+            self._add(index, self._sizes[index])
+
+    def peak(self) -> tuple[int, int]:
+        """The first place at which the sum is largest, and the sum."""
+        sums = list(accumulate(self._changes))
+        most = max(sums)
+        return sums.index(most), most
+
+    def span(self, index: int) -> tuple[int, int]:
+        """From the first place at which a buffer lives to behind the last one."""
+        live = self._live[index]
+        return live[0][0], live[-1][1]
+
+    def has(self, index: int, place: int) -> bool:
+        return any(start <= place < end for start, end in self._live[index])
+
+    def remove(self, index: int) -> None:
+        self._add(index, -self._sizes[index])
+
+    def _add(self, index: int, size: int) -> None:
+        for start, end in self._live[index]:
+            self._changes[start] += size
+            self._changes[end] -= size
