@@ -6,8 +6,9 @@
     %p = memref.extract_aligned_pointer_as_index %a : memref<4xf32> -> index
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
-as MLIR prints them, and `scf.while : () -> () {`, a loop that carries nothing. The
-classes here only parse: what they return are xDSL's own.
+as MLIR prints them; `scf.while : () -> () {`, a loop that carries nothing; and a
+`scf.execute_region` without its `scf.yield`, as xDSL prints it. The classes here only
+parse: what they return are xDSL's own.
 """
 
 from typing import TypeVar, cast
@@ -24,6 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
+from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.tgraph.base import AnyMemRef
 
@@ -128,6 +130,17 @@ class WhileSyntax(scf.WhileOp):
         return op
 
 
+class ExecuteRegionSyntax(scf.ExecuteRegionOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> scf.ExecuteRegionOp:
+        op = scf.ExecuteRegionOp.parse(parser)
+        block = op.region.last_block
+        last = block.last_op if block else None
+        if block and not (last and last.has_trait(IsTerminator)):
+            block.add_op(scf.YieldOp())
+        return op
+
+
 SYNTAX: dict[str, type[Operation]] = {
     syntax.name: syntax
     for syntax in (
@@ -137,5 +150,6 @@ SYNTAX: dict[str, type[Operation]] = {
         PointerSyntax,
         GlobalSyntax,
         WhileSyntax,
+        ExecuteRegionSyntax,
     )
 }

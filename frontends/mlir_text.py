@@ -193,7 +193,7 @@ class MLIRTextParser(Parser):
         op_type = super()._get_op_by_name(name)
         if issubclass(op_type, UnregisteredOp):
             return unregistered_op(name)
-        if self._is_custom and op_type.name.startswith(("memref.", "scf.while")):
+        if self._is_custom and op_type.name.startswith(("memref.", "scf.")):
             from tensorplan.frontends.memref_syntax import SYNTAX
 
             return SYNTAX.get(op_type.name, op_type)

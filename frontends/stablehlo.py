@@ -74,7 +74,10 @@ def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
             return stablehlo.deserialize_portable_artifact(context, data)
         return ir.Module.parse(data, context)
 
-    return _read(parse, name, ctx)
+    try:
+        return _read(parse, name, ctx)
+    except (RuntimeError, ValueError) as error:  # jaxlib's, where it knows no place
+        raise LocatedError(f"{name} is no valid MLIR bytecode: {error}") from None
 
 
 def _read(

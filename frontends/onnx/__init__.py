@@ -7,6 +7,8 @@ its parameters: the initialisers of floating-point type and rank 1 or more that
 operations read. Each has its name in the model as `tgraph.name`; parameters are marked
 `tgraph.parameter`, and their values are not in the module. Other initialisers are
 constants. What follows from shapes and constants is computed here (`folding.py`).
+Operations that ONNX defines by others (Attention, RotaryEmbedding, ...) are taken as
+these, unless they are converted whole.
 
 An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
 if it has none), and its number, from 1.
@@ -16,17 +18,16 @@ graph.py        the graph: names, arguments, errors
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
 resizing.py, recurrent.py   the conversions, by family
 
-Opsets 13 to 23. Does not: training, quantised models, sequences, sizes computed at run
-time, loops (`Loop`, `Scan`), `If` on what is not known.
+Opsets 13 to 23. Does not: training, integer products (`QLinearConv`), sequences, sizes
+computed at run time, loops (`Loop`, `Scan`), `If` on what is not known.
 """
 
 from collections.abc import Mapping
 from os.path import dirname
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-
-from xdsl.dialects.builtin import ModuleOp
+from typing import TYPE_CHECKING, Any, cast
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.model import Model
 
 if TYPE_CHECKING:
     import onnx
@@ -36,13 +37,6 @@ if TYPE_CHECKING:
 OPSETS = range(13, 24)
 
 _GRAPH_KEYS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
-
-
-class Model(NamedTuple):
-    module: ModuleOp
-
-    parameters: "Mapping[str, Array]"
-    """By name, in the order of the arguments that they are for."""
 
 
 def is_model(data: bytes) -> bool:
@@ -62,7 +56,7 @@ def import_model(
     package `onnx` is missing.
     """
     model = _parse(data, name)
-    from tensorplan.frontends.onnx.graph import Importer
+    from tensorplan.frontends.onnx.graph import Importer, decomposed
 
     opsets = {o.domain or "ai.onnx": o.version for o in model.opset_import}
     opset = opsets.get("ai.onnx", 0)
@@ -72,7 +66,7 @@ def import_model(
             f"{OPSETS[-1]} (onnx.version_converter converts)"
         )
     importer = Importer(name, opset, sizes or {})
-    module = importer.module(model.graph)
+    module = importer.module(decomposed(model).graph)
     return Model(module, importer.parameters)
 
 
@@ -90,7 +84,7 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
     try:
         import onnx
         from google.protobuf.message import DecodeError
-        from onnx import checker, external_data_helper, inliner
+        from onnx import checker, external_data_helper
     except ImportError as error:
         raise LocatedError(
             f"{name} holds an ONNX model, which takes the package onnx to read: "
@@ -106,4 +100,4 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
     except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LocatedError(f"{name} is no valid ONNX model: {message}") from None
-    return inliner.inline_local_functions(model) if model.functions else model
+    return model

@@ -1,24 +1,33 @@
 """ONNX's elementwise operations → tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import pi, sqrt
+from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Known,
-    Node,
-    Value,
+from tensorplan.frontends.builder import (
+    Unsupported,
+    axis_of,
     element_type,
     shape_of,
     type_of,
 )
+from tensorplan.frontends.formulas import (
+    clamp,
+    compare,
+    gelu,
+    modulo,
+    positive_or,
+    reciprocal,
+    softplus,
+)
+from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from tensorplan.runtime.dtypes import AnyInteger
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:
@@ -37,47 +46,29 @@ def _unary(formula: Callable[[Node, SSAValue], SSAValue]) -> Conversion:
     return lambda n: [formula(n, n.value(0))]
 
 
-def compare(n: Node, a: SSAValue, direction: str, b: SSAValue | float) -> SSAValue:
-    return n.apply(e.CompareOp, a, b, direction=StringAttr(direction))
-
-
 def _compared(direction: str) -> Conversion:
     return lambda n: [compare(n, n.value(0), direction, n.value(1))]
 
 
-def _clamp(n: Node, x: SSAValue, low: float, high: float) -> SSAValue:
-    return n.apply(e.ClampOp, n.splat(low, type_of(x)), x, n.splat(high, type_of(x)))
-
-
-def _positive_or(n: Node, x: SSAValue, other: SSAValue) -> SSAValue:
-    return n.apply(e.SelectOp, compare(n, x, "GT", 0), x, other)
-
-
 def _leaky_relu(n: Node, x: SSAValue) -> SSAValue:
-    return _positive_or(n, x, n.apply(e.MultiplyOp, x, n.number("alpha", 0.01)))
+    return positive_or(n, x, n.apply(e.MultiplyOp, x, n.number("alpha", 0.01)))
 
 
 def _prelu(n: Node) -> Sequence[Value]:
     x = n.value(0)
-    return [_positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
+    return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
 
 
 def _elu(n: Node, x: SSAValue) -> SSAValue:
     grown = n.emit(e.ExponentialMinusOneOp, x)
-    return _positive_or(n, x, n.apply(e.MultiplyOp, grown, n.number("alpha", 1.0)))
+    return positive_or(n, x, n.apply(e.MultiplyOp, grown, n.number("alpha", 1.0)))
 
 
 def _selu(n: Node, x: SSAValue) -> SSAValue:
     alpha = n.number("alpha", 1.6732632423543772)
     grown = n.apply(e.MultiplyOp, n.emit(e.ExponentialMinusOneOp, x), alpha)
     gamma = n.number("gamma", 1.0507009873554805)
-    return n.apply(e.MultiplyOp, _positive_or(n, x, grown), gamma)
-
-
-def _softplus(n: Node, x: SSAValue) -> SSAValue:
-    """log(1 + exp(x)), without overflow."""
-    small = n.emit(e.ExponentialOp, n.emit(e.NegateOp, n.emit(e.AbsOp, x)))
-    return n.apply(e.AddOp, n.apply(e.MaximumOp, x, 0), n.emit(e.LogPlusOneOp, small))
+    return n.apply(e.MultiplyOp, positive_or(n, x, grown), gamma)
 
 
 def _softsign(n: Node, x: SSAValue) -> SSAValue:
@@ -85,34 +76,23 @@ def _softsign(n: Node, x: SSAValue) -> SSAValue:
 
 
 def _mish(n: Node, x: SSAValue) -> SSAValue:
-    return n.apply(e.MultiplyOp, x, n.emit(e.TanhOp, _softplus(n, x)))
+    return n.apply(e.MultiplyOp, x, n.emit(e.TanhOp, softplus(n, x)))
 
 
 def _hard_sigmoid(n: Node, x: SSAValue) -> SSAValue:
     scaled = n.apply(e.MultiplyOp, x, n.number("alpha", 0.2))
-    return _clamp(n, n.apply(e.AddOp, scaled, n.number("beta", 0.5)), 0, 1)
+    return clamp(n, n.apply(e.AddOp, scaled, n.number("beta", 0.5)), 0, 1)
 
 
 def _hard_swish(n: Node, x: SSAValue) -> SSAValue:
     gate = n.apply(e.AddOp, n.apply(e.MultiplyOp, x, 1 / 6), 0.5)
-    return n.apply(e.MultiplyOp, x, _clamp(n, gate, 0, 1))
+    return n.apply(e.MultiplyOp, x, clamp(n, gate, 0, 1))
 
 
 def _gelu(n: Node, x: SSAValue) -> SSAValue:
     approximate = n.text("approximate", "none")
     n.expect("approximate", approximate, "none", "tanh")
-    if approximate == "none":
-        curve = n.emit(e.ErfOp, n.apply(e.MultiplyOp, x, sqrt(0.5)))
-    else:
-        cube = n.apply(e.MultiplyOp, n.apply(e.MultiplyOp, x, x), x)
-        bent = n.apply(e.AddOp, x, n.apply(e.MultiplyOp, cube, 0.044715))
-        curve = n.emit(e.TanhOp, n.apply(e.MultiplyOp, bent, sqrt(2 / pi)))
-    half = n.apply(e.MultiplyOp, x, 0.5)
-    return n.apply(e.MultiplyOp, half, n.apply(e.AddOp, curve, 1))
-
-
-def _reciprocal(n: Node, x: SSAValue) -> SSAValue:
-    return n.apply(e.DivideOp, n.splat(1, type_of(x)), x)
+    return gelu(n, x, approximate == "tanh")
 
 
 def _power(n: Node) -> Sequence[Value]:
@@ -128,14 +108,10 @@ def _power(n: Node) -> Sequence[Value]:
 
 
 def _modulo(n: Node) -> Sequence[Value]:
-    """Python's remainder, which has the divisor's sign, unless `fmod` is set."""
     a, b = n.value(0), n.value(1)
-    rest = n.apply(e.RemainderOp, a, b)
     if n.integer("fmod", 0):
-        return [rest]
-    signs_differ = n.apply(e.XorOp, compare(n, rest, "LT", 0), compare(n, b, "LT", 0))
-    moved = n.apply(e.AndOp, signs_differ, compare(n, rest, "NE", 0))
-    return [n.apply(e.SelectOp, moved, n.apply(e.AddOp, rest, b), rest)]
+        return [n.apply(e.RemainderOp, a, b)]
+    return [modulo(n, a, b)]
 
 
 def _mean(n: Node) -> Sequence[Value]:
@@ -174,6 +150,60 @@ def _identity(n: Node) -> Sequence[Value]:
     (value,) = n.inputs
     assert value is not None
     return [value]
+
+
+def _is_inf(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    signs = [
+        compare(n, x, "EQ", sign * float("inf"))
+        for sign, name in ((1, "detect_positive"), (-1, "detect_negative"))
+        if n.integer(name, 1)
+    ]
+    if not signs:
+        return [compare(n, x, "NE", x)]
+    return [signs[0] if len(signs) == 1 else n.apply(e.OrOp, *signs)]
+
+
+def _along(n: Node, x: SSAValue, values: SSAValue) -> SSAValue:
+    """A scale or a zero point: one number, or one for each index of an axis."""
+    if not shape_of(values):
+        return n.broadcast(values, shape_of(x))
+    n.expect("block_size", n.integer("block_size", 0), 0)
+    axis = axis_of(n.integer("axis", 1), len(shape_of(x)))
+    return n.broadcast_in_dim(values, shape_of(x), [axis])
+
+
+def _quantize(n: Node) -> Sequence[Value]:
+    """saturate(round(x / scale) + zero point)"""
+    x, scale = n.value(0), n.value(1)
+    zero = n.value(2) if n.has(2) else n.constant(np.zeros(shape_of(scale), np.uint8))
+    element = type_of(zero).element_type
+    target = cast(AnyInteger, element)
+    if not isinstance(element, IntegerType) or target.width.data > 16:
+        raise Unsupported(f"to elements of type {element}")
+    scaled = n.apply(e.DivideOp, x, _along(n, x, scale))
+    rounded = n.emit(e.RoundNearestEvenOp, scaled)
+    shift = n.convert(_along(n, x, zero), type_of(x).element_type)
+    shifted = n.apply(e.AddOp, rounded, shift)
+    low, high = _limits(target)
+    return [n.convert(clamp(n, shifted, low, high), target)]
+
+
+def _limits(type: AnyInteger) -> tuple[int, int]:
+    width = type.width.data
+    if type.signedness.data is Signedness.UNSIGNED:
+        return 0, (1 << width) - 1
+    return -(1 << width - 1), (1 << width - 1) - 1
+
+
+def _dequantize(n: Node) -> Sequence[Value]:
+    x, scale = n.value(0), n.value(1)
+    element = type_of(scale).element_type
+    y = n.convert(x, element)
+    if n.has(2):
+        zero = n.convert(_along(n, x, n.value(2)), element)
+        y = n.apply(e.SubtractOp, y, zero)
+    return [n.apply(e.MultiplyOp, y, _along(n, y, scale))]
 
 
 def _dropout(n: Node) -> Sequence[Value]:
@@ -235,12 +265,14 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "Clip": _clip,
+    "DequantizeLinear": _dequantize,
     "Dropout": _dropout,
     "Elu": _unary(_elu),
     "Gelu": _unary(_gelu),
     "HardSigmoid": _unary(_hard_sigmoid),
     "HardSwish": _unary(_hard_swish),
     "Identity": _identity,
+    "IsInf": _is_inf,
     "IsNaN": _unary(_is_nan),
     "LeakyRelu": _unary(_leaky_relu),
     "Mean": _mean,
@@ -248,10 +280,11 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Mod": _modulo,
     "PRelu": _prelu,
     "Pow": _power,
-    "Reciprocal": _unary(_reciprocal),
+    "QuantizeLinear": _quantize,
+    "Reciprocal": _unary(reciprocal),
     "Relu": _unary(lambda n, x: n.apply(e.MaximumOp, x, 0)),
     "Selu": _unary(_selu),
-    "Softplus": _unary(_softplus),
+    "Softplus": _unary(softplus),
     "Softsign": _unary(_softsign),
     "Where": _where,
 }

@@ -11,11 +11,19 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from tensorplan.frontends.onnx.node import Known, Node, Unsupported
+from tensorplan.frontends.builder import Unsupported
+from tensorplan.frontends.onnx.node import Known, Node
 
 _LARGEST = 1 << 16  # elements of an input
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
-_MISTAKES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+_MISTAKES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _OTHERWISE = ("Identity", "If", "Loop", "Scan", "Shape")
 
 

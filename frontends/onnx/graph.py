@@ -1,18 +1,16 @@
 """An ONNX graph → one `func.func` at level 1, node by node."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper, inliner, numpy_helper
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FileLineColLoc,
     IntAttr,
-    LocationAttr,
     ModuleOp,
     StringAttr,
     TensorType,
@@ -24,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import NAME, PARAMETER
+from tensorplan.frontends.builder import Unsupported, at, element_type, name_hint
 from tensorplan.frontends.onnx import (
     elementwise,
     indexing,
@@ -35,16 +34,9 @@ from tensorplan.frontends.onnx import (
     windows,
 )
 from tensorplan.frontends.onnx.folding import fold
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Known,
-    Node,
-    Unsupported,
-    Value,
-    element_type,
-)
+from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
 
-_CONVERSIONS: Mapping[str, Conversion] = {
+CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
     **indexing.CONVERSIONS,
     **products.CONVERSIONS,
@@ -56,6 +48,21 @@ _CONVERSIONS: Mapping[str, Conversion] = {
 }
 
 _DOMAINS = ("", "ai.onnx")
+
+
+def decomposed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without functions: its own ones, and operations that ONNX defines by
+    others and that have no conversion here.
+    """
+    kept = [(domain, name) for domain in _DOMAINS for name in CONVERSIONS]
+    operations = {(node.domain, node.op_type) for node in model.graph.node}
+    if not model.functions and operations <= {*kept}:
+        return model
+    typed = onnx.shape_inference.infer_shapes(model)  # some definitions depend on types
+    return inliner.inline_selected_functions(
+        typed, kept, exclude=True, inline_schema_functions=True
+    )
+
 
 Scope = dict[str, Value | None]
 """Values by name; None for what an unsupported node would give."""
@@ -85,7 +92,7 @@ class Importer:
         scope: Scope = {"": None}
         for value, argument in zip(inputs, block.args, strict=True):
             scope[value.name] = argument
-            _hint(argument, value.name)
+            argument.name_hint = name_hint(value.name)
             attributes.append({NAME: StringAttr(value.name)})
         for tensor in graph.initializer:
             scope[tensor.name] = known = self._initializer(tensor, block)
@@ -130,7 +137,13 @@ class Importer:
                     if size < 0 and name not in open_dimensions:
                         open_dimensions.append(name)
                 shape.append(size)
-            dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            try:
+                dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            except KeyError:
+                raise LocatedError(
+                    f"{self._name}: input {value.name!r} has elements of type "
+                    f"{tensor.elem_type}, which ONNX does not define"
+                ) from None
             try:
                 types.append(TensorType(element_type(dtype), shape))
             except Unsupported as reason:
@@ -163,7 +176,7 @@ class Importer:
             ) from None
         self.parameters[tensor.name] = array
         argument = block.insert_arg(type, len(block.args))
-        _hint(argument, tensor.name)
+        argument.name_hint = name_hint(tensor.name)
         return Known(array, argument)
 
     def _graph(self, graph: onnx.GraphProto, scope: Scope) -> list[SSAValue]:
@@ -183,20 +196,20 @@ class Importer:
     def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
         label = proto.name or next(iter(proto.output), "")
         return Node(
+            self._ops,
+            self._place(label),
             proto.op_type,
             self._opset,
             len(proto.output),
             {a.name: helper.get_attribute_value(a) for a in proto.attribute},
             list(proto.input),
             [scope[name] for name in proto.input],
-            self._ops,
-            self._place(label),
         )
 
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | None]:
         nothing = [None] * len(proto.output)
         if any(name and scope[name] is None for name in proto.input):
-            if proto.op_type not in _CONVERSIONS:
+            if proto.op_type not in CONVERSIONS:
                 self._refuse(proto, "")
             return nothing
         node = self._new_node(proto, scope)
@@ -206,15 +219,13 @@ class Importer:
                     return known
                 if proto.op_type == "If":
                     return self._branch(node, scope)
-                if proto.op_type in _CONVERSIONS:
-                    return _CONVERSIONS[proto.op_type](node)
+                if proto.op_type in CONVERSIONS:
+                    return CONVERSIONS[proto.op_type](node)
             self._refuse(proto, "")
         except Unsupported as reason:
             self._refuse(proto, f" {reason}")
         except (VerifyException, ValueError) as error:
-            raise LocatedError(
-                f"{proto.op_type}: {error}", _at(node.location)
-            ) from None
+            raise LocatedError(f"{proto.op_type}: {error}", at(node.location)) from None
         return nothing
 
     def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
@@ -234,14 +245,3 @@ class Importer:
         """`model.onnx#node:number:1`: what operations and messages are located by."""
         name = f"{self._name}#{label}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
-
-
-def _hint(value: SSAValue, name: str) -> None:
-    hint = re.sub(r"\W", "_", name)
-    value.name_hint = hint if SSAValue.is_valid_name(hint) else None
-
-
-def _at(location: LocationAttr) -> Operation:
-    op = ModuleOp([])
-    op.location = location
-    return op

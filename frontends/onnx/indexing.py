@@ -3,22 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import ints
+from tensorplan.dialects.tgraph.elementwise import SelectOp
 from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
-from tensorplan.frontends.onnx.elementwise import compare
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Known,
-    Node,
-    Value,
-    axis_of,
-    shape_of,
-    type_of,
+from tensorplan.frontends.builder import axis_of, shape_of, type_of
+from tensorplan.frontends.indices import (
+    from_front,
+    largest_along,
+    one_hot,
+    put_along,
+    take_along,
 )
+from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
 
 
 def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:
@@ -31,13 +30,7 @@ def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:
     if isinstance(indices, Known) and indices.argument is None:
         array = indices.array
         return n.constant(np.where(array < 0, array + np.array(sizes), array))
-    values = n.value(index)
-    limits = n.constant(np.array(sizes))
-    if len(sizes) == 1:
-        limits = n.reshape(limits, [])
-    limits = n.convert(limits, type_of(values).element_type)
-    moved = n.apply(e.AddOp, values, limits)
-    return n.apply(e.SelectOp, compare(n, values, "LT", 0), moved, values)
+    return from_front(n, n.value(index), sizes)
 
 
 def _gather(n: Node) -> Sequence[Value]:
@@ -55,25 +48,35 @@ def _gather_elements(n: Node) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
     indices = _from_front(n, 1, [shape_of(x)[axis]])
-    others = [d for d in range(len(shape_of(x))) if d != axis]
-    limits = [
-        shape_of(x)[d] if d == axis else size
-        for d, size in enumerate(shape_of(indices))
-    ]
-    return [
-        n.emit(
-            GatherOp,
-            n.slice(x, [0] * len(limits), limits),
-            indices,
-            offset_dims=ints(()),
-            collapsed_slice_dims=ints([axis]),
-            operand_batching_dims=ints(others),
-            start_indices_batching_dims=ints(others),
-            start_index_map=ints([axis]),
-            index_vector_dim=IntegerAttr(len(limits), i64),
-            slice_sizes=ints([1] * len(limits)),
-        )
-    ]
+    return [take_along(n, x, indices, axis)]
+
+
+def _scatter_elements(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
+    indices = _from_front(n, 1, [shape_of(x)[axis]])
+    reduction = n.text("reduction", "none")
+    n.expect("reduction", reduction, *_KINDS)
+    return [put_along(n, x, indices, n.value(2), axis, _KINDS[reduction])]
+
+
+def _top_k(n: Node) -> Sequence[Value]:
+    x = n.value(0)
+    axis = axis_of(n.integer("axis", -1), len(shape_of(x)))
+    (count,) = n.known_integers(1)
+    return largest_along(n, x, axis, count, largest=bool(n.integer("largest", 1)))
+
+
+def _one_hot(n: Node) -> Sequence[Value]:
+    (depth,) = n.known_integers(1)
+    rank = len(shape_of(n.value(0)))
+    axis = axis_of(n.integer("axis", -1), rank + 1)
+    indices = _from_front(n, 0, [depth])
+    if isinstance(type_of(indices).element_type, AnyFloat):
+        indices = n.convert(indices, i64)
+    off, on = (n.reshape(n.part(n.value(2), 0, k, k + 1), []) for k in range(2))
+    chosen = one_hot(n, indices, depth, axis)
+    return [n.apply(SelectOp, chosen, on, off)]
 
 
 def _gather_nd(n: Node) -> Sequence[Value]:
@@ -134,5 +137,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
+    "OneHot": _one_hot,
+    "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TopK": _top_k,
 }

@@ -1,39 +1,16 @@
 """ONNX's matrix products and convolutions → tgraph."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Node,
-    Unsupported,
-    Value,
-    shape_of,
-)
-from tensorplan.frontends.onnx.reducing import per_channel
-from tensorplan.frontends.onnx.windows import Window, window_of
-
-
-def matmul(n: Node, a: SSAValue, b: SSAValue) -> SSAValue:
-    """NumPy's matrix product: leading dimensions are broadcast."""
-    shape_a, shape_b = shape_of(a), shape_of(b)
-    if len(shape_b) <= 2:
-        return n.dot(a, b, ([len(shape_a) - 1], [max(len(shape_b) - 2, 0)]))
-    if len(shape_a) == 1:
-        row = matmul(n, n.reshape(a, [1, *shape_a]), b)
-        return n.reshape(row, [*shape_b[:-2], shape_b[-1]])
-    batch = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
-    a = n.broadcast(a, [*batch, *shape_a[-2:]])
-    b = n.broadcast(b, [*batch, *shape_b[-2:]])
-    rank = len(batch)
-    return n.dot(a, b, ([rank + 1], [rank]), (range(rank), range(rank)))
+from tensorplan.frontends.builder import Unsupported, shape_of
+from tensorplan.frontends.formulas import matmul, per_channel
+from tensorplan.frontends.onnx.node import Conversion, Node, Value
+from tensorplan.frontends.onnx.windows import window_of
+from tensorplan.frontends.windows import Window, convolve, convolve_transposed
 
 
 def _matmul(n: Node) -> Sequence[Value]:
@@ -53,36 +30,54 @@ def _gemm(n: Node) -> Sequence[Value]:
     return [n.apply(e.AddOp, result, c)]
 
 
+def _einsum(n: Node) -> Sequence[Value]:
+    """Operand by operand; a label goes as soon as nobody needs it any more."""
+    equation = n.text("equation", "").replace(" ", "")
+    terms, _, target = equation.partition("->")
+    labels = terms.split(",")
+    if "->" not in equation:
+        counts = Counter(terms.replace(",", ""))
+        target = "".join(label for label in sorted(counts) if counts[label] == 1)
+    if "." in equation or any(len({*term}) < len(term) for term in labels):
+        raise Unsupported(f"with equation = {equation!r} (an ellipsis or a diagonal)")
+    result, term = n.value(0), labels[0]
+    for index, other in enumerate(labels[1:], 1):
+        needed = {*target, *"".join(labels[index + 1 :])}
+        result, term = _einsum_of(n, result, term, n.value(index), other, needed)
+    result, term = _summed(n, result, term, {*target})
+    return [n.transpose(result, [term.index(label) for label in target])]
+
+
+def _einsum_of(
+    n: Node, x: SSAValue, xs: str, y: SSAValue, ys: str, needed: set[str]
+) -> tuple[SSAValue, str]:
+    """The product of two operands with the needed labels, and its labels."""
+    x, xs = _summed(n, x, xs, needed | {*ys})
+    y, ys = _summed(n, y, ys, needed | {*xs})
+    batch = [label for label in xs if label in ys and label in needed]
+    summed = [label for label in xs if label in ys and label not in needed]
+    both = [*batch, *summed]
+    product = n.dot(
+        x,
+        y,
+        ([xs.index(label) for label in summed], [ys.index(label) for label in summed]),
+        ([xs.index(label) for label in batch], [ys.index(label) for label in batch]),
+    )
+    rest = [label for label in xs + ys if label not in both]
+    return product, "".join([*batch, *rest])
+
+
+def _summed(n: Node, x: SSAValue, labels: str, kept: set[str]) -> tuple[SSAValue, str]:
+    """Without the labels that are not to be kept."""
+    axes = [axis for axis, label in enumerate(labels) if label not in kept]
+    x = n.reduce("add", x, axes) if axes else x
+    return x, "".join(label for label in labels if label in kept)
+
+
 def _convolution(n: Node) -> Sequence[Value]:
     x, kernel = n.value(0), n.value(1)
     window = window_of(n, shape_of(kernel)[2:])
-    ones = [1] * len(window.size)
-    return _biased(n, _convolve(n, x, kernel, "oi", window, window.strides, ones))
-
-
-def _convolve(
-    n: Node,
-    x: SSAValue,
-    kernel: SSAValue,
-    kernel_labels: str,
-    window: Window,
-    strides: Sequence[int],
-    image_dilation: Sequence[int],
-) -> SSAValue:
-    spatial = "".join(map(str, range(len(window.size))))
-    labels = f"bf{spatial}_{kernel_labels}{spatial}->bf{spatial}"
-    return n.emit(
-        ConvolutionOp,
-        x,
-        kernel,
-        dim_labels=StringAttr(labels),
-        window_strides=ints(strides),
-        padding_low=ints(window.low),
-        padding_high=ints(window.high),
-        lhs_dilation=ints(image_dilation),
-        rhs_dilation=ints(window.dilations),
-        feature_group_count=IntegerAttr(n.integer("group", 1), i64),
-    )
+    return _biased(n, convolve(n, x, kernel, window, n.integer("group", 1)))
 
 
 def _biased(n: Node, y: SSAValue) -> Sequence[Value]:
@@ -92,9 +87,8 @@ def _biased(n: Node, y: SSAValue) -> Sequence[Value]:
 
 
 def _transposed_convolution(n: Node) -> Sequence[Value]:
-    """A convolution of the image with zeros between its elements, the kernel turned."""
     x, kernel = n.value(0), n.value(1)
-    inputs, outputs, *size = shape_of(kernel)
+    _, _, *size = shape_of(kernel)
     rank = len(size)
     groups = n.integer("group", 1)
     strides = n.integers("strides", [1] * rank)
@@ -122,19 +116,8 @@ def _transposed_convolution(n: Node) -> Sequence[Value]:
     else:
         pads = n.integers("pads", [0] * (2 * rank))
         low, high = list(pads[:rank]), list(pads[rank:])
-    window = Window(
-        size,
-        strides,
-        dilations,
-        [far - cut for far, cut in zip(reach, low, strict=True)],
-        [f - cut + more for f, cut, more in zip(reach, high, extra, strict=True)],
-    )
-    turned = n.emit(shaping.ReverseOp, kernel, dimensions=ints(range(2, rank + 2)))
-    if groups > 1:  # input features of a group, then all output features
-        turned = n.reshape(turned, [groups, inputs // groups, outputs, *size])
-        turned = n.transpose(turned, [1, 0, *range(2, rank + 3)])
-        turned = n.reshape(turned, [inputs // groups, groups * outputs, *size])
-    return _biased(n, _convolve(n, x, turned, "io", window, [1] * rank, strides))
+    window = Window(size, strides, dilations, low, high)
+    return _biased(n, convolve_transposed(n, x, kernel, window, extra, groups))
 
 
 _AUTOMATIC = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -142,6 +125,7 @@ _AUTOMATIC = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 CONVERSIONS: Mapping[str, Conversion] = {
     "Conv": _convolution,
     "ConvTranspose": _transposed_convolution,
+    "Einsum": _einsum,
     "Gemm": _gemm,
     "MatMul": _matmul,
 }

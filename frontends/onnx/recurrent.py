@@ -17,15 +17,9 @@ from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import VariableType, ints, with_shape
 from tensorplan.dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
-from tensorplan.frontends.onnx.elementwise import compare
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Node,
-    Unsupported,
-    Value,
-    shape_of,
-    type_of,
-)
+from tensorplan.frontends.builder import Unsupported, shape_of, type_of
+from tensorplan.frontends.formulas import compare
+from tensorplan.frontends.onnx.node import Conversion, Node, Value
 
 Values = Sequence[SSAValue]
 

@@ -5,7 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.frontends.onnx.node import Conversion, Node, Value, shape_of, type_of
+from tensorplan.frontends.builder import shape_of
+from tensorplan.frontends.onnx.node import Conversion, Node, Value
+from tensorplan.frontends.windows import (
+    cubic_weights,
+    interpolate,
+    linear_weights,
+    take_places,
+)
 from tensorplan.runtime.dtypes import Array
 
 
@@ -14,7 +21,7 @@ def _resize(n: Node) -> Sequence[Value]:
     rank = len(shape_of(x))
     axes = [axis % rank for axis in n.integers("axes", range(rank))]
     mode = n.text("mode", "nearest")
-    n.expect("mode", mode, "nearest", "linear")
+    n.expect("mode", mode, "nearest", "linear", "cubic")
     policy = n.text("keep_aspect_ratio_policy", "stretch")
     n.expect("keep_aspect_ratio_policy", policy, "stretch")
     n.expect("antialias", n.integer("antialias", 0), 0)
@@ -29,8 +36,7 @@ def _resize(n: Node) -> Sequence[Value]:
         if size == shape_of(x)[axis] and scale == 1:
             continue
         places = _places(n, shape_of(x)[axis], size, scale)
-        along = _nearest if mode == "nearest" else _linear
-        x = along(n, x, axis, places)
+        x = _along(n, x, axis, mode, places)
     return [x]
 
 
@@ -55,31 +61,23 @@ def _places(n: Node, before: int, after: int, scale: float) -> Array:
     return (index + 0.5) / scale - 0.5
 
 
+def _along(n: Node, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValue:
+    before = shape_of(x)[axis]
+    if mode == "nearest":
+        return _nearest(n, x, axis, places)
+    if mode == "linear":
+        return interpolate(n, x, axis, linear_weights(before, places))
+    n.expect("exclude_outside", n.integer("exclude_outside", 0), 0)
+    coefficient = n.number("cubic_coeff_a", -0.75)
+    return interpolate(n, x, axis, cubic_weights(before, places, coefficient))
+
+
 def _nearest(n: Node, x: SSAValue, axis: int, places: Array) -> SSAValue:
     rounding = n.text("nearest_mode", "round_prefer_floor")
     n.expect("nearest_mode", rounding, *_ROUNDINGS)
-    shape = shape_of(x)
-    last = shape[axis] - 1
-    indices = np.clip(_ROUNDINGS[rounding](places), 0, last).astype(np.int32)
-    times = len(places) // shape[axis]
-    if not np.array_equal(indices, np.repeat(np.arange(shape[axis]), times)):
-        return n.take(x, n.constant(indices), axis)
-    apart = [*shape[: axis + 1], times, *shape[axis + 1 :]]
-    kept = [d for d in range(len(apart)) if d != axis + 1]
-    repeated = n.broadcast_in_dim(x, apart, kept)
-    return n.reshape(repeated, [*shape[:axis], len(places), *shape[axis + 1 :]])
-
-
-def _linear(n: Node, x: SSAValue, axis: int, places: Array) -> SSAValue:
-    """A product with the matrix of weights, two in each row."""
-    before = shape_of(x)[axis]
-    places = np.clip(places, 0, before - 1)
-    weights = np.maximum(1 - np.abs(places[:, None] - np.arange(before)), 0)
-    matrix = n.constant(weights.astype(np.float32))
-    matrix = n.convert(matrix, type_of(x).element_type)
-    product = n.dot(matrix, x, ([1], [axis]))
-    rank = len(shape_of(x))
-    return n.transpose(product, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+    last = shape_of(x)[axis] - 1
+    indices = np.clip(_ROUNDINGS[rounding](places), 0, last)
+    return take_places(n, x, axis, indices)
 
 
 def _prefer_floor(places: Array) -> Array:

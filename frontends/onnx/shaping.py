@@ -5,21 +5,13 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 
-from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
-from tensorplan.frontends.onnx.elementwise import compare
-from tensorplan.frontends.onnx.node import (
-    Conversion,
-    Known,
-    Node,
-    Unsupported,
-    Value,
-    axis_of,
-    shape_of,
-)
+from tensorplan.frontends.builder import Unsupported, axis_of, shape_of
+from tensorplan.frontends.formulas import triangle
+from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
 
 
 def _shape(n: Node) -> Sequence[Value]:
@@ -166,11 +158,7 @@ def _range(n: Node) -> Sequence[Value]:
 def _trilu(n: Node) -> Sequence[Value]:
     x = n.value(0)
     k = int(n.known(1).item()) if n.has(1) else 0
-    *_, rows, columns = shape_of(x)
-    type = TensorType(i32, [rows, columns])
-    above = n.apply(e.SubtractOp, n.iota(type, 1), n.iota(type, 0))
-    kept = compare(n, above, "GE" if n.integer("upper", 1) else "LE", k)
-    return [n.apply(e.SelectOp, kept, x, 0)]
+    return [triangle(n, x, k, upper=bool(n.integer("upper", 1)))]
 
 
 def _depth_to_space(n: Node) -> Sequence[Value]:

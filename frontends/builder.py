@@ -1,0 +1,327 @@
+"""What the frontends that write level 1 themselves build it with."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    Signedness,
+    StringAttr,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+
+from tensorplan.dialects.tgraph import base, reducing, shaping
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Shape,
+    TensorOp,
+    ints,
+    with_element,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.dims import DIMS, Dims, DimsAttr, is_dynamic, static
+from tensorplan.dialects.tgraph.elementwise import ConvertOp
+from tensorplan.dialects.tgraph.indexing import GatherOp
+from tensorplan.runtime.dtypes import Array, DType, constant_attribute
+
+ELEMENTS: Mapping[str, Attribute] = {
+    "bool": i1,
+    "float64": f64,
+    "float32": f32,
+    "float16": f16,
+    "bfloat16": bf16,
+    **{f"int{width}": IntegerType(width) for width in (8, 16, 32, 64)},
+    **{
+        f"uint{width}": IntegerType(width, Signedness.UNSIGNED)
+        for width in (8, 16, 32, 64)
+    },
+}
+
+
+class Unsupported(Exception):
+    """Why an operation has no tgraph form; follows its name in messages."""
+
+
+def name_hint(name: str) -> str | None:
+    """A value's name in printed IR, after its name in a model, if that can be one."""
+    hint = re.sub(r"\W", "_", name)
+    return hint if SSAValue.is_valid_name(hint) else None
+
+
+def at(location: LocationAttr) -> Operation:
+    """An operation that errors can be located by."""
+    op = ModuleOp([])
+    op.location = location
+    return op
+
+
+def element_type(dtype: DType) -> Attribute:
+    if (element := ELEMENTS.get(dtype.name)) is None:
+        raise Unsupported(f"with elements of type {dtype.name}")
+    return element
+
+
+def type_of(value: SSAValue) -> AnyTensor:
+    return cast(AnyTensor, value.type)
+
+
+def shape_of(value: SSAValue) -> Shape:
+    """The sizes of a tensor, symbolic ones among them."""
+    return base.shape_of(type_of(value))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape that tensors of these shapes are repeated to (NumPy's rule)."""
+    rank = max(map(len, shapes))
+    padded = [[1] * (rank - len(shape)) + list(shape) for shape in shapes]
+    result: list[int] = []
+    for sizes in zip(*padded, strict=True):
+        others = [size for size in sizes if size != 1] or [1]
+        if any(size != others[0] for size in others):
+            listed = " and ".join(map(str, shapes))
+            raise ValueError(f"shapes {listed} can't be broadcast together")
+        result.append(others[0])
+    return tuple(result)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """The axis counted from the front."""
+    if not -rank <= axis < rank:
+        raise Unsupported(f"with axis {axis}, expected {-rank} to {rank - 1}")
+    return axis % rank
+
+
+@dataclass
+class TensorBuilder:
+    """Appends operations, all from one place in the source."""
+
+    into: list[Operation]
+    location: LocationAttr
+
+    def constant(self, array: Array) -> SSAValue:
+        element = element_type(array.dtype)
+        type = TensorType(element, array.shape)
+        return self.add(shaping.ConstantOp(constant_attribute(array, element), type))
+
+    def splat(self, number: float, type: AnyTensor) -> SSAValue:
+        """A tensor of this type with this number everywhere."""
+        return self.filled(number, type.element_type, base.shape_of(type))
+
+    def filled(
+        self, number: float, element: Attribute, shape: Sequence[int]
+    ) -> SSAValue:
+        """The same, for such elements and sizes."""
+        value = (
+            FloatAttr(float(number), element)
+            if isinstance(element, AnyFloat)
+            else IntegerAttr(int(number), cast(IntegerType, element))
+        )
+        if not any(map(is_dynamic, shape)):
+            return self.add(shaping.ConstantOp(value, TensorType(element, shape)))
+        scalar = self.add(shaping.ConstantOp(value, TensorType(element, [])))
+        return self.broadcast(scalar, shape)
+
+    def add(self, op: TensorOp) -> SSAValue:
+        op.location = self.location
+        self.into.append(op)
+        return op.results[0]
+
+    def emit(
+        self,
+        op_type: type[TensorOp],
+        *inputs: SSAValue,
+        type: AnyTensor | None = None,
+        **properties: Attribute,
+    ) -> SSAValue:
+        """Appends an operation; without `type`, its shape rule gives the type."""
+        op = op_type(
+            inputs,
+            result_types=[type or inputs[0].type],
+            properties={**op_type.DEFAULTS, **properties},
+        )
+        return self.add(op) if type else self._typed(op)
+
+    def _typed(self, op: TensorOp) -> SSAValue:
+        """Appends an operation with the type that its shape rule gives."""
+        (found,) = op.result_types_of([type_of(value) for value in op.inputs])
+        if found != op.results[0].type:
+            Rewriter.replace_value_with_new_type(op.results[0], found)
+        return self.add(op)
+
+    def emit_all(
+        self,
+        op_type: type[TensorOp],
+        inputs: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        regions: Sequence[Region],
+        **properties: Attribute,
+    ) -> Sequence[SSAValue]:
+        """Appends an operation of several results."""
+        op = op_type(
+            inputs, result_types=result_types, properties=properties, regions=regions
+        )
+        self.add(op)
+        return op.results
+
+    def apply(
+        self, op_type: type[TensorOp], *operands: SSAValue | float, **properties: Any
+    ) -> SSAValue:
+        """An elementwise operation on operands broadcast to one shape (NumPy's rule).
+
+        Numbers are of the last tensor's element type.
+        """
+        tensors = [value for value in operands if isinstance(value, SSAValue)]
+        shape = broadcast_shapes(*map(shape_of, tensors))
+        type = with_shape(type_of(tensors[-1]), shape)
+        inputs = [
+            self.broadcast(value, shape)
+            if isinstance(value, SSAValue)
+            else self.splat(value, type)
+            for value in operands
+        ]
+        return self.emit(op_type, *inputs, **properties)
+
+    def broadcast(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`x` repeated to `shape`; its dimensions are the last ones."""
+        if shape_of(x) == tuple(shape):
+            return x
+        dims = range(len(shape) - len(shape_of(x)), len(shape))
+        return self.broadcast_in_dim(x, shape, dims)
+
+    def broadcast_in_dim(
+        self, x: SSAValue, shape: Sequence[int], dims: Sequence[int]
+    ) -> SSAValue:
+        return self.emit(
+            shaping.BroadcastInDimOp,
+            x,
+            type=with_shape(type_of(x), shape),
+            broadcast_dimensions=ints(dims),
+        )
+
+    def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
+        if shape_of(x) == tuple(shape):
+            return x
+        type = with_shape(type_of(x), shape)
+        return self.emit(shaping.ReshapeOp, x, type=type)
+
+    def transpose(self, x: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        if list(permutation) == list(range(len(permutation))):
+            return x
+        return self.emit(shaping.TransposeOp, x, permutation=ints(permutation))
+
+    def slice(
+        self,
+        x: SSAValue,
+        starts: Sequence[int],
+        limits: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> SSAValue:
+        op = shaping.SliceOp(
+            [x],
+            result_types=[x.type],
+            properties={
+                "start_indices": ints(static(starts)),
+                "limit_indices": ints(static(limits)),
+                "strides": ints(strides or [1] * len(starts)),
+            },
+        )
+        if symbolic := tuple(filter(is_dynamic, (*starts, *limits))):
+            op.attributes[DIMS] = DimsAttr(Dims(symbolic))
+        return self._typed(op)
+
+    def part(self, x: SSAValue, axis: int, start: int, limit: int) -> SSAValue:
+        """Elements `start` to below `limit` along one axis."""
+        starts, limits = [0] * len(shape_of(x)), list(shape_of(x))
+        starts[axis], limits[axis] = start, limit
+        return self.slice(x, starts, limits)
+
+    def pad(
+        self,
+        x: SSAValue,
+        low: Sequence[int],
+        high: Sequence[int],
+        value: SSAValue | None = None,
+    ) -> SSAValue:
+        """`x` with a scalar around, 0 if none is given."""
+        return self.emit(
+            shaping.PadOp,
+            x,
+            value or self.splat(0, with_shape(type_of(x), ())),
+            low=ints(low),
+            high=ints(high),
+            interior=ints([0] * len(low)),
+        )
+
+    def convert(self, x: SSAValue, element: Attribute) -> SSAValue:
+        if type_of(x).element_type == element:
+            return x
+        return self.emit(ConvertOp, x, type=with_element(type_of(x), element))
+
+    def iota(self, type: AnyTensor, dimension: int) -> SSAValue:
+        return self.emit(
+            shaping.IotaOp, type=type, dimension=IntegerAttr(dimension, i64)
+        )
+
+    def reduce(
+        self, kind: str, x: SSAValue, axes: Sequence[int], *, keep: bool = False
+    ) -> SSAValue:
+        """`keep`: the reduced dimensions stay, with size 1."""
+        shape = shape_of(x)
+        result = self.emit(
+            reducing.ReduceOp, x, kind=StringAttr(kind), dimensions=ints(axes)
+        )
+        if not keep:
+            return result
+        return self.reshape(
+            result, [1 if d in axes else n for d, n in enumerate(shape)]
+        )
+
+    def dot(
+        self,
+        a: SSAValue,
+        b: SSAValue,
+        contracting: tuple[Sequence[int], Sequence[int]],
+        batching: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    ) -> SSAValue:
+        return self.emit(
+            reducing.DotGeneralOp,
+            a,
+            b,
+            lhs_batching_dimensions=ints(batching[0]),
+            rhs_batching_dimensions=ints(batching[1]),
+            lhs_contracting_dimensions=ints(contracting[0]),
+            rhs_contracting_dimensions=ints(contracting[1]),
+        )
+
+    def take(self, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
+        """NumPy's `take` along an axis; indices are not negative."""
+        shape, rank = shape_of(x), len(shape_of(indices))
+        return self.emit(
+            GatherOp,
+            x,
+            indices,
+            offset_dims=ints(
+                [*range(axis), *range(axis + rank, len(shape) + rank - 1)]
+            ),
+            collapsed_slice_dims=ints([axis]),
+            operand_batching_dims=ints(()),
+            start_indices_batching_dims=ints(()),
+            start_index_map=ints([axis]),
+            index_vector_dim=IntegerAttr(rank, i64),
+            slice_sizes=ints([*shape[:axis], 1, *shape[axis + 1 :]]),
+        )

@@ -1,0 +1,210 @@
+"""Functions that frontends share, as sums of simpler operations."""
+
+from collections.abc import Sequence
+from math import pi, prod, sqrt
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr, TensorType, i32, i64
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import ints, with_element, with_shape
+from tensorplan.dialects.tgraph.reducing import ReduceWindowOp
+from tensorplan.frontends.builder import (
+    TensorBuilder,
+    broadcast_shapes,
+    shape_of,
+    type_of,
+)
+
+# Element by element.
+
+
+def compare(
+    b: TensorBuilder, x: SSAValue, direction: str, y: SSAValue | float
+) -> SSAValue:
+    return b.apply(e.CompareOp, x, y, direction=StringAttr(direction))
+
+
+def clamp(b: TensorBuilder, x: SSAValue, low: float, high: float) -> SSAValue:
+    return b.apply(e.ClampOp, b.splat(low, type_of(x)), x, b.splat(high, type_of(x)))
+
+
+def positive_or(b: TensorBuilder, x: SSAValue, other: SSAValue) -> SSAValue:
+    return b.apply(e.SelectOp, compare(b, x, "GT", 0), x, other)
+
+
+def reciprocal(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    return b.apply(e.DivideOp, b.splat(1, type_of(x)), x)
+
+
+def softplus(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """log(1 + exp(x)), without overflow."""
+    small = b.emit(e.ExponentialOp, b.emit(e.NegateOp, b.emit(e.AbsOp, x)))
+    return b.apply(e.AddOp, b.apply(e.MaximumOp, x, 0), b.emit(e.LogPlusOneOp, small))
+
+
+def gelu(b: TensorBuilder, x: SSAValue, approximate: bool) -> SSAValue:
+    """By the error function, or approximated by tanh."""
+    if approximate:
+        cube = b.apply(e.MultiplyOp, b.apply(e.MultiplyOp, x, x), x)
+        bent = b.apply(e.AddOp, x, b.apply(e.MultiplyOp, cube, 0.044715))
+        curve = b.emit(e.TanhOp, b.apply(e.MultiplyOp, bent, sqrt(2 / pi)))
+    else:
+        curve = b.emit(e.ErfOp, b.apply(e.MultiplyOp, x, sqrt(0.5)))
+    half = b.apply(e.MultiplyOp, x, 0.5)
+    return b.apply(e.MultiplyOp, half, b.apply(e.AddOp, curve, 1))
+
+
+def modulo(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """Python's remainder, which has the divisor's sign."""
+    rest = b.apply(e.RemainderOp, x, y)
+    signs_differ = b.apply(e.XorOp, compare(b, rest, "LT", 0), compare(b, y, "LT", 0))
+    moved = b.apply(e.AndOp, signs_differ, compare(b, rest, "NE", 0))
+    return b.apply(e.SelectOp, moved, b.apply(e.AddOp, rest, y), rest)
+
+
+def triangle(b: TensorBuilder, x: SSAValue, diagonal: int, *, upper: bool) -> SSAValue:
+    """Matrices with zeros below (or above) a diagonal."""
+    *_, rows, columns = shape_of(x)
+    type = with_shape(TensorType(i32, []), [rows, columns])
+    above = b.apply(e.SubtractOp, b.iota(type, 1), b.iota(type, 0))
+    kept = compare(b, above, "GE" if upper else "LE", diagonal)
+    return b.apply(e.SelectOp, kept, x, 0)
+
+
+# Along axes.
+
+
+def mean(
+    b: TensorBuilder, x: SSAValue, axes: Sequence[int], *, keep: bool = True
+) -> SSAValue:
+    count = prod(shape_of(x)[axis] for axis in axes)
+    return b.apply(e.DivideOp, b.reduce("add", x, axes, keep=keep), count)
+
+
+def log_sum_exp(
+    b: TensorBuilder, x: SSAValue, axes: Sequence[int], *, keep: bool = True
+) -> SSAValue:
+    largest = b.reduce("maximum", x, axes, keep=True)
+    powers = b.emit(e.ExponentialOp, b.apply(e.SubtractOp, x, largest))
+    total = b.emit(e.LogOp, b.reduce("add", powers, axes, keep=True))
+    result = b.apply(e.AddOp, total, largest)
+    if keep:
+        return result
+    shape = [size for d, size in enumerate(shape_of(x)) if d not in axes]
+    return b.reshape(result, shape)
+
+
+def softmax(b: TensorBuilder, x: SSAValue, axis: int) -> SSAValue:
+    largest = b.reduce("maximum", x, [axis], keep=True)
+    powers = b.emit(e.ExponentialOp, b.apply(e.SubtractOp, x, largest))
+    return b.apply(e.DivideOp, powers, b.reduce("add", powers, [axis], keep=True))
+
+
+def log_softmax(b: TensorBuilder, x: SSAValue, axis: int) -> SSAValue:
+    largest = b.reduce("maximum", x, [axis], keep=True)
+    shifted = b.apply(e.SubtractOp, x, largest)
+    total = b.reduce("add", b.emit(e.ExponentialOp, shifted), [axis], keep=True)
+    return b.apply(e.SubtractOp, shifted, b.emit(e.LogOp, total))
+
+
+def index_of(
+    b: TensorBuilder,
+    kind: str,
+    x: SSAValue,
+    axis: int,
+    *,
+    last: bool = False,
+    keep: bool = False,
+) -> SSAValue:
+    """The first (or last) index of the "maximum" or "minimum" along an axis, i64."""
+    best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
+    index = b.iota(with_element(type_of(x), i64), axis)
+    other = -1 if last else shape_of(x)[axis]
+    found = b.apply(e.SelectOp, best, index, b.splat(other, type_of(index)))
+    return b.reduce("maximum" if last else "minimum", found, [axis], keep=keep)
+
+
+def cumulative_sum(
+    b: TensorBuilder, x: SSAValue, axis: int, *, reverse: bool = False
+) -> SSAValue:
+    shape = shape_of(x)
+    along = np.arange(len(shape)) == axis
+    ones = ints([1] * len(shape))
+    before = (along * (shape[axis] - 1)).tolist()
+    nothing = [0] * len(shape)
+    return b.emit(
+        ReduceWindowOp,
+        x,
+        kind=StringAttr("add"),
+        window_dimensions=ints(np.where(along, shape[axis], 1).tolist()),
+        window_strides=ones,
+        padding_low=ints(nothing if reverse else before),
+        padding_high=ints(before if reverse else nothing),
+        base_dilations=ones,
+        window_dilations=ones,
+    )
+
+
+# Normalisations.
+
+
+def normalized(
+    b: TensorBuilder, x: SSAValue, axes: Sequence[int], epsilon: float
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """(x - mean) / deviation along `axes`; the mean; 1 / deviation."""
+    average = mean(b, x, axes)
+    centred = b.apply(e.SubtractOp, x, average)
+    variance = mean(b, b.apply(e.MultiplyOp, centred, centred), axes)
+    inverse = b.emit(e.RsqrtOp, b.apply(e.AddOp, variance, epsilon))
+    return b.apply(e.MultiplyOp, centred, inverse), average, inverse
+
+
+def group_normalized(
+    b: TensorBuilder, x: SSAValue, groups: int, epsilon: float
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """As `normalized`, over all of the channels (dimension 1) of each group."""
+    shape = shape_of(x)
+    grouped = b.reshape(x, [shape[0], groups, prod(shape[1:]) // groups])
+    y, average, inverse = normalized(b, grouped, [2], epsilon)
+    return b.reshape(y, shape), average, inverse
+
+
+def per_channel(b: TensorBuilder, values: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """One value for each channel (dimension 1), broadcast to `shape`."""
+    return b.broadcast_in_dim(values, shape, [1])
+
+
+def batch_normalized(
+    b: TensorBuilder,
+    x: SSAValue,
+    scale: SSAValue,
+    bias: SSAValue,
+    average: SSAValue,
+    inverse: SSAValue,
+) -> SSAValue:
+    """(x - average) * (inverse * scale) + bias, all of them per channel."""
+    shape = shape_of(x)
+    factor = b.apply(e.MultiplyOp, inverse, scale)
+    centred = b.apply(e.SubtractOp, x, per_channel(b, average, shape))
+    scaled = b.apply(e.MultiplyOp, centred, per_channel(b, factor, shape))
+    return b.apply(e.AddOp, scaled, per_channel(b, bias, shape))
+
+
+# Products.
+
+
+def matmul(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """NumPy's matrix product: leading dimensions are broadcast."""
+    shape_x, shape_y = shape_of(x), shape_of(y)
+    if len(shape_y) <= 2:
+        return b.dot(x, y, ([len(shape_x) - 1], [max(len(shape_y) - 2, 0)]))
+    if len(shape_x) == 1:
+        row = matmul(b, b.reshape(x, [1, *shape_x]), y)
+        return b.reshape(row, [*shape_y[:-2], shape_y[-1]])
+    batch = broadcast_shapes(shape_x[:-2], shape_y[:-2])
+    x = b.broadcast(x, [*batch, *shape_x[-2:]])
+    y = b.broadcast(y, [*batch, *shape_y[-2:]])
+    rank = len(batch)
+    return b.dot(x, y, ([rank + 1], [rank]), (range(rank), range(rank)))

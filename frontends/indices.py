@@ -1,0 +1,154 @@
+"""What frontends share about indices: reading, writing and sorting along an axis."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import ints, with_element, with_shape
+from tensorplan.dialects.tgraph.bodies import SortOp
+from tensorplan.dialects.tgraph.indexing import (
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
+from tensorplan.dialects.tgraph.structure import YieldOp
+from tensorplan.frontends.builder import TensorBuilder, shape_of, type_of
+from tensorplan.frontends.formulas import compare
+
+
+def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSAValue:
+    """Indices of which negative ones count from the end.
+
+    `sizes` has that of the indexed dimension, or one for each entry of index vectors,
+    which lie along the last dimension.
+    """
+    limits = b.constant(np.array(sizes))
+    if len(sizes) == 1:
+        limits = b.reshape(limits, [])
+    limits = b.convert(limits, type_of(indices).element_type)
+    moved = b.apply(e.AddOp, indices, limits)
+    return b.apply(e.SelectOp, compare(b, indices, "LT", 0), moved, indices)
+
+
+def _others(x: SSAValue, axis: int) -> list[int]:
+    return [d for d in range(len(shape_of(x))) if d != axis]
+
+
+def _reached(x: SSAValue, indices: SSAValue, axis: int) -> list[int]:
+    """The sizes of what lies in reach of the indices."""
+    limits = list(shape_of(indices))
+    limits[axis] = shape_of(x)[axis]
+    return limits
+
+
+def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
+    """NumPy's `take_along_axis`; along other axes the first elements are taken."""
+    others, limits = _others(x, axis), _reached(x, indices, axis)
+    return b.emit(
+        GatherOp,
+        b.slice(x, [0] * len(limits), limits),
+        indices,
+        offset_dims=ints(()),
+        collapsed_slice_dims=ints([axis]),
+        operand_batching_dims=ints(others),
+        start_indices_batching_dims=ints(others),
+        start_index_map=ints([axis]),
+        index_vector_dim=IntegerAttr(len(limits), i64),
+        slice_sizes=ints([1] * len(limits)),
+    )
+
+
+def put_along(
+    b: TensorBuilder,
+    x: SSAValue,
+    indices: SSAValue,
+    updates: SSAValue,
+    axis: int,
+    kind: str,
+) -> SSAValue:
+    """`x` with each update combined in where `take_along` would have read."""
+    others, limits = _others(x, axis), _reached(x, indices, axis)
+    nothing = [0] * len(limits)
+    part = b.slice(x, nothing, limits)
+    part = b.emit(
+        ScatterOp,
+        part,
+        indices,
+        b.slice(updates, nothing, shape_of(indices)),
+        kind=StringAttr(kind),
+        update_window_dims=ints(()),
+        inserted_window_dims=ints([axis]),
+        input_batching_dims=ints(others),
+        scatter_indices_batching_dims=ints(others),
+        scatter_dims_to_operand_dims=ints([axis]),
+        index_vector_dim=IntegerAttr(len(limits), i64),
+    )
+    if list(shape_of(x)) == limits:
+        return part
+    starts = [b.constant(np.array(0)) for _ in limits]
+    return b.emit(DynamicUpdateSliceOp, x, part, *starts)
+
+
+def put(
+    b: TensorBuilder,
+    x: SSAValue,
+    indices: SSAValue,
+    updates: SSAValue,
+    axis: int,
+    kind: str,
+) -> SSAValue:
+    """`x` with slices of `updates` combined in at indices (rank 1) of an axis."""
+    return b.emit(
+        ScatterOp,
+        x,
+        indices,
+        updates,
+        kind=StringAttr(kind),
+        update_window_dims=ints(_others(x, axis)),
+        inserted_window_dims=ints([axis]),
+        scatter_dims_to_operand_dims=ints([axis]),
+        index_vector_dim=IntegerAttr(1, i64),
+    )
+
+
+def sorted_along(
+    b: TensorBuilder, x: SSAValue, axis: int, *, descending: bool = False
+) -> tuple[SSAValue, SSAValue]:
+    """Elements in their order along an axis, equal ones as they are, and their indices
+    before (i64).
+    """
+    index = b.iota(with_element(type_of(x), i64), axis)
+    element, number = (with_shape(type_of(value), []) for value in (x, index))
+    block = Block(arg_types=[element, element, number, number])
+    before: list[Operation] = []
+    inner = TensorBuilder(before, b.location)
+    answer = compare(inner, block.args[0], "GT" if descending else "LT", block.args[1])
+    block.add_ops([*before, YieldOp(answer)])
+    values, places = b.emit_all(
+        SortOp,
+        [x, index],
+        [x.type, index.type],
+        [Region(block)],
+        dimension=IntegerAttr(axis, i64),
+    )
+    return values, places
+
+
+def largest_along(
+    b: TensorBuilder, x: SSAValue, axis: int, count: int, *, largest: bool = True
+) -> tuple[SSAValue, SSAValue]:
+    """The first `count` in that order, and their indices."""
+    values, places = sorted_along(b, x, axis, descending=largest)
+    return b.part(values, axis, 0, count), b.part(places, axis, 0, count)
+
+
+def one_hot(b: TensorBuilder, indices: SSAValue, depth: int, axis: int) -> SSAValue:
+    """Whether each position along a new axis is the index."""
+    shape = list(shape_of(indices))
+    shape.insert(axis, depth)
+    kept = [d for d in range(len(shape)) if d != axis]
+    wide = b.broadcast_in_dim(indices, shape, kept)
+    return compare(b, wide, "EQ", b.iota(type_of(wide), axis))

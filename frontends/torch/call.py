@@ -1,0 +1,108 @@
+"""One call of an ATen operation on its way to tgraph, and what conversions share.
+
+Arguments have the names of the operation's schema: tensors are SSA values, sizes
+integers or symbolic. A conversion takes a `Call` and returns its result, or all
+of them; `Unsupported` says why there is no tgraph form.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from xdsl.ir import Attribute, SSAValue
+
+from tensorplan.dialects.tgraph import base
+from tensorplan.dialects.tgraph.base import AnyTensor, Shape
+from tensorplan.frontends.builder import (
+    ELEMENTS,
+    TensorBuilder,
+    Unsupported,
+    axis_of,
+    shape_of,
+)
+
+Results: TypeAlias = SSAValue | Sequence[SSAValue | None]
+"""None for a result that nobody uses."""
+
+
+def element_of(dtype: Any) -> Attribute:
+    """The element type for a `torch.dtype`."""
+    name = str(dtype).removeprefix("torch.")
+    if (element := ELEMENTS.get(name)) is None:
+        raise Unsupported(f"with elements of type {name}")
+    return element
+
+
+@dataclass
+class Call(TensorBuilder):
+    name: str
+    """Of the operation, without overload."""
+
+    arguments: Mapping[str, Any]
+    examples: Mapping[str, Any]
+    """The arguments as PyTorch has them: tensors without contents."""
+
+    types: Sequence[AnyTensor]
+    """Of the results."""
+
+    used: Collection[int]
+    """The numbers of the results that somebody reads."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.arguments.get(name, default)
+
+    @property
+    def type(self) -> AnyTensor:
+        return self.types[0]
+
+    @property
+    def shape(self) -> Shape:
+        return base.shape_of(self.types[0])
+
+    @property
+    def element(self) -> Attribute:
+        return self.types[0].element_type
+
+    def expect(self, name: str, *allowed: object) -> None:
+        """Refuses another value of an argument."""
+        if (got := self.get(name, allowed[0])) not in allowed:
+            expected = " or ".join(repr(value) for value in allowed)
+            raise Unsupported(f"with {name} = {got!r}, expected {expected}")
+
+    def operand(self, name: str, element: Attribute | None = None) -> Any:
+        """A tensor of the result's elements (or these), or a number."""
+        value = self[name]
+        if not isinstance(value, SSAValue):
+            return value
+        return self.convert(cast(SSAValue, value), element or self.element)
+
+    def tensor(self, name: str = "self", element: Attribute | None = None) -> SSAValue:
+        """The same, where a number is a tensor of rank 0."""
+        value = self.operand(name, element)
+        if isinstance(value, SSAValue):
+            return cast(SSAValue, value)
+        return self.filled(value, element or self.element, ())
+
+    def common(self, *names: str) -> Attribute:
+        """The element type that PyTorch computes with, given these arguments."""
+        torch = import_module("torch")
+        return element_of(torch.result_type(*(self.examples[name] for name in names)))
+
+    def axis(self, name: str = "dim", of: str = "self") -> int:
+        return axis_of(self[name], max(len(shape_of(self[of])), 1))
+
+    def axes(self, name: str = "dim", of: str = "self") -> list[int]:
+        """All, if none are given."""
+        rank = len(shape_of(self[of]))
+        given = self.get(name)
+        if given is None or given == []:
+            return list(range(rank))
+        axes: list[int] = [given] if isinstance(given, int) else given
+        return [axis_of(axis, max(rank, 1)) for axis in axes] if rank else []
+
+
+Conversion: TypeAlias = Callable[[Call], Results]

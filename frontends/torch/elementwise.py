@@ -1,0 +1,282 @@
+"""ATen's elementwise operations → tgraph."""
+
+from collections.abc import Callable, Mapping
+from math import log
+from typing import Any, cast
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.frontends.builder import TensorBuilder, Unsupported, type_of
+from tensorplan.frontends.formulas import (
+    clamp,
+    compare,
+    gelu,
+    modulo,
+    positive_or,
+    reciprocal,
+)
+from tensorplan.frontends.torch.call import Call, Conversion
+
+
+def _emitted(op_type: type[TensorOp]) -> Conversion:
+    return lambda c: c.emit(op_type, c.tensor())
+
+
+def _formula(function: Callable[[Call, SSAValue], SSAValue]) -> Conversion:
+    return lambda c: function(c, c.tensor())
+
+
+def _binary(op_type: type[TensorOp]) -> Conversion:
+    return lambda c: c.apply(op_type, c.tensor(), c.operand("other"))
+
+
+def _compared(direction: str) -> Conversion:
+    def convert(c: Call) -> SSAValue:
+        element = c.common("self", "other")
+        return compare(
+            c, c.tensor("self", element), direction, c.operand("other", element)
+        )
+
+    return convert
+
+
+def _truth(c: Call, name: str) -> SSAValue:
+    """Whether elements are not zero."""
+    x = c[name]
+    return x if type_of(x).element_type == i1 else compare(c, x, "NE", 0)
+
+
+def _logical(op_type: type[TensorOp]) -> Conversion:
+    return lambda c: c.apply(op_type, _truth(c, "self"), _truth(c, "other"))
+
+
+def _logical_not(c: Call) -> SSAValue:
+    return c.emit(e.NotOp, _truth(c, "self"))
+
+
+def _scaled(c: Call, x: Any, factor: float) -> Any:
+    if factor == 1:
+        return x
+    if not isinstance(x, SSAValue):
+        return x * factor
+    return c.apply(e.MultiplyOp, cast(SSAValue, x), factor)
+
+
+def _add(c: Call) -> SSAValue:
+    other = _scaled(c, c.operand("other"), c["alpha"])
+    return c.apply(e.OrOp if c.element == i1 else e.AddOp, c.tensor(), other)
+
+
+def _subtract(c: Call) -> SSAValue:
+    other = _scaled(c, c.operand("other"), c["alpha"])
+    return c.apply(e.SubtractOp, c.tensor(), other)
+
+
+def _truncated(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    if not isinstance(type_of(x).element_type, AnyFloat):
+        return x
+    whole = b.emit(e.FloorOp, b.emit(e.AbsOp, x))
+    return b.apply(e.MultiplyOp, whole, b.emit(e.SignOp, x))
+
+
+def _divide(c: Call) -> SSAValue:
+    mode = c.get("rounding_mode")
+    if mode == "floor":
+        return _floor_divide(c)
+    quotient = c.apply(e.DivideOp, c.tensor(), c.operand("other"))
+    return _truncated(c, quotient) if mode == "trunc" else quotient
+
+
+def _floor_divide(c: Call) -> SSAValue:
+    x, y = c.tensor(), c.tensor("other")
+    if isinstance(c.element, AnyFloat):
+        return c.emit(e.FloorOp, c.apply(e.DivideOp, x, y))
+    return c.apply(e.DivideOp, c.apply(e.SubtractOp, x, modulo(c, x, y)), y)
+
+
+def _power(c: Call) -> SSAValue:
+    """The exponents that models have are products."""
+    exponent = c["exponent"]
+    if exponent == 0.5:
+        return c.emit(e.SqrtOp, c.tensor())
+    if exponent in (2, 3):
+        square = c.apply(e.MultiplyOp, c.tensor(), c.tensor())
+        return square if exponent == 2 else c.apply(e.MultiplyOp, square, c.tensor())
+    return c.apply(e.PowerOp, c.tensor(), c.operand("exponent"))
+
+
+def _round(c: Call) -> SSAValue:
+    c.expect("decimals", 0)
+    x = c.tensor()
+    return c.emit(e.RoundNearestEvenOp, x) if isinstance(c.element, AnyFloat) else x
+
+
+def _rounded(op_type: type[TensorOp]) -> Conversion:
+    """Integers are left as they are."""
+
+    def convert(c: Call) -> SSAValue:
+        x = c.tensor()
+        return c.emit(op_type, x) if isinstance(c.element, AnyFloat) else x
+
+    return convert
+
+
+def _clamp(c: Call) -> SSAValue:
+    x = c.tensor()
+    if c.get("min") is not None:
+        x = c.apply(e.MaximumOp, x, c.operand("min"))
+    if c.get("max") is not None:
+        x = c.apply(e.MinimumOp, x, c.operand("max"))
+    return x
+
+
+def _hardtanh(c: Call) -> SSAValue:
+    return clamp(c, c.tensor(), c["min_val"], c["max_val"])
+
+
+def _where(c: Call) -> SSAValue:
+    return c.apply(e.SelectOp, c["condition"], c.tensor(), c.tensor("other"))
+
+
+def _leaky_relu(c: Call) -> SSAValue:
+    x = c.tensor()
+    return positive_or(c, x, c.apply(e.MultiplyOp, x, c["negative_slope"]))
+
+
+def _elu(c: Call) -> SSAValue:
+    x = c.tensor()
+    inner = _scaled(c, x, c["input_scale"])
+    grown = c.emit(e.ExponentialMinusOneOp, inner)
+    negative = _scaled(c, grown, c["alpha"])
+    return _scaled(c, positive_or(c, x, negative), c["scale"])
+
+
+def _gelu(c: Call) -> SSAValue:
+    return gelu(c, c.tensor(), c["approximate"] == "tanh")
+
+
+def _is_infinite(c: Call) -> SSAValue:
+    x = c["self"]
+    return compare(c, c.emit(e.AbsOp, x), "EQ", float("inf"))
+
+
+def _is_nan(c: Call) -> SSAValue:
+    return compare(c, c["self"], "NE", c["self"])
+
+
+def _divided_log(base: float) -> Conversion:
+    def convert(c: Call) -> SSAValue:
+        return c.apply(e.MultiplyOp, c.emit(e.LogOp, c.tensor()), 1 / log(base))
+
+    return convert
+
+
+def _arc(sine: bool) -> Conversion:
+    """asin x = atan2(x, sqrt(1 - x²)); acos x has the two swapped."""
+
+    def convert(c: Call) -> SSAValue:
+        x = c.tensor()
+        rest = c.apply(e.SubtractOp, c.splat(1, c.type), c.apply(e.MultiplyOp, x, x))
+        other = c.emit(e.SqrtOp, rest)
+        return c.apply(e.Atan2Op, *((x, other) if sine else (other, x)))
+
+    return convert
+
+
+def _exponentials(op_type: type[TensorOp]) -> Conversion:
+    """sinh and cosh."""
+
+    def convert(c: Call) -> SSAValue:
+        x = c.tensor()
+        grown = c.emit(e.ExponentialOp, x)
+        shrunk = c.emit(e.ExponentialOp, c.emit(e.NegateOp, x))
+        return c.apply(e.MultiplyOp, c.apply(op_type, grown, shrunk), 0.5)
+
+    return convert
+
+
+def _bits(op_type: type[TensorOp]) -> Conversion:
+    def convert(c: Call) -> SSAValue:
+        if not isinstance(c.element, IntegerType):
+            raise Unsupported(f"with elements of type {c.element}")
+        return c.apply(op_type, c.tensor(), c.operand("other"))
+
+    return convert
+
+
+_UNARY: Mapping[str, type[TensorOp]] = {
+    "abs": e.AbsOp,
+    "bitwise_not": e.NotOp,
+    "cos": e.CosineOp,
+    "erf": e.ErfOp,
+    "erfc": e.ErfcOp,
+    "exp": e.ExponentialOp,
+    "expm1": e.ExponentialMinusOneOp,
+    "log": e.LogOp,
+    "log1p": e.LogPlusOneOp,
+    "neg": e.NegateOp,
+    "rsqrt": e.RsqrtOp,
+    "sigmoid": e.LogisticOp,
+    "sign": e.SignOp,
+    "sin": e.SineOp,
+    "sqrt": e.SqrtOp,
+    "tan": e.TanOp,
+    "tanh": e.TanhOp,
+}
+
+_BINARY: Mapping[str, type[TensorOp]] = {
+    "atan2": e.Atan2Op,
+    "fmod": e.RemainderOp,
+    "maximum": e.MaximumOp,
+    "minimum": e.MinimumOp,
+    "mul": e.MultiplyOp,
+}
+
+_DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    **{name: _emitted(op_type) for name, op_type in _UNARY.items()},
+    **{name: _binary(op_type) for name, op_type in _BINARY.items()},
+    **{name: _compared(direction) for name, direction in _DIRECTIONS.items()},
+    "__lshift__": _bits(e.ShiftLeftOp),
+    "__rshift__": _bits(e.ShiftRightArithmeticOp),
+    "_to_copy": lambda c: c.tensor(),
+    "acos": _arc(False),
+    "add": _add,
+    "asin": _arc(True),
+    "atan": lambda c: c.apply(e.Atan2Op, c.tensor(), 1.0),
+    "bitwise_and": _bits(e.AndOp),
+    "bitwise_left_shift": _bits(e.ShiftLeftOp),
+    "bitwise_or": _bits(e.OrOp),
+    "bitwise_right_shift": _bits(e.ShiftRightArithmeticOp),
+    "bitwise_xor": _bits(e.XorOp),
+    "ceil": _rounded(e.CeilOp),
+    "clamp": _clamp,
+    "cosh": _exponentials(e.AddOp),
+    "div": _divide,
+    "elu": _elu,
+    "floor": _rounded(e.FloorOp),
+    "gelu": _gelu,
+    "hardtanh": _hardtanh,
+    "isinf": _is_infinite,
+    "isnan": _is_nan,
+    "leaky_relu": _leaky_relu,
+    "log10": _divided_log(10),
+    "log2": _divided_log(2),
+    "logical_and": _logical(e.AndOp),
+    "logical_not": _logical_not,
+    "logical_or": _logical(e.OrOp),
+    "logical_xor": _logical(e.XorOp),
+    "pow": _power,
+    "reciprocal": _formula(reciprocal),
+    "relu": lambda c: c.apply(e.MaximumOp, c.tensor(), 0),
+    "remainder": lambda c: modulo(c, c.tensor(), c.tensor("other")),
+    "round": _round,
+    "sinh": _exponentials(e.SubtractOp),
+    "sub": _subtract,
+    "trunc": _formula(_truncated),
+    "where": _where,
+}

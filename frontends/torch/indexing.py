@@ -1,0 +1,179 @@
+"""ATen's operations that read or write at indices, and sort → tgraph."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import ints
+from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
+from tensorplan.dialects.tgraph.shaping import ConcatenateOp
+from tensorplan.frontends.builder import (
+    Unsupported,
+    broadcast_shapes,
+    shape_of,
+    type_of,
+)
+from tensorplan.frontends.indices import (
+    from_front,
+    largest_along,
+    put_along,
+    sorted_along,
+    take_along,
+)
+from tensorplan.frontends.torch.call import Call, Conversion, Results
+
+
+def _embedding(c: Call) -> SSAValue:
+    return c.take(c["weight"], c["indices"], 0)
+
+
+def _index_select(c: Call) -> SSAValue:
+    x, axis = c["self"], c.axis()
+    return c.take(x, from_front(c, c["index"], [shape_of(x)[axis]]), axis)
+
+
+def _gather(c: Call) -> SSAValue:
+    return take_along(c, c["self"], c["index"], c.axis())
+
+
+def _scatter(kind: str | None) -> Conversion:
+    """`kind` is None where the argument `reduce` says it."""
+
+    def convert(c: Call) -> SSAValue:
+        index = c["index"]
+        source = c.operand("src") if "src" in c.arguments else c["value"]
+        if not isinstance(source, SSAValue):
+            source = c.filled(source, c.element, shape_of(index))
+        reduce = c.get("reduce")
+        if reduce is not None:
+            c.expect("reduce", *_REDUCTIONS)
+            c.expect("include_self", True)
+        found = kind or _REDUCTIONS[str(reduce)]
+        return put_along(c, c["self"], index, cast(SSAValue, source), c.axis(), found)
+
+    return convert
+
+
+def _indexed(c: Call) -> tuple[list[int], SSAValue, list[int], list[int]]:
+    """Indexed dimensions, index vectors along the last dimension, their shape, and
+    where the result has the dimensions that are not indexed (NumPy's rule).
+    """
+    x, given = c["self"], c["indices"]
+    dims = [d for d, index in enumerate(given) if index is not None]
+    indices: list[SSAValue] = [given[d] for d in dims]
+    if any(type_of(index).element_type == i1 for index in indices):
+        raise Unsupported("by a mask, which gives a shape that depends on values,")
+    shape = list(broadcast_shapes(*map(shape_of, indices)))
+    columns = [
+        c.broadcast(c.convert(from_front(c, index, [shape_of(x)[d]]), i64), shape)
+        for d, index in zip(dims, indices, strict=True)
+    ]
+    vectors = columns[0]
+    if len(columns) > 1:
+        columns = [c.reshape(column, [*shape, 1]) for column in columns]
+        dimension = IntegerAttr(len(shape), i64)
+        vectors = c.emit(ConcatenateOp, *columns, dimension=dimension)
+    adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
+    first = dims[0] if adjacent else 0
+    rest = len(shape_of(x)) - len(dims)
+    places = [d if d < first else d + len(shape) for d in range(rest)]
+    return dims, vectors, shape, places
+
+
+def _index(c: Call) -> SSAValue:
+    x = c["self"]
+    dims, vectors, shape, places = _indexed(c)
+    sizes = [1 if d in dims else size for d, size in enumerate(shape_of(x))]
+    return c.emit(
+        GatherOp,
+        x,
+        vectors,
+        offset_dims=ints(places),
+        collapsed_slice_dims=ints(dims),
+        start_index_map=ints(dims),
+        index_vector_dim=IntegerAttr(len(shape), i64),
+        slice_sizes=ints(sizes),
+    )
+
+
+def _index_put(c: Call) -> SSAValue:
+    x = c["self"]
+    if (masked := _masked(c)) is not None:
+        return masked
+    dims, vectors, shape, places = _indexed(c)
+    kept = [size for d, size in enumerate(shape_of(x)) if d not in dims]
+    rest, batch = iter(kept), iter(shape)
+    rank = len(kept) + len(shape)
+    target = [next(rest if d in places else batch) for d in range(rank)]
+    return c.emit(
+        ScatterOp,
+        x,
+        vectors,
+        c.broadcast(c.operand("values"), target),
+        kind=StringAttr("add" if c["accumulate"] else "replace"),
+        update_window_dims=ints(places),
+        inserted_window_dims=ints(dims),
+        scatter_dims_to_operand_dims=ints(dims),
+        index_vector_dim=IntegerAttr(len(shape), i64),
+    )
+
+
+def _unfold(c: Call) -> SSAValue:
+    """Windows along an axis, whose elements lie along a new last dimension."""
+    x, axis = c["self"], c.axis("dimension")
+    count, size, step = c.shape[axis], int(c["size"]), int(c["step"])
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    windows = c.take(x, c.constant(places), axis)
+    order = [d for d in range(len(c.shape)) if d != axis + 1]
+    return c.transpose(windows, [*order, axis + 1])
+
+
+def _masked(c: Call) -> SSAValue | None:
+    """`x[mask] = number`, whose shapes do not depend on values."""
+    mask: Any = c["indices"][0]
+    if len(c["indices"]) != 1 or type_of(mask).element_type != i1:
+        return None
+    values: SSAValue = c.operand("values")
+    if shape_of(values) not in ((), (1,)) or c["accumulate"]:
+        raise Unsupported("by a mask, with values of a shape that depends on values,")
+    x = c["self"]
+    rank = range(len(shape_of(mask)))
+    wide = c.broadcast_in_dim(mask, shape_of(x), rank)
+    return c.apply(e.SelectOp, wide, c.reshape(values, []), x)
+
+
+def _sort(c: Call) -> Results:
+    return sorted_along(c, c["self"], c.axis(), descending=c["descending"])
+
+
+def _top_k(c: Call) -> Results:
+    largest: bool = c["largest"]
+    return largest_along(c, c["self"], c.axis(), c["k"], largest=largest)
+
+
+_REDUCTIONS: Mapping[str, str] = {
+    "add": "add",
+    "amax": "maximum",
+    "amin": "minimum",
+    "multiply": "multiply",
+    "prod": "multiply",
+    "sum": "add",
+}
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "embedding": _embedding,
+    "gather": _gather,
+    "index": _index,
+    "index_put": _index_put,
+    "index_select": _index_select,
+    "scatter": _scatter("replace"),
+    "scatter_add": _scatter("add"),
+    "scatter_reduce": _scatter(None),
+    "sort": _sort,
+    "topk": _top_k,
+    "unfold": _unfold,
+}

@@ -1,0 +1,126 @@
+"""ATen's matrix products, attention and convolutions → tgraph."""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.frontends.builder import broadcast_shapes, shape_of, type_of
+from tensorplan.frontends.formulas import (
+    matmul,
+    per_channel,
+    softmax,
+    triangle,
+)
+from tensorplan.frontends.torch.call import Call, Conversion
+from tensorplan.frontends.windows import Window, convolve, convolve_transposed
+
+
+def _product(a: str, b: str) -> Conversion:
+    return lambda c: matmul(c, c[a], c[b])
+
+
+def _added(c: Call, product: SSAValue) -> SSAValue:
+    """beta * self + alpha * product."""
+    if c["alpha"] != 1:
+        product = c.apply(e.MultiplyOp, product, c["alpha"])
+    if c["beta"] == 0:
+        return product
+    other = c["self"]
+    if c["beta"] != 1:
+        other = c.apply(e.MultiplyOp, other, c["beta"])
+    return c.apply(e.AddOp, product, other)
+
+
+def _added_product(a: str, b: str) -> Conversion:
+    return lambda c: _added(c, matmul(c, c[a], c[b]))
+
+
+def _linear(c: Call) -> SSAValue:
+    x, weight = c["input"], c["weight"]
+    y = c.dot(x, weight, ([len(shape_of(x)) - 1], [len(shape_of(weight)) - 1]))
+    return y if c["bias"] is None else c.apply(e.AddOp, y, c["bias"])
+
+
+def _attention(c: Call) -> SSAValue:
+    """softmax(q k / sqrt(d) + mask) v; rows in which all is masked are zero."""
+    c.expect("dropout_p", 0.0, 0)
+    query, key, value = c["query"], c["key"], c["value"]
+    if c["enable_gqa"]:
+        key, value = (_repeated(c, x, shape_of(query)[-3]) for x in (key, value))
+    *_, length, width = shape_of(query)
+    scale = c["scale"] or 1 / sqrt(width)
+    query = c.apply(e.MultiplyOp, query, scale)
+    batch: Sequence[int] = broadcast_shapes(shape_of(query)[:-2], shape_of(key)[:-2])
+    query, key, value = (
+        c.broadcast(x, [*batch, *shape_of(x)[-2:]]) for x in (query, key, value)
+    )
+    rank = len(batch)
+    sides = range(rank), range(rank)
+    scores = c.dot(query, key, ([rank + 1], [rank + 1]), sides)
+    mask = c["attn_mask"]
+    if c["is_causal"]:
+        ones = c.filled(1, i1, [length, shape_of(key)[-2]])
+        mask = triangle(c, ones, 0, upper=False)
+    if mask is None:
+        weights = softmax(c, scores, rank + 1)
+    elif type_of(mask).element_type == i1:
+        masked = c.apply(e.SelectOp, mask, scores, float("-inf"))
+        weights = _some(c, softmax(c, masked, rank + 1), mask, bool(c["is_causal"]))
+    else:
+        weights = softmax(c, c.apply(e.AddOp, scores, mask), rank + 1)
+    return c.dot(weights, value, ([rank + 1], [rank]), sides)
+
+
+def _some(c: Call, weights: SSAValue, mask: SSAValue, never_empty: bool) -> SSAValue:
+    """Zeros instead of NaN where a mask leaves nothing."""
+    if never_empty:
+        return weights
+    some = c.reduce("or", mask, [len(shape_of(mask)) - 1], keep=True)
+    return c.apply(e.SelectOp, some, weights, 0)
+
+
+def _repeated(c: Call, x: SSAValue, heads: int) -> SSAValue:
+    """Each head as often as it has queries (grouped attention)."""
+    *batch, own, length, width = shape_of(x)
+    apart = [*batch, own, heads // own, length, width]
+    rank = len(batch)
+    x = c.broadcast_in_dim(x, apart, [*range(rank + 1), rank + 2, rank + 3])
+    return c.reshape(x, [*batch, heads, length, width])
+
+
+def _convolution(c: Call) -> SSAValue:
+    x, kernel = c["input"], c["weight"]
+    size = shape_of(kernel)[2:]
+    window = Window(size, *(_each(c, name, len(size)) for name in _GEOMETRY))
+    if c["transposed"]:
+        extra = _each(c, "output_padding", len(size))
+        y = convolve_transposed(c, x, kernel, window, extra, c["groups"])
+    else:
+        y = convolve(c, x, kernel, window, c["groups"])
+    if c["bias"] is None:
+        return y
+    return c.apply(e.AddOp, y, per_channel(c, c["bias"], shape_of(y)))
+
+
+_GEOMETRY = ("stride", "dilation", "padding", "padding")
+
+
+def _each(c: Call, name: str, rank: int) -> Sequence[int]:
+    """An entry for each spatial dimension; one may stand for all."""
+    values: Any = c[name]
+    return list(values) * rank if len(values) == 1 else values
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "addmm": _added_product("mat1", "mat2"),
+    "bmm": _product("self", "mat2"),
+    "convolution": _convolution,
+    "linear": _linear,
+    "matmul": _product("self", "other"),
+    "mm": _product("self", "mat2"),
+    "scaled_dot_product_attention": _attention,
+}

@@ -1,0 +1,354 @@
+"""A `torch.export.ExportedProgram` → one `func.func` at level 1, call by call."""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from operator import getitem
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    UnknownLoc,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import (
+    NAME,
+    PARAMETER,
+    AnyTensor,
+    VariableType,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.differentiation import GradientOp
+from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
+from tensorplan.frontends.builder import (
+    TensorBuilder,
+    Unsupported,
+    at,
+    name_hint,
+    type_of,
+)
+from tensorplan.frontends.torch import (
+    elementwise,
+    indexing,
+    products,
+    reducing,
+    shaping,
+    windows,
+)
+from tensorplan.frontends.torch.call import Call, Conversion, element_of
+from tensorplan.frontends.torch.sizes import Sizes
+from tensorplan.runtime.dtypes import Array
+
+_CONVERSIONS: Mapping[str, Conversion] = {
+    **elementwise.CONVERSIONS,
+    **indexing.CONVERSIONS,
+    **products.CONVERSIONS,
+    **reducing.CONVERSIONS,
+    **shaping.CONVERSIONS,
+    **windows.CONVERSIONS,
+}
+
+_CHECKS = ("_assert_async", "_assert_scalar", "_assert_tensor_metadata")
+"""Give nothing; what they check follows from the types."""
+
+_REASONS = {
+    "aten::_local_scalar_dense": ", a number that depends on values,",
+    "aten::item": ", a number that depends on values,",
+    "aten::native_dropout": ", which draws random numbers,",
+}
+"""Why operations are not supported, where it is more than that nobody wrote it."""
+
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+class Importer:
+    """Converts a program; afterwards `parameters` has the arrays of its parameters."""
+
+    def __init__(self, program: Any, dynamic: Any = None):
+        self._program = program
+        self._sizes = Sizes(program, dynamic)
+        self._ops: list[Operation] = []
+        self._values: dict[str, Any] = {}  # of the graph's nodes
+        self._variables: dict[str, SSAValue] = {}  # by the name in the PyTorch module
+        self._unsupported: list[str] = []
+        self.parameters: dict[str, Array] = {}
+
+    def module(self, *, gradients: bool, learning_rate: float | None) -> ModuleOp:
+        """Raises one `LocatedError` for all that is not supported."""
+        nodes = {node.name: node for node in self._program.graph.nodes}
+        block = Block()
+        attributes: list[DictionaryAttr] = []
+        specs: list[Any] = self._program.graph_signature.input_specs
+        inputs = [spec for spec in specs if spec.kind.name == "USER_INPUT"]
+        held = [spec for spec in specs if spec.kind.name != "USER_INPUT"]
+        trained: list[SSAValue] = []
+        for spec in (*inputs, *held):
+            name = spec.target or spec.arg.name
+            value = self._argument(spec, nodes, block, learning_rate is not None)
+            if value is None:
+                continue
+            kind = spec.kind.name
+            mark: dict[str, Attribute] = {NAME: StringAttr(name)}
+            if kind in ("PARAMETER", "BUFFER") and name not in self._variables:
+                mark[PARAMETER] = UnitAttr()
+            attributes.append(DictionaryAttr(mark))
+            if (
+                kind == "PARAMETER"
+                and nodes[spec.arg.name].meta["val"].is_floating_point()
+            ):
+                trained.append(value)
+        for node in nodes.values():
+            if node.op == "call_function":
+                self._call(node)
+        results = self._results(nodes)
+        if self._unsupported:
+            first, *others = self._unsupported
+            raise LocatedError("\n".join((first, *(f"note: {o}" for o in others))))
+        if gradients or learning_rate is not None:
+            results += self._train(results, trained, learning_rate)
+        block.add_ops([*self._ops, ReturnOp(*results)])
+        function = FuncOp(
+            "main",
+            (list(block.arg_types), [result.type for result in results]),
+            Region(block),
+            arg_attrs=ArrayAttr(attributes),
+        )
+        self._sizes.require(function)
+        return ModuleOp([function])
+
+    def _argument(
+        self, spec: Any, nodes: Mapping[str, Any], block: Block, trains: bool
+    ) -> SSAValue | None:
+        """The function's argument for an input of the graph; None if it has none."""
+        kind, name = spec.kind.name, spec.arg.name
+        if kind not in ("USER_INPUT", "PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            what = kind.lower().replace("_", " ")
+            raise LocatedError(f"input {name!r} is a {what}, expected a tensor")
+        example = nodes[name].meta.get("val")
+        if not hasattr(example, "dtype"):  # a number, which is in the graph
+            return None
+        type = self._type(example, f"input {name!r}")
+        if kind == "CONSTANT_TENSOR":
+            array = array_of(self._program.constants[spec.target])
+            self._values[name] = self._builder().constant(array)
+            return None
+        changed = {
+            output.target
+            for output in self._program.graph_signature.output_specs
+            if output.kind.name.endswith("_MUTATION")
+        }
+        target = spec.target or name
+        if kind != "USER_INPUT":
+            tensors: Any = self._program.state_dict
+            if target not in tensors:  # a buffer that is not saved
+                tensors = self._program.constants
+            self.parameters[target] = array_of(tensors[target])
+        if target not in changed and not (trains and kind == "PARAMETER"):
+            argument = block.insert_arg(type, len(block.args))
+            self._values[name] = argument
+        else:
+            argument = block.insert_arg(VariableType(type), len(block.args))
+            self._variables[target] = argument
+            read = ReadOp(argument)
+            self._ops.append(read)
+            self._values[name] = read.result
+        argument.name_hint = name_hint(name)
+        return argument
+
+    def _type(self, example: Any, what: str) -> AnyTensor:
+        try:
+            element = element_of(example.dtype)
+            return with_shape(TensorType(element, []), self._sizes.shape(example))
+        except Unsupported as reason:
+            raise LocatedError(f"{what} {reason} is not supported") from None
+
+    def _builder(self, node: Any = None) -> TensorBuilder:
+        return TensorBuilder(self._ops, _place(node))
+
+    def _call(self, node: Any) -> None:
+        schema: Any = getattr(node.target, "_schema", None)
+        if schema and schema.name in _REASONS:
+            self._refuse(node, schema.name, _REASONS[schema.name])
+            return
+        if (size := self._sizes.call(node)) is not None:
+            self._values[node.name] = size
+            return
+        if node.target is getitem:
+            source, index = node.args
+            results = self._values.get(source.name)
+            self._values[node.name] = results and results[index]
+            return
+        if schema is None and type(node.meta.get("val")).__name__ == "SymBool":
+            return  # for a check
+        if schema is None:
+            self._refuse(node, node.target.__name__, "")
+            return
+        domain, _, name = str(schema.name).partition("::")
+        if domain == "aten" and name in _CHECKS:
+            return
+        if domain != "aten" or name not in _CONVERSIONS:
+            self._refuse(node, schema.name, "")
+            return
+        arguments, examples = _arguments(node, schema, self._values)
+        if any(value is None for value in _missing(node, self._values)):
+            return  # an argument is not supported
+        try:
+            many = isinstance(node.meta["val"], list | tuple)
+            outputs = list(node.meta["val"]) if many else [node.meta["val"]]
+            types = [
+                self._type(out, f"result of {schema.name}")
+                for out in outputs
+                if out is not None
+            ]
+            used = {u.args[1] for u in node.users if u.target is getitem}
+            call = Call(self._ops, _place(node), name, arguments, examples, types, used)
+            results = _CONVERSIONS[name](call)
+        except Unsupported as reason:
+            self._refuse(node, schema.name, f" {reason}")
+            return
+        except (VerifyException, ValueError) as error:
+            raise LocatedError(f"{schema.name}: {error}", at(_place(node))) from None
+        if not many and not isinstance(results, SSAValue):
+            (results,) = results
+        self._check(node, [results] if not many else results, types)
+        self._values[node.name] = results
+
+    def _check(self, node: Any, results: Any, types: Sequence[AnyTensor]) -> None:
+        """That the types are what PyTorch has found."""
+        for value, type in zip(results, types, strict=False):
+            if value is not None and value.type != type:
+                raise LocatedError(
+                    f"{node.target}: result has type {value.type}, expected {type}",
+                    at(_place(node)),
+                )
+
+    def _results(self, nodes: Mapping[str, Any]) -> list[SSAValue]:
+        """The program's results, with what is assigned to variables."""
+        results: list[SSAValue] = []
+        for spec in self._program.graph_signature.output_specs:
+            kind = spec.kind.name
+            if not hasattr(spec.arg, "name"):
+                continue  # a number or None, which the caller knows
+            value = self._values.get(spec.arg.name)
+            if value is None:
+                continue  # not supported
+            if kind.endswith("_MUTATION"):
+                self._ops.append(AssignOp(self._variables[spec.target], value))
+            elif kind in ("USER_OUTPUT", "LOSS_OUTPUT"):
+                if not isinstance(value, SSAValue):
+                    raise LocatedError(
+                        f"result {spec.arg.name!r} is a size, expected a tensor"
+                    )
+                results.append(cast(SSAValue, value))
+            else:
+                raise LocatedError(
+                    f"result {spec.arg.name!r} is a {kind.lower()}, expected a tensor"
+                )
+        return results
+
+    def _train(
+        self,
+        results: Sequence[SSAValue],
+        trained: Sequence[SSAValue],
+        learning_rate: float | None,
+    ) -> Sequence[SSAValue]:
+        """Gradients of the first result; with a rate, assigned to the parameters."""
+        if not results or type_of(results[0]).get_shape():
+            raise LocatedError(
+                "a gradient is of the first result, expected a scalar, not "
+                f"{results[0].type if results else 'nothing'}"
+            )
+        if not trained:
+            raise LocatedError("the module has no parameters to train, expected some")
+        gradient = GradientOp([results[0]], trained)
+        gradient.location = UnknownLoc()
+        self._ops.append(gradient)
+        if learning_rate is None:
+            return gradient.res
+        b = self._builder()
+        for variable, slope in zip(trained, gradient.res, strict=True):
+            step = b.apply(e.MultiplyOp, slope, learning_rate)
+            (read,) = (
+                use.operation.results[0]
+                for use in variable.uses
+                if isinstance(use.operation, ReadOp)
+            )
+            lower = b.apply(e.SubtractOp, read, step)
+            self._ops.append(AssignOp(variable, lower))
+        return []
+
+    def _refuse(self, node: Any, name: str, reason: str) -> None:
+        self._values[node.name] = None
+        place = _place(node)
+        where = (
+            f"{place.filename.data}:{place.line.data}: "
+            if isinstance(place, FileLineColLoc)
+            else ""
+        )
+        self._unsupported.append(f"{where}{name}{reason} is not supported")
+
+
+def _arguments(
+    node: Any, schema: Any, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """By name: as values, and as PyTorch's examples; defaults filled in."""
+    arguments: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
+    for index, parameter in enumerate(schema.arguments):
+        name = parameter.name
+        given = (
+            node.args[index]
+            if index < len(node.args)
+            else node.kwargs.get(name, parameter.default_value)
+        )
+        arguments[name] = _mapped(given, values)
+        examples[name] = _mapped(given, None)
+    return arguments, examples
+
+
+def _mapped(argument: Any, values: Mapping[str, Any] | None) -> Any:
+    """An argument with its nodes replaced by values, or by PyTorch's examples."""
+    if hasattr(argument, "meta"):
+        return argument.meta.get("val") if values is None else values.get(argument.name)
+    if isinstance(argument, list | tuple):
+        return [_mapped(part, values) for part in cast(Sequence[Any], argument)]
+    return argument
+
+
+def _missing(node: Any, values: Mapping[str, Any]) -> list[Any]:
+    return [values.get(source.name) for source in node.all_input_nodes]
+
+
+def _place(node: Any) -> LocationAttr:
+    """The last line of the module's own source that led to a call."""
+    found = _PLACE.findall((node.meta.get("stack_trace") or "") if node else "")
+    if not found:
+        return UnknownLoc()
+    file, line = found[-1]
+    return FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(1))
+
+
+def array_of(tensor: Any) -> Array:
+    """The tensor's memory as NumPy sees it, if it lies on the CPU."""
+    tensor = tensor.detach().cpu()
+    if element_of(tensor.dtype) != element_of("bfloat16"):
+        return tensor.numpy()
+    from ml_dtypes import bfloat16
+
+    torch = import_module("torch")
+    bits: Array = tensor.view(torch.int16).numpy()
+    return bits.view(np.dtype(bfloat16))

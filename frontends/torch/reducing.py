@@ -1,0 +1,229 @@
+"""ATen's reductions, softmax and normalisations → tgraph."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import AnyFloat, f32, i1
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.frontends.builder import shape_of, type_of
+from tensorplan.frontends.formulas import (
+    batch_normalized,
+    compare,
+    cumulative_sum,
+    group_normalized,
+    index_of,
+    log_softmax,
+    mean,
+    normalized,
+    per_channel,
+    softmax,
+)
+from tensorplan.frontends.torch.call import Call, Conversion, Results
+
+
+def _keeps(c: Call) -> bool:
+    return bool(c.get("keepdim", False))
+
+
+def _reduction(kind: str) -> Conversion:
+    return lambda c: c.reduce(kind, c.tensor(), c.axes(), keep=_keeps(c))
+
+
+def _any(c: Call) -> SSAValue:
+    x = c["self"]
+    if type_of(x).element_type != i1:
+        x = compare(c, x, "NE", 0)
+    return c.reduce("or", x, c.axes(), keep=_keeps(c))
+
+
+def _mean(c: Call) -> SSAValue:
+    return mean(c, c.tensor(), c.axes(), keep=_keeps(c))
+
+
+def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> tuple[SSAValue, SSAValue]:
+    """With the mean, both with the reduced dimensions kept."""
+    count: Any = prod(shape_of(x)[axis] for axis in axes)
+    correction = c.get("correction")
+    average = mean(c, x, axes)
+    centred = c.apply(e.SubtractOp, x, average)
+    squares = c.reduce("add", c.apply(e.MultiplyOp, centred, centred), axes, keep=True)
+    divisor = max(count - (1 if correction is None else correction), 0)
+    return c.apply(e.DivideOp, squares, divisor), average
+
+
+def _var(c: Call) -> SSAValue:
+    variance, _ = _variance(c, c.tensor(), c.axes())
+    return c.reshape(variance, c.shape)
+
+
+def _var_mean(c: Call) -> Results:
+    both = _variance(c, c.tensor(), c.axes())
+    return [c.reshape(value, c.shape) for value in both]
+
+
+def _arg(kind: str) -> Conversion:
+    def convert(c: Call) -> SSAValue:
+        x = c["self"]
+        if c.get("dim") is None:
+            flat = c.reshape(x, [prod(shape_of(x))])
+            return c.reshape(index_of(c, kind, flat, 0), c.shape)
+        return index_of(c, kind, x, c.axis(), keep=_keeps(c))
+
+    return convert
+
+
+def _with_index(kind: str) -> Conversion:
+    """max and min along an axis; without one, only the value."""
+
+    def convert(c: Call) -> Results:
+        x = c["self"]
+        if c.get("dim") is None:
+            return c.reduce(kind, x, c.axes())
+        axis, keep = c.axis(), _keeps(c)
+        value = c.reduce(kind, x, [axis], keep=keep)
+        if 1 not in c.used:
+            return [value, None]
+        return [value, index_of(c, kind, x, axis, keep=keep)]
+
+    return convert
+
+
+def _cumulative_sum(c: Call) -> SSAValue:
+    x = c.tensor()
+    return cumulative_sum(c, x, c.axis()) if shape_of(x) else x
+
+
+def _softmax(c: Call) -> SSAValue:
+    return softmax(c, c.tensor(), c.axis())
+
+
+def _log_softmax(c: Call) -> SSAValue:
+    return log_softmax(c, c.tensor(), c.axis())
+
+
+def _vector_norm(c: Call) -> SSAValue:
+    x, order = c.emit(e.AbsOp, c.tensor()), c["ord"]
+    axes, keep = c.axes(), _keeps(c)
+    if order in (float("inf"), float("-inf")):
+        kind = "maximum" if order > 0 else "minimum"
+        return c.reduce(kind, x, axes, keep=keep)
+    if order == 1:
+        return c.reduce("add", x, axes, keep=keep)
+    if order == 2:
+        squares = c.apply(e.MultiplyOp, x, x)
+        return c.emit(e.SqrtOp, c.reduce("add", squares, axes, keep=keep))
+    powers = c.apply(e.PowerOp, x, order)
+    total = c.reduce("add", powers, axes, keep=keep)
+    return c.apply(e.PowerOp, total, 1 / order)
+
+
+def _wide(c: Call, x: SSAValue) -> SSAValue:
+    """Small floats are normalised as f32."""
+    element = type_of(x).element_type
+    small = isinstance(element, AnyFloat) and element.bitwidth < 32
+    return c.convert(x, f32) if small else x
+
+
+def _layer_norm(c: Call) -> Results:
+    x = c["input"]
+    rank = len(shape_of(x))
+    axes = range(rank - len(c["normalized_shape"]), rank)
+    y, average, inverse = normalized(c, _wide(c, x), list(axes), c["eps"])
+    y = c.convert(y, c.element)
+    if c["weight"] is not None:
+        y = c.apply(e.MultiplyOp, y, c["weight"])
+    if c["bias"] is not None:
+        y = c.apply(e.AddOp, y, c["bias"])
+    statistics = (average, inverse)
+    return [y, *(c.convert(v, c.types[1].element_type) for v in statistics)]
+
+
+def _group_norm(c: Call) -> Results:
+    x = c["input"]
+    shape = shape_of(x)
+    y, average, inverse = group_normalized(c, _wide(c, x), c["group"], c["eps"])
+    y = c.convert(y, c.element)
+    if c["weight"] is not None:
+        y = c.apply(e.MultiplyOp, y, per_channel(c, c["weight"], shape))
+    if c["bias"] is not None:
+        y = c.apply(e.AddOp, y, per_channel(c, c["bias"], shape))
+    statistics = [c.reshape(v, shape_of(v)[:2]) for v in (average, inverse)]
+    return [y, *(c.convert(v, c.types[1].element_type) for v in statistics)]
+
+
+def _batch_norm(
+    c: Call, average: SSAValue, variance: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """The result, and 1 / deviation."""
+    x = c["input"]
+    inverse = c.emit(e.RsqrtOp, c.apply(e.AddOp, variance, c["eps"]))
+    ones = type_of(average)
+    scale = c["weight"] if c["weight"] is not None else c.splat(1, ones)
+    bias = c["bias"] if c["bias"] is not None else c.splat(0, ones)
+    return batch_normalized(c, x, scale, bias, average, inverse), inverse
+
+
+def _batch_norm_known(c: Call) -> Sequence[SSAValue | None]:
+    y, _ = _batch_norm(c, c["running_mean"], c["running_var"])
+    return [y, *[None] * (len(c.types) - 1)]
+
+
+def _batch_norm_training(c: Call) -> Sequence[SSAValue]:
+    """The result, and the statistics of this batch."""
+    x = c["input"]
+    axes = [d for d in range(len(shape_of(x))) if d != 1]
+    average = mean(c, x, axes, keep=False)
+    centred = c.apply(e.SubtractOp, x, per_channel(c, average, shape_of(x)))
+    squares = c.apply(e.MultiplyOp, centred, centred)
+    variance = mean(c, squares, axes, keep=False)
+    y, inverse = _batch_norm(c, average, variance)
+    return [y, average, inverse, variance]
+
+
+def _batch_norm_plain(c: Call) -> Results:
+    return _batch_norm_training(c)[:3]
+
+
+def _batch_norm_running(c: Call) -> Results:
+    """The same, and new running statistics."""
+    if not c["training"]:
+        return [*_batch_norm_known(c)[:3], c["running_mean"], c["running_var"]]
+    *results, variance = _batch_norm_training(c)
+    average, x = results[1], c["input"]
+    count: Any = prod(size for d, size in enumerate(shape_of(x)) if d != 1)
+    unbiased = c.apply(e.MultiplyOp, variance, count / (count - 1))
+    new = _moved(c, c["running_mean"], average), _moved(c, c["running_var"], unbiased)
+    return [*results, *new]
+
+
+def _moved(c: Call, running: SSAValue, new: SSAValue) -> SSAValue:
+    kept = c.apply(e.MultiplyOp, running, 1 - c["momentum"])
+    return c.apply(e.AddOp, kept, c.apply(e.MultiplyOp, new, c["momentum"]))
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "_log_softmax": _log_softmax,
+    "_native_batch_norm_legit": _batch_norm_plain,
+    "_native_batch_norm_legit_functional": _batch_norm_running,
+    "_native_batch_norm_legit_no_training": _batch_norm_known,
+    "_softmax": _softmax,
+    "amax": _reduction("maximum"),
+    "amin": _reduction("minimum"),
+    "any": _any,
+    "argmax": _arg("maximum"),
+    "argmin": _arg("minimum"),
+    "cumsum": _cumulative_sum,
+    "linalg_vector_norm": _vector_norm,
+    "max": _with_index("maximum"),
+    "mean": _mean,
+    "min": _with_index("minimum"),
+    "native_group_norm": _group_norm,
+    "native_layer_norm": _layer_norm,
+    "prod": _reduction("multiply"),
+    "sum": _reduction("add"),
+    "var": _var,
+    "var_mean": _var_mean,
+}

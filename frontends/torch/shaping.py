@@ -1,0 +1,160 @@
+"""ATen operations that make or move elements → tgraph."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import ints
+from tensorplan.dialects.tgraph.base import shape_of as shape_of_type
+from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
+from tensorplan.frontends.builder import axis_of, shape_of, type_of
+from tensorplan.frontends.indices import put
+from tensorplan.frontends.torch.call import Call, Conversion, Results
+
+
+def _view(c: Call) -> SSAValue:
+    """What decides is the result's shape, which PyTorch has found."""
+    return c.reshape(c.tensor(), c.shape)
+
+
+def _permute(c: Call) -> SSAValue:
+    return c.transpose(c["self"], c.axes("dims"))
+
+
+def _expand(c: Call) -> SSAValue:
+    return c.broadcast(c["self"], c.shape)
+
+
+def _range_of(c: Call, axis: int) -> tuple[int, int, int]:
+    """What a slice takes: from, to, and the step. The size may be symbolic."""
+    size: Any = shape_of(c["self"])[axis]
+    start: Any = c["start"] or 0
+    end, step = c["end"], c["step"]
+    if isinstance(size, int):
+        taken = range(size)[start:end:step]
+        return taken.start, max(taken.start, taken.stop), step
+    if end is None or (isinstance(end, int) and end > _FAR):
+        end = size
+    start, end = (b + size if isinstance(b, int) and b < 0 else b for b in (start, end))
+    return start, end, step
+
+
+_FAR = 1 << 62
+"""An end beyond this means that of the dimension."""
+
+
+def _slice(c: Call) -> SSAValue:
+    x, axis = c["self"], c.axis()
+    starts, limits = [0] * len(shape_of(x)), list(shape_of(x))
+    strides = [1] * len(limits)
+    starts[axis], limits[axis], strides[axis] = _range_of(c, axis)
+    return c.slice(x, starts, limits, strides)
+
+
+def _slice_scatter(c: Call) -> SSAValue:
+    axis = c.axis()
+    x = c["self"]
+    start, end, step = _range_of(c, axis)
+    if step != 1:
+        places = c.constant(np.arange(start, end, step))
+        return put(c, x, places, c["src"], axis, "replace")
+    starts = [start if d == axis else 0 for d in range(len(shape_of(x)))]
+    places = [c.constant(np.array(place)) for place in starts]
+    return c.emit(DynamicUpdateSliceOp, x, c["src"], *places)
+
+
+def _select(c: Call) -> SSAValue:
+    axis = c.axis()
+    start = axis_of(c["index"], shape_of(c["self"])[axis])
+    part = c.part(c["self"], axis, start, start + 1)
+    return c.reshape(part, c.shape)
+
+
+def _concatenate(c: Call) -> SSAValue:
+    given: Sequence[Any] = c["tensors"]
+    values = [c.convert(v, c.element) for v in given if shape_of(v) != (0,)]
+    if len(values) == 1:
+        return values[0]
+    axis = axis_of(c["dim"], len(shape_of(values[0])))
+    dimension = IntegerAttr(axis, i64)
+    return c.emit(shaping.ConcatenateOp, *values, dimension=dimension)
+
+
+def _split(c: Call) -> Results:
+    x, axis = c["self"], c.axis()
+    sizes = [shape_of_type(type)[axis] for type in c.types]
+    ends = accumulate(sizes)
+    return [c.part(x, axis, end - n, end) for n, end in zip(sizes, ends, strict=True)]
+
+
+def _flip(c: Call) -> SSAValue:
+    return c.emit(shaping.ReverseOp, c["self"], dimensions=ints(c.axes("dims")))
+
+
+def _repeat(c: Call) -> SSAValue:
+    x, repeats = c["self"], c["repeats"]
+    shape = [1] * (len(repeats) - len(shape_of(x))) + list(shape_of(x))
+    pairs = [size for pair in zip(repeats, shape, strict=True) for size in pair]
+    x = c.reshape(x, shape)
+    x = c.broadcast_in_dim(x, pairs, range(1, len(pairs), 2))
+    return c.reshape(x, c.shape)
+
+
+def _filled(name: str | float) -> Conversion:
+    def convert(c: Call) -> SSAValue:
+        number = c[name] if isinstance(name, str) else name
+        if isinstance(number, SSAValue):
+            return c.broadcast(c.convert(cast(SSAValue, number), c.element), c.shape)
+        return c.filled(number, c.element, c.shape)
+
+    return convert
+
+
+def _range(c: Call) -> SSAValue:
+    start, step = c.get("start", 0), c.get("step", 1)
+    index = c.iota(c.type, 0)
+    if step != 1:
+        index = c.apply(e.MultiplyOp, index, step)
+    if start != 0:
+        index = c.apply(e.AddOp, index, start)
+    return index
+
+
+def _pad(c: Call) -> SSAValue:
+    """Pads are given in pairs, from the last dimension on."""
+    x, pads = c["self"], c["pad"]
+    rest = [0] * (len(shape_of(x)) - len(pads) // 2)
+    value = c.filled(c["value"], type_of(x).element_type, ())
+    return c.pad(x, [*rest, *pads[-2::-2]], [*rest, *pads[-1::-2]], value)
+
+
+def _copy(c: Call) -> SSAValue:
+    return c.broadcast(c.tensor("src"), c.shape)
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    **{name: _view for name in ("squeeze", "unsqueeze", "view")},
+    "arange": _range,
+    "cat": _concatenate,
+    "clone": lambda c: c["self"],
+    "constant_pad_nd": _pad,
+    "copy": _copy,
+    "empty": _filled(0),
+    "expand": _expand,
+    "flip": _flip,
+    "full": _filled("fill_value"),
+    "full_like": _filled("fill_value"),
+    "permute": _permute,
+    "repeat": _repeat,
+    "scalar_tensor": _filled("s"),
+    "select": _select,
+    "slice": _slice,
+    "slice_scatter": _slice_scatter,
+    "split_with_sizes": _split,
+}

@@ -1,0 +1,109 @@
+"""Sizes of an exported program: numbers, or expressions over named ones."""
+
+from typing import Any
+
+from xdsl.dialects.func import FuncOp
+
+from tensorplan.dialects.symbolic import Size, floordiv, maximum, minimum, mod, symbol
+from tensorplan.dialects.tgraph.base import Shape
+from tensorplan.dialects.tgraph.dims import REQUIRES, Dims, DimsAttr
+from tensorplan.frontends.builder import Unsupported
+
+
+class Sizes:
+    """Names are those of the `Dim`s of `dynamic`, if it names them; else PyTorch's."""
+
+    def __init__(self, program: Any, dynamic: Any = None):
+        self._names: dict[str, str] = {}
+        self._limits: dict[str, Any] = program.range_constraints
+        self._name(program, dynamic)
+
+    def _name(self, program: Any, dynamic: Any) -> None:
+        """Finds which symbol each `Dim` became, by its place in the inputs."""
+        specs: list[Any] = []
+        if dynamic:
+            specs = list(dynamic.values() if hasattr(dynamic, "values") else dynamic)
+        names = {
+            spec.arg.name
+            for spec in program.graph_signature.input_specs
+            if spec.kind.name == "USER_INPUT"
+        }
+        nodes = [node for node in program.graph.nodes if node.name in names]
+        if len(specs) != len(nodes):
+            return  # nested arguments
+        for node, spec in zip(nodes, specs, strict=True):
+            dims: Any = spec or {}
+            items: Any = dims.items() if hasattr(dims, "items") else enumerate(dims)
+            for dimension, dim in items:
+                size = node.meta["val"].shape[dimension]
+                expression = getattr(getattr(size, "node", None), "expr", None)
+                if getattr(expression, "is_Symbol", False) and hasattr(dim, "__name__"):
+                    self._names[str(expression)] = dim.__name__
+
+    def shape(self, example: Any) -> Shape:
+        return tuple(self.of(size) for size in example.shape)
+
+    def of(self, size: Any) -> Any:
+        """A number, or PyTorch's `SymInt` as an expression of ours."""
+        return size if isinstance(size, int) else self._expression(size.node.expr)
+
+    def _expression(self, expression: Any) -> Any:
+        """Of sympy."""
+        kind = type(expression).__name__
+        if expression.is_Integer:
+            return int(expression)
+        if expression.is_Symbol:
+            name = str(expression)
+            return symbol(self._names.get(name, name))
+        parts: list[Any] = [self._expression(part) for part in expression.args]
+        match kind:
+            case "Add":
+                return sum(parts[1:], parts[0])
+            case "Mul":
+                product: Any = 1
+                for part in parts:
+                    product = product * part
+                return product
+            case "Pow" if isinstance(parts[1], int) and parts[1] > 0:
+                power: Any = 1
+                for _ in range(parts[1]):
+                    power = power * parts[0]
+                return power
+            case "FloorDiv":
+                return floordiv(*parts)
+            case "Mod" | "PythonMod":
+                return mod(*parts)
+            case "Max":
+                return maximum(*parts)
+            case "Min":
+                return minimum(*parts)
+            case _:
+                raise Unsupported(f"with a size {expression}")
+
+    def call(self, node: Any) -> Size | None:
+        """What a call gives that computes a size; None for other calls."""
+        example = node.meta.get("val")
+        if isinstance(example, int) and not isinstance(example, bool):
+            return example
+        if type(example).__name__ == "SymInt":
+            return self.of(example)
+        return None
+
+    def require(self, function: FuncOp) -> None:
+        """Notes the limits that the program was exported with."""
+        demands: list[Any] = []
+        for name, limits in self._limits.items():
+            size: Any = self._expression(name)
+            if isinstance(size, int):
+                continue
+            if (least := _bound(limits.lower)) is not None and least > 1:
+                demands.append(size - least)
+            if (most := _bound(limits.upper)) is not None:
+                demands.append(most - size)
+        if demands:
+            function.attributes[REQUIRES] = DimsAttr(Dims(tuple(demands)))
+
+
+def _bound(limit: Any) -> int | None:
+    """A limit, unless it is infinite."""
+    return int(limit) if limit.is_Integer and limit < 1 << 40 else None

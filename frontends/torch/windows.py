@@ -1,0 +1,112 @@
+"""ATen's pooling and interpolation → tgraph."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.frontends.builder import Unsupported, shape_of
+from tensorplan.frontends.torch.call import Call, Conversion, Results
+from tensorplan.frontends.windows import (
+    Window,
+    average,
+    interpolate,
+    linear_weights,
+    reduce_window,
+    rounded_up,
+    take_places,
+)
+
+
+def _images(c: Call, rank: int) -> SSAValue:
+    """The input with a batch, which it may lack."""
+    x = c["self"]
+    return x if len(shape_of(x)) == rank + 2 else c.reshape(x, [1, *shape_of(x)])
+
+
+def _window(c: Call, rank: int) -> Window:
+    def each(name: str, default: Sequence[int]) -> Sequence[int]:
+        values = c.get(name) or default
+        values = [values] if isinstance(values, int) else values
+        return list(values) * rank if len(values) == 1 else values
+
+    size = each("kernel_size", ())
+    pads = each("padding", [0])
+    window = Window(size, each("stride", size), each("dilation", [1]), pads, pads)
+    if c["ceil_mode"]:
+        return rounded_up(window, shape_of(c["self"])[-rank:])
+    return window
+
+
+def _max_pool(rank: int, c: Call) -> Results:
+    if 1 in c.used:
+        raise Unsupported("with the places of the largest elements")
+    x = reduce_window(c, "maximum", _images(c, rank), _window(c, rank))
+    return [c.reshape(x, c.shape), None]
+
+
+def _average_pool(rank: int, c: Call) -> SSAValue:
+    if c.get("divisor_override") is not None:
+        raise Unsupported("with divisor_override")
+    window = _window(c, rank)
+    pads = [*window.low, *window.low] if c["count_include_pad"] else [0] * 2 * rank
+    return c.reshape(average(c, _images(c, rank), window, pads), c.shape)
+
+
+def _adaptive_average_pool(rank: int, c: Call) -> SSAValue:
+    """Along each axis the means of parts that start at floor(k * before / after)."""
+    x = c["self"]
+    for axis in range(len(c.shape) - rank, len(c.shape)):
+        before, after = shape_of(x)[axis], c.shape[axis]
+        k = np.arange(after)[:, None]
+        starts, ends = k * before // after, -(-(k + 1) * before // after)
+        place = np.arange(before)
+        weights = ((place >= starts) & (place < ends)) / (ends - starts)
+        x = interpolate(c, x, axis, weights)
+    return x
+
+
+Along = Callable[[Call, SSAValue, int, float], SSAValue]
+"""Interpolates to the result's size along an axis, with a step between elements."""
+
+
+def _upsampled(along: Along) -> Conversion:
+    """In two dimensions."""
+
+    def convert(c: Call) -> SSAValue:
+        x, factors = c["input"], c["scale_factors"]
+        for index in range(2):
+            axis = len(c.shape) - 2 + index
+            before, after = shape_of(x)[axis], c.shape[axis]
+            step = 1 / factors[index] if factors else before / after
+            if before != after or step != 1:
+                x = along(c, x, axis, step)
+        return x
+
+    return convert
+
+
+def _nearest(c: Call, x: SSAValue, axis: int, step: float) -> SSAValue:
+    places = np.floor(np.arange(c.shape[axis]) * step).astype(int)
+    return take_places(c, x, axis, np.minimum(places, shape_of(x)[axis] - 1))
+
+
+def _linear(c: Call, x: SSAValue, axis: int, step: float) -> SSAValue:
+    before, after = shape_of(x)[axis], c.shape[axis]
+    places = (np.arange(after) + 0.5) * step - 0.5
+    if c["align_corners"]:
+        places = np.arange(after) * ((before - 1) / max(after - 1, 1))
+    return interpolate(c, x, axis, linear_weights(before, places))
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "_adaptive_avg_pool2d": partial(_adaptive_average_pool, 2),
+    "_adaptive_avg_pool3d": partial(_adaptive_average_pool, 3),
+    "avg_pool2d": partial(_average_pool, 2),
+    "avg_pool3d": partial(_average_pool, 3),
+    "max_pool2d_with_indices": partial(_max_pool, 2),
+    "max_pool3d_with_indices": partial(_max_pool, 3),
+    "upsample_bilinear2d": _upsampled(_linear),
+    "upsample_nearest2d": _upsampled(_nearest),
+}

@@ -1,0 +1,191 @@
+"""What frontends share about windows: convolutions, pooling, interpolation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import ints
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from tensorplan.frontends.builder import TensorBuilder, shape_of, type_of
+from tensorplan.runtime.dtypes import Array
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the spatial dimensions, all lists with an entry for each."""
+
+    size: Sequence[int]
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    low: Sequence[int]
+    high: Sequence[int]
+
+
+def rounded_up(window: Window, image: Sequence[int]) -> Window:
+    """The window padded further, so that the last place is not cut (`ceil_mode`)."""
+    high = list(window.high)
+    for d, size in enumerate(image):
+        stride, low = window.strides[d], window.low[d]
+        reach = (window.size[d] - 1) * window.dilations[d] + 1
+        places = -(-(size + low + high[d] - reach) // stride) + 1
+        if (places - 1) * stride >= size + low:  # it would begin outside
+            places -= 1
+        high[d] = (places - 1) * stride + reach - size - low
+    return Window(window.size, window.strides, window.dilations, window.low, high)
+
+
+def reduce_window(b: TensorBuilder, kind: str, x: SSAValue, window: Window) -> SSAValue:
+    """Of images in the order batch, channel, space."""
+    return b.emit(
+        ReduceWindowOp,
+        x,
+        kind=StringAttr(kind),
+        window_dimensions=ints([1, 1, *window.size]),
+        window_strides=ints([1, 1, *window.strides]),
+        padding_low=ints([0, 0, *window.low]),
+        padding_high=ints([0, 0, *window.high]),
+        base_dilations=ints([1] * (len(window.size) + 2)),
+        window_dilations=ints([1, 1, *window.dilations]),
+    )
+
+
+def average(
+    b: TensorBuilder, x: SSAValue, window: Window, counted: Sequence[int]
+) -> SSAValue:
+    """The mean of each window's elements.
+
+    `counted` are the pads that count as elements: all low ones, then all high ones.
+    """
+    total = reduce_window(b, "add", x, window)
+    counts = _counts(window, shape_of(x)[2:], shape_of(total)[2:], counted)
+    if np.all(counts == counts.flat[0]):
+        return b.apply(e.DivideOp, total, float(counts.flat[0]))
+    divisors = b.convert(b.constant(counts), type_of(total).element_type)
+    return b.apply(e.DivideOp, total, divisors)
+
+
+def _counts(
+    window: Window, image: Sequence[int], places: Sequence[int], pads: Sequence[int]
+) -> Array:
+    """How many elements each place averages over, of the places' shape."""
+    rank = len(places)
+    along: list[Array] = []
+    for d, size in enumerate(image):
+        starts = np.arange(places[d]) * window.strides[d] - window.low[d]
+        read = starts[:, None] + np.arange(window.size[d]) * window.dilations[d]
+        inside = (read >= -pads[d]) & (read < size + pads[rank + d])
+        along.append(inside.sum(axis=1))
+    return reduce(np.multiply.outer, along).astype(np.float32)
+
+
+def convolve(
+    b: TensorBuilder, x: SSAValue, kernel: SSAValue, window: Window, groups: int
+) -> SSAValue:
+    """Of images in the order batch, channel, space; kernels output, input, space."""
+    ones = [1] * len(window.size)
+    return _convolve(b, x, kernel, "oi", window, window.strides, ones, groups)
+
+
+def _convolve(
+    b: TensorBuilder,
+    x: SSAValue,
+    kernel: SSAValue,
+    kernel_labels: str,
+    window: Window,
+    strides: Sequence[int],
+    image_dilation: Sequence[int],
+    groups: int,
+) -> SSAValue:
+    spatial = "".join(map(str, range(len(window.size))))
+    labels = f"bf{spatial}_{kernel_labels}{spatial}->bf{spatial}"
+    return b.emit(
+        ConvolutionOp,
+        x,
+        kernel,
+        dim_labels=StringAttr(labels),
+        window_strides=ints(strides),
+        padding_low=ints(window.low),
+        padding_high=ints(window.high),
+        lhs_dilation=ints(image_dilation),
+        rhs_dilation=ints(window.dilations),
+        feature_group_count=IntegerAttr(groups, i64),
+    )
+
+
+def convolve_transposed(
+    b: TensorBuilder,
+    x: SSAValue,
+    kernel: SSAValue,
+    window: Window,
+    extra: Sequence[int],
+    groups: int,
+) -> SSAValue:
+    """A convolution of the image with zeros between its elements, the kernel turned.
+
+    The window's pads are cut off from the full result, which `extra` elements are
+    added to at its end. Kernels in the order input, output, space.
+    """
+    inputs, outputs, *size = shape_of(kernel)
+    rank = len(size)
+    reach = [(k - 1) * d for k, d in zip(size, window.dilations, strict=True)]
+    padded = Window(
+        size,
+        window.strides,
+        window.dilations,
+        [far - cut for far, cut in zip(reach, window.low, strict=True)],
+        [f - c + more for f, c, more in zip(reach, window.high, extra, strict=True)],
+    )
+    turned = b.emit(shaping.ReverseOp, kernel, dimensions=ints(range(2, rank + 2)))
+    if groups > 1:  # input features of a group, then all output features
+        turned = b.reshape(turned, [groups, inputs // groups, outputs, *size])
+        turned = b.transpose(turned, [1, 0, *range(2, rank + 3)])
+        turned = b.reshape(turned, [inputs // groups, groups * outputs, *size])
+    ones = [1] * rank
+    return _convolve(b, x, turned, "io", padded, ones, window.strides, groups)
+
+
+def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSAValue:
+    """Known elements along an axis; a broadcast, where each is repeated as often."""
+    shape = shape_of(x)
+    times = len(indices) // shape[axis]
+    if not np.array_equal(indices, np.repeat(np.arange(shape[axis]), times)):
+        return b.take(x, b.constant(indices.astype(np.int32)), axis)
+    apart = [*shape[: axis + 1], times, *shape[axis + 1 :]]
+    kept = [d for d in range(len(apart)) if d != axis + 1]
+    repeated = b.broadcast_in_dim(x, apart, kept)
+    return b.reshape(repeated, [*shape[:axis], len(indices), *shape[axis + 1 :]])
+
+
+def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSAValue:
+    """A product with a matrix of weights, a row for each new element of the axis."""
+    matrix = b.constant(weights.astype(np.float32))
+    matrix = b.convert(matrix, type_of(x).element_type)
+    product = b.dot(matrix, x, ([1], [axis]))
+    rank = len(shape_of(x))
+    return b.transpose(product, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+
+
+def linear_weights(before: int, places: Array) -> Array:
+    """Two in each row: how near the place is to the element before and behind."""
+    places = np.clip(places, 0, before - 1)
+    return np.maximum(1 - np.abs(places[:, None] - np.arange(before)), 0)
+
+
+def cubic_weights(before: int, places: Array, a: float) -> Array:
+    """Four in each row (Keys' kernel with the coefficient `a`), edges repeated."""
+    floor = np.floor(places).astype(int)
+    weights = np.zeros((len(places), before))
+    for offset in range(-1, 3):
+        t = np.abs(places - (floor + offset))
+        near = (a + 2) * t**3 - (a + 3) * t**2 + 1
+        far = a * (t**3 - 5 * t**2 + 8 * t - 4)
+        weight = np.where(t <= 1, near, np.where(t < 2, far, 0))
+        column = np.clip(floor + offset, 0, before - 1)
+        np.add.at(weights, (np.arange(len(places)), column), weight)
+    return weights

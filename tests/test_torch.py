@@ -1,0 +1,519 @@
+"""PyTorch modules: values as PyTorch has them, training, buffers, sizes, errors."""
+
+# pyright: reportMissingImports=false
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+torch = pytest.importorskip("torch")
+import torch_models  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from tensorplan.frontends.torch import program  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own
+
+
+class Functions(nn.Module):
+    """All of some functions, of the same arguments."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]]):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *args: Tensor) -> list[Tensor]:
+        return [function(*args) for function in self.functions]
+
+
+def arrays(imported: Any, *inputs: Tensor) -> list[np.ndarray]:
+    """The program's arguments; its variables' memory is not the module's."""
+    held = (array.copy() for array in imported.parameters.values())
+    return [*(np.array(tensor) for tensor in inputs), *held]
+
+
+def assert_close(have: np.ndarray, want: Any, name: str = "") -> None:
+    want = want.detach()
+    if want.dtype is torch.bfloat16:
+        have, want = have.astype(np.float32), want.float()
+    expected = want.numpy()
+    assert have.shape == expected.shape, name
+    assert have.dtype == expected.dtype, name
+    small = have.dtype == np.float16 or str(have.dtype) == "bfloat16"
+    rtol = 2e-2 if small else 2e-4
+    np.testing.assert_allclose(have, expected, rtol, 1e-5, err_msg=name)
+
+
+def check(functions: Mapping[str, Callable[..., Any]], *inputs: Tensor) -> None:
+    """Reference and planned values against PyTorch's."""
+    module = Functions(list(functions.values()))
+    imported = tensorplan.from_torch(module, inputs)
+    want = module(*inputs)
+    for run in (
+        lambda: run_reference(imported.module, arrays(imported, *inputs)),
+        lambda: tensorplan.compile(imported.module)(*arrays(imported, *inputs)),
+    ):
+        got = run()
+        for name, have, expected in zip(functions, got, want, strict=True):
+            assert_close(have, expected, name)
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize("name", torch_models.MODELS)
+def test_models(name: str, train: bool) -> None:
+    module, inputs = torch_models.make(name, train=train)
+    if train and name == "mobilenet":  # has dropout
+        cast(Any, module)[-2].p = 0.0
+    imported = tensorplan.from_torch(module, inputs)
+    planned = tensorplan.plan(imported.module)
+    values = arrays(imported, *inputs)
+    got, *_ = tensorplan.compile(planned)(*values)
+    assert_close(got, module(*inputs))
+    after = dict(zip(imported.parameters, values[len(inputs) :], strict=True))
+    for name, tensor in module.state_dict().items():  # running statistics, too
+        if name in after:
+            assert_close(after[name], tensor, name)
+
+
+SIGNED = torch.linspace(-2.5, 2.5, 24).reshape(2, 3, 4)
+POSITIVE = SIGNED.abs() + 0.1
+WHOLE = torch.arange(-12, 12).reshape(2, 3, 4)
+TRUE = SIGNED > 0.3
+IMAGE = torch.linspace(-1, 1, 2 * 4 * 9 * 8).sin().reshape(2, 4, 9, 8)
+KERNEL = torch.linspace(-1, 1, 6 * 4 * 3 * 3).cos().reshape(6, 4, 3, 3)
+
+FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = {
+    "signed": (
+        {
+            **{
+                name: getattr(torch, name)
+                for name in (
+                    *("abs", "ceil", "cos", "erf", "erfc", "exp", "expm1", "floor"),
+                    *("isinf", "isnan", "neg", "relu", "round", "sigmoid", "sign"),
+                    *("sin", "tan", "tanh", "trunc", "atan", "sinh", "cosh", "frac"),
+                    *("square", "logical_not", "clone", "deg2rad"),
+                )
+            },
+            **{
+                name: getattr(F, name)
+                for name in (
+                    *("elu", "selu", "celu", "silu", "mish", "hardswish", "relu6"),
+                    *("hardsigmoid", "hardtanh", "leaky_relu", "softplus", "gelu"),
+                    *("softsign", "logsigmoid", "tanhshrink", "hardshrink"),
+                )
+            },
+            "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+            "clamp": lambda x: x.clamp(-1, 1),
+            "clamp_min": lambda x: x.clamp_min(0.5),
+            "clamp_max": lambda x: x.clamp_max(0.5),
+            "asin": lambda x: torch.asin(x / 3),
+            "acos": lambda x: torch.acos(x / 3),
+            "prelu": lambda x: F.prelu(x, torch.tensor([0.1, 0.2, 0.3])),
+            "pow": lambda x: x**2 + x**3 + 2**x,
+            "where": lambda x: torch.where(x > 0, x, 0.5),
+            "cast": lambda x: x.to(torch.int32),
+            "alpha": lambda x: torch.sub(torch.add(x, 1, alpha=2), x, alpha=0.5),
+            "number_first": lambda x: 1 - x,
+            "fill": lambda x: torch.fill(x, 3),
+            "masked": lambda x: x.masked_fill(x > 0, -1),
+        },
+        (SIGNED,),
+    ),
+    "positive": (
+        {
+            **{
+                name: getattr(torch, name)
+                for name in (
+                    *("log", "log1p", "log2", "log10", "rsqrt", "sqrt", "reciprocal"),
+                )
+            },
+            "powers": lambda x: x**0.5 + x**1.7 + x ** (-x),
+        },
+        (POSITIVE,),
+    ),
+    "binary": (
+        {
+            **{
+                name: getattr(torch, name)
+                for name in (
+                    *("add", "sub", "mul", "div", "atan2", "maximum", "minimum"),
+                    *("fmod", "remainder", "eq", "ne", "lt", "le", "gt", "ge"),
+                    *("floor_divide", "logical_and", "logical_or", "logical_xor"),
+                )
+            },
+            "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+            "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+            "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+            "addcmul": lambda x, y: torch.addcmul(x, x, y, value=0.5),
+        },
+        (SIGNED, SIGNED.flip(0)[:, :, :1] + 0.05),
+    ),
+    "integers": (
+        {
+            **{
+                name: getattr(torch, name)
+                for name in (
+                    *("add", "sub", "mul", "div", "maximum", "bitwise_and"),
+                    *("bitwise_or", "bitwise_xor", "remainder", "fmod", "eq", "gt"),
+                    *("floor_divide",),
+                )
+            },
+            "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+            "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+            "shifts": lambda x, y: (x << 2) + (x >> 1),
+            "bit_shifts": lambda x, y: torch.bitwise_left_shift(
+                torch.bitwise_right_shift(x, y - 3), 1
+            ),
+            "not": lambda x, y: ~x,
+            "sum": lambda x, y: x.sum(1) + (x > y).sum(),
+            "mean": lambda x, y: x.float().mean(),
+            "compared": lambda x, y: (x > 1.5) & (y < 2),
+            "promoted": lambda x, y: x * 0.5 + torch.sin(y),
+            "minimum": lambda x, y: torch.clamp(x, y - 9, y),
+            "small": lambda x, y: (x.to(torch.int8) * 3).to(torch.uint8),
+        },
+        (WHOLE, WHOLE.flip(2).abs() + 3),
+    ),
+    "shaping": (
+        {
+            "view": lambda x: x.view(6, 4).reshape(-1),
+            "permute": lambda x: x.permute(2, 0, 1),
+            "transposed": lambda x: x.transpose(0, -1) + x[0].t().sum(),
+            "squeeze": lambda x: x[None].squeeze(0).unsqueeze(-1).squeeze(),
+            "expand": lambda x: x[:, :1].expand(-1, 5, 4),
+            "repeat": lambda x: x.repeat(2, 1, 3, 1),
+            "slices": lambda x: x[:, 1:, ::2] + x[:, :-1, -2:],
+            "select": lambda x: x[1, -1],
+            "cat": lambda x: torch.cat([x, x[:, :1]], 1),
+            "mixed": lambda x: torch.cat([x, WHOLE], -1),
+            "stack": lambda x: torch.stack([x, x + 1], -1),
+            "split": lambda x: sum(x.split([1, 3], 2)[1].chunk(3, 2)),
+            "unbind": lambda x: x.unbind(1)[2],
+            "flip": lambda x: x.flip(0, 2),
+            "roll": lambda x: x.roll((1, -2), (0, 2)),
+            "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=0.5),
+            "cut": lambda x: F.pad(x, (-1, 1)),
+            "reflect": lambda x: F.pad(x, (2, 1), mode="reflect"),
+            "replicate": lambda x: F.pad(x, (2, 1), mode="replicate"),
+            "tril": lambda x: x.tril(-1) + x.triu(1),
+            "arange": lambda x: torch.arange(2, 14, 3) + torch.arange(0, 2, 0.5),
+            "made": lambda x: torch.full_like(x, 2) + torch.ones(4) + x.new_zeros(4),
+            "scatter": lambda x: x.slice_scatter(x[:, :1] + 9, 1, 2, 3),
+            "select_scatter": lambda x: x.select_scatter(x[:, :, 0], 2, -1).diff(),
+            "empty": lambda x: torch.where(x > 9, torch.empty(4), x),
+            "linspace": lambda x: torch.linspace(0, 1, 4) + torch.eye(4),
+            "shuffle": lambda x: F.pixel_shuffle(x.reshape(1, 4, 2, 3), 2),
+            "unshuffle": lambda x: F.pixel_unshuffle(x.reshape(1, 1, 4, 6), 2),
+            "meshgrid": lambda x: torch.meshgrid(x[0, 0], x[0, 1], indexing="ij")[1],
+            "inplace": lambda x: x.clone().add_(1).view(-1).mul_(2),
+            "written": lambda x: _written(x),
+        },
+        (SIGNED,),
+    ),
+    "reducing": (
+        {
+            "sum": lambda x: x.sum() + x.sum((0, 2)),
+            "mean": lambda x: x.mean(-1, keepdim=True) + x.mean(),
+            "extrema": lambda x: x.amax((0, 1)) - x.amin(2).sum(),
+            "max": lambda x: x.max() - x.min(),
+            "max_dim": lambda x: torch.add(*x.max(1)) + x.min(1).values,
+            "argmax": lambda x: x.argmax() + x.argmin(2),
+            "any": lambda x: (x > 2).any() | (x > -9).all(1) & x.any(1, keepdim=True),
+            "prod": lambda x: x.prod(1) + x.prod(),
+            "var": lambda x: x.var(1) + x.std(1, correction=0) + x.var(),
+            "var_mean": lambda x: torch.add(*torch.var_mean(x, -1)),
+            "cumsum": lambda x: x.cumsum(1),
+            "logsumexp": lambda x: x.logsumexp((0, 1)),
+            "softmax": lambda x: x.softmax(1) + x.log_softmax(-1),
+            "norm": lambda x: (
+                x.norm(dim=1)
+                + sum(torch.linalg.vector_norm(x, k) for k in (1, 3, torch.inf))
+            ),
+            "layer_norm": lambda x: F.layer_norm(x, (3, 4), x[0], x[1]),
+            "plain_norm": lambda x: F.layer_norm(x, (4,)),
+            "rms_norm": lambda x: F.rms_norm(x, (4,)),
+            "instance": lambda x: F.instance_norm(x),
+            "normalize": lambda x: F.normalize(x, dim=1),
+            "similar": lambda x: F.cosine_similarity(x, x.flip(0), dim=1),
+        },
+        (SIGNED,),
+    ),
+    "products": (
+        {
+            "matmul": lambda x, y: x @ y,
+            "vector": lambda x, y: x[0] @ y[0, :, 0] + x[0, 0] @ y[1, :, 1],
+            "row": lambda x, y: x[0, 0] @ y,
+            "einsum": lambda x, y: torch.einsum("bij,bjk->bk", x, y),
+            "outer": lambda x, y: torch.outer(x[0, 0], y[0, 0]),
+            "addmm": lambda x, y: torch.addmm(x[0, 0, :2], x[0], y[0], alpha=2),
+            "scaled": lambda x, y: torch.addmm(x[0, 0, :2], x[0], y[0], beta=0.5),
+            "baddbmm": lambda x, y: torch.baddbmm(x[:, :, :2], x, y),
+            "bmm": lambda x, y: torch.bmm(x, y),
+            "linear": lambda x, y: F.linear(x, y[0].T),
+            "attention": lambda x, y: F.scaled_dot_product_attention(
+                x, x + 1, x - 1, torch.tensor([[True], [False], [True]])
+            ),
+            "biased": lambda x, y: F.scaled_dot_product_attention(
+                x, x, x, torch.ones(3, 3).tril(), scale=0.3
+            ),
+            "grouped": lambda x, y: F.scaled_dot_product_attention(
+                x.reshape(4, 2, 3),
+                x[0, :, :3][None],
+                x[0, :, :3][None],
+                enable_gqa=True,
+                is_causal=True,
+            ),
+        },
+        (SIGNED, SIGNED.reshape(2, 4, 3)[:, :, :2] * 2),
+    ),
+    "indexing": (
+        {
+            "embedding": lambda x, i: F.embedding(i, x[0]),
+            "take": lambda x, i: x.index_select(1, i),
+            "index": lambda x, i: x[:, i],
+            "pairs": lambda x, i: x[i - 1, :, i],
+            "adjacent": lambda x, i: x[0][i[:, None], i],
+            "gather": lambda x, i: x.gather(2, i.expand(2, 2, 3)),
+            "scatter": lambda x, i: x.scatter(2, i.expand(2, 2, 3), 7),
+            "scatter_add": lambda x, i: x.scatter_add(1, i.expand(2, 1, 3), x[..., :3]),
+            "reduced": lambda x, i: x.scatter_reduce(
+                1, i.expand(2, 1, 3), x[..., :3], "amax"
+            ),
+            "put": lambda x, i: x.index_put((i * 0, i), x[0, 0]),
+            "added": lambda x, i: x.index_put((i * 0, i), x[0, 0], accumulate=True),
+            "negative": lambda x, i: x[:, -i - 1],
+            "index_add": lambda x, i: x.index_add(1, i, x, alpha=2),
+            "index_copy": lambda x, i: x.index_copy(1, i[:1], x[:, 1:2]),
+            "masked": lambda x, i: x.index_put((x > 1,), torch.tensor(5.0)),
+            "sort": lambda x, i: torch.add(*x.sin().sort(1, descending=True)),
+            "argsort": lambda x, i: x.sin().argsort(dim=-1, stable=True),
+            "topk": lambda x, i: torch.add(*x.sin().topk(2)),
+            "least": lambda x, i: x.sin().topk(2, 1, largest=False).values,
+            "one_hot": lambda x, i: F.one_hot(i, 4),
+            "loss": lambda x, i: F.cross_entropy(x[0], i),
+            "kept": lambda x, i: F.cross_entropy(
+                x[0], i, ignore_index=1, label_smoothing=0.1
+            ),
+            "mse": lambda x, i: F.mse_loss(x, x * 2) + F.smooth_l1_loss(x, x * 2),
+            "bce": lambda x, i: F.binary_cross_entropy_with_logits(x, x.sigmoid()),
+        },
+        (SIGNED, torch.tensor([2, 0, 1])),
+    ),
+    "windows": (
+        {
+            "conv": lambda x: F.conv2d(x, KERNEL, padding=1, stride=(2, 1)),
+            "grouped": lambda x: F.conv2d(x, KERNEL[:, :2], torch.ones(6), groups=2),
+            "dilated": lambda x: F.conv2d(x, KERNEL, dilation=2, padding="same"),
+            "conv1d": lambda x: F.conv1d(x[:, :, 0], KERNEL[..., 0], padding=1),
+            "conv3d": lambda x: F.conv3d(x[:, None], KERNEL[:3, None, :, :, :]),
+            "single": lambda x: F.conv2d(x[0], KERNEL),
+            "transposed": lambda x: F.conv_transpose2d(
+                x, KERNEL.transpose(0, 1), stride=2, padding=1, output_padding=1
+            ),
+            "turned": lambda x: F.conv_transpose2d(x, KERNEL[:4], groups=2),
+            "max": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+            "max1d": lambda x: F.max_pool1d(x[:, :, 0], 2),
+            "average": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+            "uncounted": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+            "average1d": lambda x: F.avg_pool1d(x[:, :, 0], 2),
+            "max3d": lambda x: F.max_pool3d(x, 2),
+            "average3d": lambda x: F.avg_pool3d(x, 2),
+            "adaptive3d": lambda x: F.adaptive_avg_pool3d(x, (1, 2, 2)),
+            "adaptive": lambda x: F.adaptive_avg_pool2d(x, (4, 3)),
+            "global": lambda x: F.adaptive_avg_pool2d(x, 1),
+            "nearest": lambda x: F.interpolate(x, scale_factor=2),
+            "nearest_size": lambda x: F.interpolate(x, (12, 5)),
+            "exact": lambda x: F.interpolate(x, (12, 5), mode="nearest-exact"),
+            "bilinear": lambda x: F.interpolate(x, (12, 5), mode="bilinear"),
+            "factor": lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+            "aligned": lambda x: F.interpolate(
+                x, (12, 5), mode="bilinear", align_corners=True
+            ),
+            "bicubic": lambda x: F.interpolate(x, (12, 5), mode="bicubic"),
+            "linear": lambda x: F.interpolate(x[:, :, 0], 20, mode="linear"),
+            "group_norm": lambda x: F.group_norm(x, 2, torch.ones(4), torch.ones(4)),
+            "channels": lambda x: nn.ChannelShuffle(2)(x),
+            "unfold": lambda x: x.unfold(2, 3, 2)[:, 0, 1],
+        },
+        (IMAGE,),
+    ),
+}
+
+
+def _written(x: Tensor) -> Tensor:
+    y = torch.zeros(2, 3, 4)
+    y[:, 1] = x[:, 0]
+    y[0, :, ::2] = 1
+    return y
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values(family: str) -> None:
+    functions, inputs = FAMILIES[family]
+    check(functions, *inputs)
+
+
+@pytest.mark.slow
+def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the families above, or in a model."""
+    seen: set[str] = set()
+
+    class Seeing(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            seen.add(name)
+            return super().__getitem__(name)
+
+    monkeypatch.setattr(program, "_CONVERSIONS", Seeing(program._CONVERSIONS))
+    for functions, inputs in FAMILIES.values():
+        tensorplan.from_torch(Functions(list(functions.values())), inputs)
+    for name in torch_models.MODELS:
+        module, inputs = torch_models.make(name, train=name == "resnet18")
+        tensorplan.from_torch(module, inputs)
+    decomposed = torch.export.export(nn.Linear(4, 2, bias=False), (SIGNED[0],))
+    tensorplan.from_torch(decomposed.run_decompositions())  # to a product
+    assert sorted(set(program._CONVERSIONS) - seen) == []
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_element_types(dtype: str) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16))
+    module = module.to(getattr(torch, dtype))
+    x = torch.randn(3, 8).to(getattr(torch, dtype))
+    imported = tensorplan.from_torch(module, (x,))
+    held = [array.copy() for array in imported.parameters.values()]
+    (given,) = (program.array_of(x),)
+    (got,) = tensorplan.compile(imported.module)(given, *held)
+    assert str(got.dtype) == dtype
+    want = module(x).detach().double().numpy()
+    limit = 1e-9 if dtype == "float64" else 5e-2
+    np.testing.assert_allclose(got.astype(np.float64), want, limit, limit)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("resnet18", marks=pytest.mark.slow),
+        *("mobilenet", "gpt2", "unet", "lstm"),
+    ],
+)
+def test_training_steps(name: str) -> None:
+    """Parameters and statistics after three steps of SGD, as PyTorch has them."""
+    module, (x,) = torch_models.make(name, train=True)
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    labels = torch.zeros(module(x).shape[:-1], dtype=torch.long)
+    loss = torch_models.Loss(module)
+    imported = tensorplan.from_torch(loss, (x, labels), learning_rate=0.05)
+    values = arrays(imported, x, labels)
+    run = tensorplan.compile(imported.module)
+    optimizer = torch.optim.SGD(loss.parameters(), 0.05)
+    for _ in range(3):
+        got, *_ = run(*values)
+        optimizer.zero_grad()
+        want = loss(x, labels)
+        want.backward()
+        optimizer.step()
+        np.testing.assert_allclose(got, want.detach(), 1e-3, 1e-5)
+    expected = loss.state_dict()
+    for key, have in zip(imported.parameters, values[2:], strict=True):
+        np.testing.assert_allclose(have, expected[key], 2e-3, 1e-4, err_msg=key)
+
+
+def test_gradients_as_results() -> None:
+    torch.manual_seed(0)
+    loss = torch_models.Loss(nn.Linear(4, 3))
+    x, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 1, 0])
+    imported = tensorplan.from_torch(loss, (x, labels), gradients=True)
+    got = tensorplan.compile(imported.module)(*arrays(imported, x, labels))
+    loss(x, labels).backward()
+    for have, parameter in zip(got[1:], loss.parameters(), strict=True):
+        assert_close(have, parameter.grad)
+
+
+def test_parameters_are_the_modules_memory() -> None:
+    module = nn.Linear(4, 3)
+    imported = tensorplan.from_torch(module, (torch.randn(2, 4),))
+    assert list(imported.parameters) == ["weight", "bias"]
+    weight = imported.parameters["weight"]
+    assert np.shares_memory(weight, module.weight.detach().numpy())
+    marks = [slot.is_parameter for slot in signature(imported.module).inputs]
+    assert marks == [False, True, True]
+
+
+def test_buffers_that_change_are_variables() -> None:
+    module: Any = torch_models.Cache()
+    key, place = torch.ones(1, 4), torch.tensor([3])
+    imported = tensorplan.from_torch(module, (key, place))
+    run = tensorplan.compile(imported.module)
+    run(key, place, *imported.parameters.values())
+    assert module.keys[3].tolist() == [1, 1, 1, 1]
+    run(key * 2, place + 1, *imported.parameters.values())
+    assert module.keys.sum() == 12
+
+
+def test_exported_programs_are_taken() -> None:
+    module, inputs = torch_models.make("gpt2_block")
+    exported = torch.export.export(module, inputs)
+    for given in (exported, exported.run_decompositions()):
+        imported = tensorplan.from_torch(given)
+        (got,) = tensorplan.compile(imported.module)(*arrays(imported, *inputs))
+        assert_close(got, module(*inputs))
+
+
+BATCH, TIME = Dim("batch", max=64), Dim("time", min=2, max=32)
+
+
+@pytest.mark.parametrize(
+    ("name", "dynamic", "other"),
+    [
+        ("gpt2", {0: BATCH, 1: TIME}, torch.arange(15).reshape(3, 5)),
+        ("resnet18", {0: BATCH}, torch.ones(3, 3, 64, 64)),
+    ],
+)
+def test_symbolic_sizes(name: str, dynamic: Any, other: Tensor) -> None:
+    module, inputs = torch_models.make(name)
+    imported = tensorplan.from_torch(module, inputs, dynamic=(dynamic,))
+    run = tensorplan.compile(imported.module)
+    for given in (*inputs, other):
+        (got,) = run(*arrays(imported, given))
+        assert_close(got, module(given))
+    too_many = torch.zeros(65, *other.shape[1:], dtype=other.dtype)
+    with pytest.raises((LocatedError, ValueError), match="batch"):
+        run(*arrays(imported, too_many))
+
+
+def test_one_error_names_all_that_is_not_supported() -> None:
+    class Both(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.dropout(x) + x[x > 0].sum()
+
+    with pytest.raises(LocatedError) as caught:
+        tensorplan.from_torch(Both(), (torch.eye(3),))
+    first, second = str(caught.value).splitlines()
+    assert "native_dropout, which draws random numbers, is not supported" in first
+    assert "test_torch.py:" in first
+    assert second.startswith("note: ")
+    assert "aten::index by a mask, which gives a shape that depends" in second
+
+
+def test_bad_requests() -> None:
+    module, x = nn.Linear(4, 3), torch.randn(2, 4)
+    with pytest.raises(ValueError, match="both given, expected one"):
+        tensorplan.from_torch(module, (x,), gradients=True, learning_rate=0.1)
+    with pytest.raises(LocatedError, match=r"expected a scalar, not tensor<2x3xf32>"):
+        tensorplan.from_torch(module, (x,), gradients=True)
+    with pytest.raises(LocatedError, match="complex64 is not supported"):
+        tensorplan.from_torch(nn.Identity(), (x + 1j,))
+    with pytest.raises(ValueError, match="expected no others"):
+        tensorplan.from_torch(torch.export.export(module, (x,)), (x,))
