@@ -18,6 +18,9 @@ REMARKS = logging.getLogger("tensorplan.remarks")
 The tools print them (plan-run those at INFO), embedders may listen.
 """
 
+PROGRESS = logging.getLogger("tensorplan.progress")
+"""How far a search has come, at level INFO. The tools show it on a terminal."""
+
 
 class LocatedError(PassFailedException):
     """The user's program is at fault; `str()` starts with the place, if it is known."""

@@ -40,6 +40,6 @@ def reshaped_strides(
         count, stride = runs.pop()
         result.append(stride)
         step = size * stride
-        if count > size:
+        if count != size:
             runs.append((count // size, stride * size))
     return tuple(reversed(result))

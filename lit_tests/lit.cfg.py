@@ -25,7 +25,9 @@ tools = {
 commands = {name: f'"{sys.executable}" {module}' for name, module in tools.items()}
 
 # Tests that need these say so: `REQUIRES: mlir-opt`.
-if mlir_opt := shutil.which("mlir-opt-22") or shutil.which("mlir-opt"):
+versions = ("-22", "", *(f"-{version}" for version in range(23, 41)))
+found = filter(None, (shutil.which(f"mlir-opt{version}") for version in versions))
+if mlir_opt := next(found, None):
     commands["mlir-opt"] = mlir_opt
     config.available_features.add("mlir-opt")
 if importlib.util.find_spec("jaxlib"):

@@ -12,6 +12,7 @@ globals are not freed: they belong to others, as in MLIR's ownership-based deall
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -32,15 +33,17 @@ from xdsl.traits import IsTerminator, get_effects
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import name_of, remark
-from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
+from tensorplan.dialects.memory import is_view, overwrites
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, element_bytes
 from tensorplan.passes.control_flow import (
     CONCURRENT,
     ControlFlow,
+    ends,
     is_carried,
     moves,
     passes_on,
 )
-from tensorplan.passes.dependencies import MEMREF_VIEWS
+from tensorplan.passes.index_sizes import SizeReader
 from tensorplan.passes.liveness import Uses, live_steps
 from tensorplan.planning.problem import Steps
 
@@ -61,7 +64,7 @@ class Allocation:
 
     alloc: memref.AllocOp
     deallocs: Sequence[Operation]
-    size: int  # bytes
+    size: int  # bytes; may be symbolic
     alignment: int  # bytes; 1 if the allocation asks for none
     uses: Uses
 
@@ -70,8 +73,17 @@ class Allocation:
         return f"%{self.alloc.memref.name_hint or self.uses.allocated}"
 
 
-def find_allocations(func: FuncOp, flow: ControlFlow) -> list[Allocation]:
-    """Those that can be placed, in program order; a remark says why others can't."""
+def find_allocations(
+    func: FuncOp,
+    flow: ControlFlow,
+    *,
+    sizes: SizeReader | None = None,
+    remarks: bool = True,
+) -> list[Allocation]:
+    """Those that can be placed, in program order; remarks say why others can't.
+
+    With `sizes`, also those of symbolic size.
+    """
     found: dict[SSAValue, Allocation] = {}
     refused: list[SSAValue] = []
     frees: dict[SSAValue, Sequence[Operation]] = {}
@@ -85,33 +97,59 @@ def find_allocations(func: FuncOp, flow: ControlFlow) -> list[Allocation]:
             refused.append(source)
             continue
         try:
-            found[source] = _allocation(alloc, trace, flow)
+            found[source] = _allocation(alloc, trace, flow, sizes)
         except _NotPlannable as reason:
             refused.append(source)
-            remark(f"memref.alloc is left as it is: {reason}", alloc)
+            if remarks:
+                remark(f"memref.alloc is left as it is: {reason}", alloc)
     for source in refused:  # grows
         for other in [s for d in frees[source] for s in may_free[d]]:
             if allocation := found.pop(other, None):
                 refused.append(other)
                 text = "what frees it may also free memory that is not planned"
-                remark(f"memref.alloc is left as it is: {text}", allocation.alloc)
+                if remarks:
+                    remark(f"memref.alloc is left as it is: {text}", allocation.alloc)
     return list(found.values())
 
 
-def lifespans(views: Sequence[memref.ViewOp]) -> list[list[Steps]]:
-    """When the buffers of an arena are live, for reports: ranges in their function's
-    steps, ascending."""
-    func = views[0].parent_op()
+def argument_uses(argument: SSAValue, func: FuncOp, flow: ControlFlow) -> Uses | None:
+    """What happens to the memory of a function's argument, which is used to the end;
+    None if nothing does, or not all of it is understood."""
+    trace = _Trace(argument)
+    if trace.deallocs or not trace.accesses:
+        return None
+    accesses = {flow.step[end]: False for end in ends(func)}
+    for op, alias in trace.accesses:
+        if (
+            op.has_trait(IsTerminator, value_if_unregistered=False)
+            or _unclear(op, alias)
+            or _unclear_around(op, flow.step_of(op)[1])
+        ):
+            return None
+        _add_access(accesses, op, alias, argument, flow)
+    return Uses(0, accesses)
+
+
+def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
+    """When the buffers of a pool are live, for reports: ranges in their function's
+    steps, ascending. They are views of an arena, or a result and views of it."""
+    func = buffers[0].owner
     while not isinstance(func, FuncOp):
-        assert func is not None
-        func = func.parent_op()
+        around = func.parent_op()
+        assert around is not None
+        func = around
     flow = ControlFlow(func)
     uses: list[Uses] = []
-    for view in views:
+    for buffer in buffers:
         accesses: dict[int, bool] = {}
-        for op, alias in _Trace(view.result).accesses:
-            _add_access(accesses, op, alias, view, flow)
-        uses.append(Uses(flow.step_of(view)[0], accesses))
+        made = 0
+        if isinstance(buffer.owner, Operation):
+            made, _ = flow.step_of(buffer.owner)
+        else:
+            accesses = {flow.step[end]: False for end in ends(func)}
+        for op, alias in _Trace(buffer).accesses:
+            _add_access(accesses, op, alias, buffer, flow)
+        uses.append(Uses(made, accesses))
     return live_steps(flow, uses)
 
 
@@ -163,9 +201,11 @@ def is_arena(alloc: memref.AllocOp) -> bool:
     return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
 
 
-def _allocation(alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow) -> Allocation:
+def _allocation(
+    alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow, sizes: SizeReader | None
+) -> Allocation:
     """Finds the buffer's size and accesses; raises `_NotPlannable`."""
-    size = _bytes(alloc.memref.type)
+    size = _bytes(alloc, sizes)
     at, step = flow.step_of(alloc)
     if step is not alloc:
         raise _NotPlannable(
@@ -186,7 +226,7 @@ def _allocation(alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow) -> Allo
             if not over or not _is_within(op, alloc, over, flow):
                 raise _NotPlannable(reason)
             accesses[flow.step[over]] = False
-        _add_access(accesses, op, alias, alloc, flow)
+        _add_access(accesses, op, alias, alloc.memref, flow)
     alignment = alloc.alignment.value.data if alloc.alignment else 1
     return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
 
@@ -195,22 +235,26 @@ def _add_access(
     accesses: dict[int, bool],
     op: Operation,
     alias: SSAValue,
-    source: Operation,
+    source: SSAValue,
     flow: ControlFlow,
 ) -> None:
-    """Adds the access of the memory that `source` returns, to those by step."""
+    """Adds the access of the memory that `source` is, to those by step."""
     step, whole = flow.step_of(op)
-    overwrites = op is whole and alias.owner is source and _overwrites(op, alias)
-    accesses[step] = accesses.get(step, True) and overwrites
+    is_whole = op is whole and alias is source and overwrites(op, alias)
+    accesses[step] = accesses.get(step, True) and is_whole
 
 
-def _bytes(type: AnyMemRef) -> int:
-    if DYNAMIC_INDEX in type.get_shape():
+def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
+    type = alloc.memref.type
+    shape = sizes.shape(alloc.memref) if sizes else type.get_shape()
+    if DYNAMIC_INDEX in shape:
         raise _NotPlannable(f"{type} has a dynamic size")
+    if None in shape:
+        raise _NotPlannable(f"the size of {type} does not follow from arguments")
     if not isinstance(type.layout, NoneAttr):
         raise _NotPlannable(f"{type} has a layout other than the identity")
     try:
-        return prod(type.get_shape()) * element_bytes(type.element_type)
+        return prod(cast(Shape, shape)) * element_bytes(type.element_type)
     except VerifyException as error:
         raise _NotPlannable(str(error)) from None
 
@@ -222,7 +266,7 @@ def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
     for alias in aliases:  # grows
         for use in alias.uses:
             op = use.operation
-            if isinstance(op, MEMREF_VIEWS):
+            if is_view(op):
                 aliases.append(op.results[0])
             elif isinstance(op, memref.DeallocOp) and op.parent is alloc.parent:
                 if last is None or flow.step[op] > flow.step[last]:
@@ -238,15 +282,6 @@ def _is_within(
     assert block is not None
     outer = block.find_ancestor_op_in_block(op)
     return outer is not None and flow.step[outer] < flow.step[last]
-
-
-def _overwrites(op: Operation, value: SSAValue) -> bool:
-    """Whether an operation writes all of a memref and reads nothing of it."""
-    if isinstance(op, TensorOp):
-        return value in op.outs and value not in op.inputs
-    if isinstance(op, memref.CopyOp):
-        return value is not op.source
-    return name_of(op) == "linalg.fill"
 
 
 def _unclear_around(op: Operation, step: Operation) -> str | None:

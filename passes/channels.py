@@ -21,6 +21,7 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     ints,
     segments,
+    shape_of,
     tensor_type_of,
     with_shape,
 )
@@ -83,7 +84,7 @@ def channels_of(value: SSAValue) -> Channels | None:
     if not isinstance(owner, BroadcastInDimOp) or owner.outs:
         return None
     source = owner.inputs[0]
-    sizes = tensor_type_of(source.type).get_shape()
+    sizes = shape_of(tensor_type_of(source.type))
     dims = owner.broadcast_dimensions.get_values()
     kept = tuple(d for size, d in zip(sizes, dims, strict=True) if size != 1)
     return Channels(source, kept) if list(kept) == sorted(kept) else None
@@ -189,7 +190,7 @@ def _sizes(channels: Channels) -> Shape:
     """The sizes of its dimensions."""
     if not channels.dims:
         return ()
-    shape = tensor_type_of(channels.source.type).get_shape()
+    shape = shape_of(tensor_type_of(channels.source.type))
     return tuple(size for size in shape if size != 1)
 
 

@@ -28,7 +28,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
 from tensorplan.dialects.diagnostics import name_of
-from tensorplan.passes.dependencies import MEMREF_VIEWS
+from tensorplan.dialects.memory import is_buffer, is_view
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
 """One of the regions runs, at most once."""
@@ -138,7 +138,9 @@ def moves(use: Use) -> Sequence[SSAValue] | None:
     None if the operation does more with it than to pass it on.
     """
     op, index = use.operation, use.index
-    if isinstance(op, MEMREF_VIEWS):
+    if is_buffer(op):
+        return []
+    if is_view(op):
         return [op.results[0]] if index == 0 else []
     if isinstance(op, arith.SelectOp):
         return [op.result]
@@ -160,7 +162,7 @@ def moves(use: Use) -> Sequence[SSAValue] | None:
 
 def passes_on(op: Operation) -> bool:
     """Whether the memrefs that an operation returns are those that `moves` leads to."""
-    return isinstance(op, MEMREF_VIEWS | arith.SelectOp) or name_of(op) in _STRUCTURED
+    return isinstance(op, arith.SelectOp) or is_view(op) or name_of(op) in _STRUCTURED
 
 
 def _yielded(outer: Operation, index: int) -> Sequence[SSAValue] | None:

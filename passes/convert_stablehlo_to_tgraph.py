@@ -18,13 +18,15 @@ Needs: ranked tensors; functions of one block; calls without recursion.
 Leaves: each public function, with all calls inlined; no private function; on functions
 and module no attributes of JAX or MHLO; places in the source as they were. A module
 with neither StableHLO nor donated arguments is left as it is. Sizes that are
-unknown (`?`) stay so, for `tgraph-infer-shapes`.
+unknown (`?`) stay so, for `tgraph-infer-shapes`, unless the program computes with them:
+then they are expressions over those of its arguments (stablehlo/symbols.py,
+stablehlo/sizes.py).
 
 A donated argument becomes a variable: with `tf.aliasing_output = N`, for result N; with
 `jax.buffer_donor`, for the first result of the same type that no argument was donated
 to. Where there is none, it stays an argument, and a remark says so.
 
-Does not: convert computed shapes, complex numbers, tokens, small floats (f8).
+Does not: convert complex numbers, tokens, small floats (f8).
 One error names all operations that are not supported.
 """
 
@@ -33,14 +35,22 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnregisteredOp, i32
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnregisteredOp,
+    i32,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of, remark
-from tensorplan.dialects.tgraph.base import RESULT, AnyTensor, VariableType
+from tensorplan.dialects.tgraph.base import RESULT, AnyTensor, VariableType, is_static
+from tensorplan.dialects.tgraph.dims import REQUIRES, Dims, DimsAttr
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import (
     argument_attributes,
@@ -50,6 +60,7 @@ from tensorplan.passes.functions import (
 )
 from tensorplan.passes.stablehlo.blocks import KNOWN, Inliner
 from tensorplan.passes.stablehlo.conversion import Unsupported, check_type
+from tensorplan.passes.stablehlo.symbols import Demands
 
 _ALIASING = "tf.aliasing_output"
 _DONOR = "jax.buffer_donor"
@@ -83,8 +94,13 @@ def _donations(func: FuncOp) -> list[int | None]:
             donate(index, [aliased] if 0 <= aliased < len(outputs) else [])
     for index, attributes in enumerate(arguments):
         if _DONOR in attributes and _ALIASING not in attributes:
-            donate(index, range(len(outputs)))
+            donate(index, [n for n, type in enumerate(outputs) if _is_static(type)])
     return donations
+
+
+def _is_static(type: Attribute) -> bool:
+    """Whether types that are equal are so for sure: not every `?` is the same size."""
+    return not isinstance(type, TensorType) or is_static(cast(AnyTensor, type))
 
 
 def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
@@ -101,10 +117,11 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
         except Unsupported as reason:
             inliner.unsupported[func] = f"argument {index} {reason} is not supported"
     donations = _donations(func)
+    types = inliner.argument_types(func)
     block = Block(
         arg_types=[
             type if result is None else VariableType(cast(AnyTensor, type))
-            for type, result in zip(func.function_type.inputs, donations, strict=True)
+            for type, result in zip(types, donations, strict=True)
         ]
     )
     ops: list[Operation] = []
@@ -131,6 +148,9 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
         func.sym_visibility,
     )
     new.location = func.location
+    if demands := inliner.demands.open():
+        new.attributes[REQUIRES] = DimsAttr(Dims(tuple(demands)))
+        inliner.demands = Demands()
     numbers = [
         {} if result is None else {RESULT: IntegerAttr(result, i32)}
         for result in donations

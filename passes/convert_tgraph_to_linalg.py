@@ -33,28 +33,43 @@ what they are for. Memory spaces stay (see plan-strip-memory-spaces).
 Does not: lower to LLVM: mlir-opt does (docs/lowering.md).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.linalg.ops import CopyOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import bodies as b
 from tensorplan.dialects.tgraph import indexing as i
 from tensorplan.dialects.tgraph import reducing as r
 from tensorplan.dialects.tgraph import shaping as s
-from tensorplan.dialects.tgraph.base import AnyMemRef, TensorOp
+from tensorplan.dialects.tgraph.base import (
+    AnyMemRef,
+    TensorOp,
+    is_static,
+    tensor_type_of,
+)
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form
+from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes.bufferization.buffers import Constants
 from tensorplan.passes.functions import is_tensor
-from tensorplan.passes.linalg import indexing, moving, reducing, windows
+from tensorplan.passes.linalg import (
+    bodies,
+    indexing,
+    moving,
+    random,
+    reducing,
+    windows,
+)
 from tensorplan.passes.linalg.code import Code, dot_type, signless
 from tensorplan.passes.linalg.memory import Memory, Stored
 from tensorplan.passes.linalg.nests import (
@@ -81,12 +96,25 @@ _OTHERS: Mapping[type[TensorOp], Callable[[Values, Any, Stored], None]] = {
     s.ReshapeOp: moving.reshape,
 }
 
+_SEVERAL: Mapping[type[TensorOp], Callable[[Values, Any, Sequence[Stored]], None]] = {
+    RngBitGeneratorOp: random.rng_bit_generator,
+    b.ReduceByOp: bodies.reduce_by,
+    b.SortOp: bodies.sort,
+}
+"""Operations with any number of results; they are never part of a fusion."""
+
 
 @dataclass(frozen=True)
 class ConvertTGraphToLinalg(ModulePass):
-    """Replaces tgraph's operations on memrefs by upstream ones."""
+    """Replaces tgraph's operations on memrefs by upstream ones.
+
+    named: products as linalg's named operations, such as linalg.matmul, for passes that
+        look for these; else as linalg.generic, in an order that suits plain loops.
+    """
 
     name = "convert-tgraph-to-linalg"
+
+    named: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = Constants(op)
@@ -94,9 +122,13 @@ class ConvertTGraphToLinalg(ModulePass):
             for inner in list(func.walk()):
                 if isinstance(inner, TensorOp) and inner.parent is not None:
                     if not isinstance(inner.parent_op(), FusionOp):
-                        _convert(inner, constants)
+                        _convert(inner, constants, self.named)
                 elif isinstance(inner, memref.CopyOp):
                     _convert_copy(inner, constants)
+        for inner in list(op.walk(reverse=True)):
+            if isinstance(inner, memref.ReinterpretCastOp) and not inner.result.uses:
+                inner.detach()
+                inner.erase()
         retype(op, _signless)
 
 
@@ -108,32 +140,53 @@ def _signless(type: Attribute) -> Attribute:
     return MemRefType(element, memref.shape, memref.layout, memref.memory_space)
 
 
-def _convert(op: TensorOp, constants: Constants) -> None:
+def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
+    for value in op.operands:
+        if DYNAMIC_INDEX in tensor_type_of(value.type).get_shape():
+            raise LocatedError(
+                f"{op.name}: {value.type} has symbolic sizes, expected static ones; "
+                "run specialize-sizes first",
+                op,
+            )
     if not op.outs or any(is_tensor(value.type) for value in op.operands):
         raise LocatedError(
             f"{op.name} is on tensors, expected memrefs; run tgraph-bufferize first",
             op,
         )
     ops: list[Operation] = []
-    values = _values(op, ops, constants)
+    values = _values(op, ops, constants, named)
     if isinstance(op, FusionOp):
         _fusion(values, op)
+    elif type(op) in _SEVERAL:
+        _SEVERAL[type(op)](values, op, [values.store(out) for out in op.outs])
     else:
         _compute(values, op, values.store(op.outs[0]))
     _replace(op, values, ops)
 
 
 def _convert_copy(op: memref.CopyOp, constants: Constants) -> None:
+    if not all(map(_is_static, op.operands)):
+        copied = CopyOp([op.source], [op.destination], res=())
+        Rewriter.replace_op(op, copied, [])
+        return
     ops: list[Operation] = []
     values = _values(op, ops, constants)
     copy(values, values.store(op.source), values.store(op.destination))
     _replace(op, values, ops)
 
 
-def _values(op: Operation, ops: list[Operation], constants: Constants) -> Values:
+def _is_static(value: SSAValue) -> bool:
+    type = cast(AnyMemRef, value.type)
+    strides = type.get_strides()
+    return is_static(type) and strides is not None and None not in strides
+
+
+def _values(
+    op: Operation, ops: list[Operation], constants: Constants, named: bool = False
+) -> Values:
     """The values that `op`, on memrefs, reads; the code for it goes to `ops`."""
     space = cast(AnyMemRef, op.operands[-1].type).memory_space
-    return Values(Memory(Code(ops.append), space, constants), _compute)
+    return Values(Memory(Code(ops.append), space, constants), _compute, named)
 
 
 def _replace(op: Operation, values: Values, ops: list[Operation]) -> None:

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import IsTerminator, get_effects
 
+from tensorplan.dialects.memory import effects_on, is_buffer, is_view
 from tensorplan.dialects.tgraph.base import (
     STREAM,
     TensorOp,
@@ -28,19 +29,6 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.dialects.tgraph.shaping import ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-
-MEMREF_VIEWS = (
-    memref.AssumeAlignmentOp
-    | memref.CastOp
-    | memref.CollapseShapeOp
-    | memref.ExpandShapeOp
-    | memref.ExtractStridedMetaDataOp
-    | memref.MemorySpaceCastOp
-    | memref.ReinterpretCastOp
-    | memref.SubviewOp
-    | memref.ViewOp
-)
-"""Operations whose first result lies in their first operand's memory."""
 
 _ANY_MEMORY = "any memory"
 """Stands for all that an operation of unknown effects may touch."""
@@ -113,7 +101,8 @@ def runs(op: Operation) -> bool:
     if isinstance(op, ViewOp):
         return bool(op.outs)
     return not (
-        isinstance(op, names_memory | ReadOp | MEMREF_VIEWS)
+        isinstance(op, names_memory | ReadOp)
+        or is_view(op)
         or op.has_trait(IsTerminator, value_if_unregistered=False)
     )
 
@@ -183,7 +172,9 @@ class _Accesses:
                 self.parts[op.source].append(op.result)
             case memref.AllocOp() | memref.AllocaOp():
                 pass
-            case _ if isinstance(op, MEMREF_VIEWS):
+            case _ if is_buffer(op):
+                pass
+            case _ if is_view(op):
                 self.memory[op.results[0]] = self._memory(op.operands[0])
             case _:
                 for result in op.results:
@@ -213,7 +204,7 @@ class _Accesses:
         """The memories that an operation reads, and that it writes, in order."""
         reads: dict[Hashable, None] = {}
         writes: dict[Hashable, None] = {}
-        if isinstance(op, MEMREF_VIEWS) or (isinstance(op, ViewOp) and not op.outs):
+        if is_view(op) or (isinstance(op, ViewOp) and not op.outs):
             return reads, writes
         for value in _operands(op):
             if isinstance(value.type, VariableType):
@@ -237,22 +228,12 @@ class _Accesses:
 
 def _does(op: Operation, value: SSAValue) -> tuple[bool, bool]:
     """Whether an operation reads, and whether it writes (or frees), an operand."""
-    match op:
-        case TensorOp():
-            return value in op.inputs, value in op.outs
-        case memref.CopyOp():
-            return value is op.source, value is op.destination
-        case memref.DeallocOp():
-            return False, True
-        case memref.LoadOp():
-            return True, False
-        case _:
-            return True, True
+    return (False, True) if isinstance(op, memref.DeallocOp) else effects_on(op, value)
 
 
 def _is_unknown(op: Operation) -> bool:
     """Whether an operation may touch more than its operands."""
-    if isinstance(op, TensorOp | ReadOp | AssignOp | MEMREF_VIEWS):
+    if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):
         return False
     if op.regions and any(_is_unknown(inner) for inner in op.walk() if inner is not op):
         return True

@@ -1,13 +1,19 @@
 """Functions as the passes see them: which ones are on tensors, and their attributes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import TensorOp, VariableType
+from tensorplan.dialects.tgraph.base import PARAMETER, TensorOp, VariableType
 from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
@@ -43,15 +49,20 @@ def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
 def tensor_blocks(module: ModuleOp) -> Iterator[Block]:
     """The blocks of these functions, and those of the loops and branches in them."""
     for _, block in tensor_functions(module):
-        blocks = [block]
-        for found in blocks:
-            yield found
-            blocks += (
-                region.block
-                for op in found.ops
-                if isinstance(op, WhileOp | IfOp)
-                for region in op.regions
-            )
+        yield from blocks_within(block)
+
+
+def blocks_within(block: Block) -> Iterator[Block]:
+    """A block on tensors, and those of the loops and branches in it."""
+    blocks = [block]
+    for found in blocks:  # grows
+        yield found
+        blocks += (
+            region.block
+            for op in found.ops
+            if isinstance(op, WhileOp | IfOp)
+            for region in op.regions
+        )
 
 
 def erase_unused(block: Block) -> None:
@@ -78,6 +89,23 @@ def set_argument_attributes(
     func: FuncOp, attributes: Sequence[Mapping[str, Attribute]]
 ) -> None:
     _store(func, "arg_attrs", attributes)
+
+
+def mark_parameters(module: ModuleOp, numbers: Collection[int]) -> None:
+    """Marks arguments of the module's only function as the same in every run.
+
+    Raises `ValueError` for a number that no argument has.
+    """
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    attributes = argument_attributes(func)
+    for number in numbers:
+        if number >= len(attributes):
+            raise ValueError(
+                f"there is no argument {number}, expected 0 to {len(attributes) - 1}: "
+                "a jitted function needs keep_unused=True"
+            )
+        attributes[number][PARAMETER] = UnitAttr()
+    set_argument_attributes(func, attributes)
 
 
 def set_result_attributes(

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tensorplan.dialects.memory import effects_on, is_buffer
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp, device_of
 
 Clock = Mapping[Hashable, int]
@@ -60,8 +61,8 @@ class HappensBefore:
             self._clocks.append(self._after(waits))
 
     def begin(self, steps: Sequence[int]) -> Clock:
-        """What is over before any of the steps starts."""
-        first, *others = (self._clocks[step] for step in steps)
+        """What is over before any of the steps starts, of those that run."""
+        first, *others = (self._clocks[step] for step in steps if self._place[step])
         return {s: min([n, *(c.get(s, 0) for c in others)]) for s, n in first.items()}
 
     def end(self, steps: Iterable[int]) -> Clock:
@@ -108,7 +109,9 @@ class HappensBefore:
             for region in op.regions:
                 for block in region.blocks:
                     made += [a for a in block.args if isinstance(a.type, MemRefType)]
-        if not made or (isinstance(op, memref.ViewOp) and _is_arena(op.source)):
+        if not made or is_buffer(op):
+            return
+        if isinstance(op, memref.ViewOp) and _is_arena(op.source):
             return
         if isinstance(op, memref.GetGlobalOp):
             self._lies_in[op.memref] = (op.name_,)
@@ -149,11 +152,7 @@ def _is_memref(value: SSAValue) -> bool:
 
 
 def _only_reads(op: Operation, value: SSAValue) -> bool:
-    if isinstance(op, TensorOp):
-        return value not in op.outs
-    if isinstance(op, memref.CopyOp):
-        return value is not op.destination
-    return isinstance(op, memref.LoadOp)
+    return not effects_on(op, value)[1]
 
 
 def _stream(op: Operation) -> Hashable:

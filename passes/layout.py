@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 
-from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute
 
 from tensorplan.dialects.strides import contiguous_strides, reshaped_strides
-from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp
+from tensorplan.dialects.tgraph.base import AnyMemRef, Shape, TensorOp, shape_of
+from tensorplan.dialects.tgraph.dims import static
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ReshapeOp,
@@ -45,24 +46,24 @@ class Layout:
         return all(
             a == b
             for a, b, size in zip(self.strides, strides, self.shape, strict=True)
-            if size > 1
+            if size not in (0, 1)
         )
 
     def viewed(self, op: TensorOp) -> "Layout | None":
         """The layout of a view operation's result; None if no strides can say it."""
         match op:
             case ReshapeOp():
-                return self.reshaped(op.declared[0].get_shape())
+                return self.reshaped(shape_of(op.declared[0]))
             case TransposeOp():
                 return self.transposed(op.permutation.get_values())
             case BroadcastInDimOp():
-                shape = op.declared[0].get_shape()
+                shape = shape_of(op.declared[0])
                 return self.broadcast(shape, op.broadcast_dimensions.get_values())
             case SliceOp():
                 return self.sliced(
-                    op.start_indices.get_values(),
+                    op.sizes_in("start_indices"),
                     op.strides.get_values(),
-                    op.declared[0].get_shape(),
+                    shape_of(op.declared[0]),
                 )
             case ReverseOp():
                 return self.reversed(op.dimensions.get_values())
@@ -94,6 +95,7 @@ class Layout:
             -stride if d in dims else stride for d, stride in enumerate(self.strides)
         )
         moved = sum((self.shape[d] - 1) * self.strides[d] for d in dims)
+        moved = 0 if 0 in self.shape else moved
         return Layout(self.shape, strides, self.offset + moved)
 
     def reshaped(self, shape: Shape) -> "Layout | None":
@@ -109,5 +111,9 @@ def memref_type(element: Attribute, layout: Layout, space: Attribute) -> AnyMemR
     """The memref type of a tensor of this layout."""
     strided = NoneAttr()
     if not layout.is_contiguous or layout.offset:
-        strided = StridedLayoutAttr(layout.strides, layout.offset)
-    return MemRefType(element, layout.shape, strided, space)
+        offset, *strides = (
+            None if size == DYNAMIC_INDEX else size
+            for size in static((layout.offset, *layout.strides))
+        )
+        strided = StridedLayoutAttr(strides, offset)
+    return MemRefType(element, static(layout.shape), strided, space)

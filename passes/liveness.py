@@ -64,7 +64,7 @@ def live_steps(flow: ControlFlow, buffers: Sequence[Uses]) -> list[list[Steps]]:
         now = leaving[number]
     for index, uses in enumerate(buffers):
         ranges = live[index] or [(uses.allocated, uses.allocated + 1)]
-        live[index] = _merged(ranges)
+        live[index] = merged(ranges)
     return live
 
 
@@ -144,7 +144,7 @@ def _indices(bits: Bits) -> Iterator[int]:
         bits ^= lowest
 
 
-def _merged(ranges: Sequence[Steps]) -> list[Steps]:
+def merged(ranges: Sequence[Steps]) -> list[Steps]:
     """The ranges, ascending, those that touch as one."""
     merged = [ranges[0]]
     for start, end in ranges[1:]:

@@ -7,34 +7,53 @@ it was written are copied before. Every buffer takes a multiple of the alignment
 loops and branches it is known only what goes in and what comes out.
 
 `MemoryGraph.reorder` brings the operations into another order, in which some may appear
-several times: those are computed again.
+several times: those are computed again. New operations can be put in between.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple, cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     device_of,
-    element_bytes,
+    shape_of,
     tensor_type_of,
+    typical_bytes,
 )
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
-from tensorplan.dialects.tgraph.shaping import ConstantOp, ReshapeOp, ViewOp
+from tensorplan.dialects.tgraph.shaping import (
+    ConstantOp,
+    ReshapeOp,
+    ViewOp,
+)
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.bufferization.blocks import SMALL_CONSTANT
+from tensorplan.passes.concatenations import is_in_place, part_layout, parts
 from tensorplan.passes.dependencies import accesses, memory_order
 from tensorplan.passes.fusion.groups import has_destination
 from tensorplan.passes.layout import Layout
+from tensorplan.passes.updates import updates
 from tensorplan.planning.scheduling import Graph, Task, peak_of
 
 Order = Sequence[int]
 """Numbers of tasks, each at least once."""
+
+
+class Insertion(NamedTuple):
+    """A new operation with one result."""
+
+    op: Operation
+    instead_of: SSAValue | None = None  # what later operations read its result for
+
+
+Insertions = Mapping[int, Sequence[Insertion]]
+"""New operations ahead of positions of an order."""
 
 
 @dataclass(eq=False)
@@ -59,12 +78,12 @@ class MemoryGraph:
         """The most live bytes on each device."""
         return {device: peak_of(g, order) for device, g in self.graphs.items()}
 
-    def reorder(self, order: Order) -> None:
+    def reorder(self, order: Order, insertions: Insertions | None = None) -> None:
         """Puts the operations into an order, repetitions as copies of the first.
 
         Each view and small constant goes before its first user.
         """
-        _Reordering(self.block, self.ops).run(order)
+        _Reordering(self.block, self.ops).run(order, insertions or {})
 
 
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
@@ -85,11 +104,7 @@ def is_free(op: Operation) -> bool:
 
 
 def _bytes(value: SSAValue) -> int:
-    type = tensor_type_of(value.type)
-    shape = type.get_shape()
-    if DYNAMIC_INDEX in shape:
-        return 0
-    return prod(shape) * element_bytes(type.element_type)
+    return typical_bytes(tensor_type_of(value.type))
 
 
 class _Building:
@@ -99,6 +114,17 @@ class _Building:
         self.all = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.all)}
         self.in_callers_memory = set(_computed_into_results(block))
+        self.parts = {
+            value: part
+            for value, part in parts(block).items()
+            if value not in self.in_callers_memory
+        }
+        self.updates = {
+            value: op
+            for value, op in updates(block).items()
+            if value not in self.in_callers_memory and value not in self.parts
+        }
+        self.in_callers_memory.update(self.updates)
         self.values: list[SSAValue] = []
         self.sizes: list[int] = []
         self.numbers: dict[SSAValue, int] = {}  # of what a task has written
@@ -118,6 +144,11 @@ class _Building:
                 continue
             number[at] = len(ops)
             after = [number[other] for other in waits[at] if other in number]
+            after += [number[self.position[made]] for made in self._joined(op)]
+            for value in op.results:
+                if update := self.updates.get(value):  # writes the variable early
+                    others = waits[self.position[update]]
+                    after += [number[n] for n in others if n < at and n in number]
             ops.append(op)
             tasks.append(self._task(op, after))
         kept = dict.fromkeys(n for v in last.operands if (n := self._number(v)) >= 0)
@@ -141,6 +172,8 @@ class _Building:
             return False
         if not isinstance(op, ViewOp):
             return True
+        if op.results[0] in self.parts:
+            return False
         viewed, result = op.operands[0], op.results[0]
         layout = self._layout(viewed).viewed(op)
         if layout is None:  # it is put in order first
@@ -150,12 +183,31 @@ class _Building:
         return True
 
     def _source(self, value: SSAValue) -> SSAValue:
-        return self.sources.get(value, value)
+        value = self.sources.get(value, value)
+        while value in self.parts:
+            value = self.parts[value][0].result
+        return value
+
+    def _joined(self, op: Operation) -> Iterator[Operation]:
+        """What computes the parts of concatenations, or the concatenations, that an
+        operation reads, through views too: all of these have one memory, which is
+        there when the first part is."""
+        for value in op.operands:
+            while value in self.sources:
+                value = cast(Operation, value.owner).operands[0]
+            owner = value.owner
+            if isinstance(owner, Operation) and (
+                value in self.parts or is_in_place(owner)
+            ):
+                yield owner
 
     def _layout(self, value: SSAValue) -> Layout:
         if value in self.layouts:
             return self.layouts[value]
-        return Layout.contiguous(tensor_type_of(value.type).get_shape())
+        if value in self.parts:
+            part = self.parts[value]
+            return part_layout(self._layout(part[0].result), part)
+        return Layout.contiguous(shape_of(tensor_type_of(value.type)))
 
     def _number(self, value: SSAValue) -> int:
         """Of what a value lies in; -1 if nothing is stored for it."""
@@ -172,6 +224,8 @@ class _Building:
         reads = [number for number in dict.fromkeys(numbers) if number >= 0]
         is_stored = isinstance(op, TensorOp) and not has_destination(op)
         saved = self._saved(op)
+        if is_in_place(op) or (op.results and op.results[0] in self.parts):
+            return self._joining(op.results[0], reads, after)
         writes: list[int] = []
         for result in op.results:
             stored = is_stored and result not in self.in_callers_memory
@@ -184,6 +238,16 @@ class _Building:
                 overwrites = [numbers[i] for i in self._overwritten(op, same)]
         self._note_contents(op)
         return Task(reads, [*writes, *saved], after, overwrites)
+
+    def _joining(self, value: SSAValue, reads: list[int], after: Sequence[int]) -> Task:
+        """Writes into a concatenation: what comes first makes room for all of it."""
+        whole = self._source(value)
+        if whole in self.numbers:
+            number = self.numbers[whole]
+            return Task(list(dict.fromkeys([*reads, number])), (), after)
+        stored = whole not in self.in_callers_memory
+        self.numbers[whole] = self._add(whole, _bytes(whole) if stored else 0)
+        return Task(reads, [self.numbers[whole]], after)
 
     def _overwritten(self, op: Operation, same: Sequence[int]) -> Iterator[int]:
         """The operands, among some, whose buffer the first result may take over."""
@@ -208,10 +272,10 @@ class _Building:
 
     def _is_whole(self, value: SSAValue) -> bool:
         """Whether a value is all of its buffer, in order."""
-        layout = self.layouts.get(value)
-        if layout is None:
+        if value not in self.layouts and value not in self.parts:
             return True
-        buffer = tensor_type_of(self._source(value).type).get_shape()
+        layout = self._layout(value)
+        buffer = shape_of(tensor_type_of(self._source(value).type))
         return layout.is_contiguous and prod(layout.shape) == prod(buffer)
 
     # Variables
@@ -297,8 +361,9 @@ class _Reordering:
         self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
         self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
 
-    def run(self, order: Order) -> None:
-        for index in order:
+    def run(self, order: Order, insertions: Insertions) -> None:
+        for at, index in enumerate(order):
+            self._insert(insertions.get(at, ()))
             op = self.ops[index]
             operands = [self._value(value) for value in op.operands]
             if op in self.placed:
@@ -309,6 +374,7 @@ class _Reordering:
             else:
                 self.placed.add(op)
             self._place(op, operands)
+        self._insert(insertions.get(len(order), ()))
         self.last.operands = [self._value(value) for value in self.last.operands]
         block = self.last.parent
         assert block is not None
@@ -316,6 +382,12 @@ class _Reordering:
             if all(result.first_use is None for result in op.results):
                 op.detach()
                 op.erase()
+
+    def _insert(self, insertions: Sequence[Insertion]) -> None:
+        for insertion in insertions:
+            self._place(insertion.op, insertion.op.operands)
+            if insertion.instead_of is not None:
+                self.latest[insertion.instead_of] = insertion.op.results[0]
 
     def _value(self, value: SSAValue) -> SSAValue:
         """What is read for a value at this point; makes the view that is missing."""

@@ -12,16 +12,18 @@ Walks the operations in the order in which they run, with three sets of buffers:
 used since their view was made, those that have lost bytes since, those whose arena was
 freed. Where paths meet the sets are united; loops are walked until nothing is new. A
 buffer that has lost bytes may only be overwritten as a whole. Concurrent loops count as
-one operation. Shares no code with what plans.
+one operation. A result whose memory is a pool is used when its function ends. Shares no
+code with what plans.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.memory import destinations, effects_on, overwrites
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.pointees import (
     LOOPS,
@@ -41,10 +43,11 @@ _ONE_REGION_RUNS = (
 
 
 class ArenaBuffer(NamedTuple):
-    """A view of an arena."""
+    """A view of an arena, or of a result's memory, or a result itself."""
 
     name: str
-    op: memref.ViewOp
+    value: SSAValue
+    pool: SSAValue  # the arena, or the result
     offset: int  # bytes
     size: int  # bytes
 
@@ -70,16 +73,27 @@ class _State(NamedTuple):
         )
 
 
+class Sharing(Protocol):
+    """Which buffers share bytes with which."""
+
+    def with_(self, number: int) -> int:
+        """The buffers that share bytes with one, without itself, as bits."""
+        ...
+
+
 def check_owners(
     body: Region,
     buffers: Sequence[ArenaBuffer],
     may_be: Mapping[SSAValue, Sequence[int]],
+    sharing: Sharing | None = None,
 ) -> Mapping[Operation, Access]:
     """The operations that access buffers, which are next to others of their arena.
 
+    Which buffers share bytes is as their offsets and sizes say, or as `sharing` does.
+
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
-    walk = _Walk(buffers, may_be)
+    walk = _Walk(buffers, may_be, sharing)
     walk.region(body, _State())
     return {op: access for op, access in walk.accesses.items() if access}
 
@@ -89,12 +103,19 @@ class _Walk:
         self,
         buffers: Sequence[ArenaBuffer],
         may_be: Mapping[SSAValue, Sequence[int]],
+        sharing: Sharing | None,
     ):
         self.buffers = buffers
         self.may_be = may_be
-        self.number: dict[Operation, int] = {b.op: n for n, b in enumerate(buffers)}
+        self.number = {b.value: n for n, b in enumerate(buffers)}
+        self.results = [n for n, b in enumerate(buffers) if b.value is b.pool]
+        self.makes = {
+            b.value.owner: n
+            for n, b in enumerate(buffers)
+            if isinstance(b.value.owner, Operation)
+        }
         self.arenas = _numbers_by_arena(buffers)
-        self.sharing = _Sharing(buffers, self.arenas)
+        self.sharing = sharing or _Sharing(buffers, self.arenas)
         self.accesses: dict[Operation, Access | None] = {}
         self._check_arguments()
 
@@ -135,7 +156,7 @@ class _Walk:
                 state = self._loop(op.regions[0], None, state)
             elif name == "scf.while":
                 state = self._loop(op.regions[0], op.regions[1], state)
-            elif op in self.number:
+            elif op in self.makes:
                 state = self._make(op, state)
             elif isinstance(op, memref.DeallocOp) and op.memref in self.arenas:
                 first, count = self.arenas[op.memref]
@@ -158,7 +179,7 @@ class _Walk:
 
     def _make(self, view: Operation, state: _State) -> _State:
         """A view is made: what its bytes held before is of no interest."""
-        bit = 1 << self.number[view]
+        bit = 1 << self.makes[view]
         if state.freed & bit:
             raise LocatedError("buffer is made after its arena was freed", view)
         return _State(state.used & ~bit, state.lost & ~bit, state.freed)
@@ -207,6 +228,12 @@ class _Walk:
                 op,
             )
         b = self.buffers[(takers & -takers).bit_length() - 1]
+        if not isinstance(self.sharing, _Sharing):
+            return LocatedError(
+                f"{name_of(op)} uses buffer {a.name}, whose bytes buffer {b.name} may "
+                "have as well",
+                op,
+            )
         low, high = max(a.offset, b.offset), min(a.offset + a.size, b.offset + b.size)
         return LocatedError(
             f"{name_of(op)} uses buffer {a.name}, whose bytes [{low}, {high}) buffer "
@@ -222,9 +249,9 @@ class _Walk:
         touched: dict[int, bool] = {}  # whether it overwrites all
         read: list[int] = []
         for user, value in _operands(op):
-            if user in self.number:
+            if user in self.makes:
                 raise LocatedError(
-                    f"buffer {self.buffers[self.number[user]].name} is made inside "
+                    f"buffer {self.buffers[self.makes[user]].name} is made inside "
                     f"{name_of(op)}, which may run more than once at a time",
                     user,
                 )
@@ -245,11 +272,13 @@ class _Walk:
             if passes_on(user):
                 continue
             alone = len(numbers) == 1 and user is op
-            is_whole = alone and value.owner in self.number and _overwrites(op, value)
+            is_whole = alone and value in self.number and overwrites(op, value)
             for number in numbers:
                 touched[number] = touched.get(number, True) and is_whole
-            if alone and _reads(op, value) and self._surely_is_a_view(value):
+            if alone and _surely_reads(op, value) and self._surely_is_a_view(value):
                 read.append(numbers[0])
+        if self.results and leaves(op):
+            touched.update(dict.fromkeys(self.results, False))
         if not touched:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
@@ -257,7 +286,7 @@ class _Walk:
 
     def _surely_is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""
-        while isinstance(op := value.owner, Operation) and op not in self.number:
+        while isinstance(op := value.owner, Operation) and op not in self.makes:
             sources = [operand for operand in op.operands if is_memref(operand)]
             if len(sources) != 1 or op.regions:
                 return False
@@ -271,7 +300,9 @@ class _Walk:
             if not isinstance(block, Block) or block.parent is None:
                 continue
             for number in numbers:
-                view = self.buffers[number].op
+                view = self.buffers[number].value.owner
+                if not isinstance(view, Operation):
+                    continue
                 inside = view.parent_block()
                 assert inside is not None
                 around = block.parent.find_ancestor_block_in_region(inside)
@@ -289,7 +320,7 @@ class _Sharing:
     def __init__(
         self, buffers: Sequence[ArenaBuffer], arenas: Mapping[SSAValue, tuple[int, int]]
     ):
-        self._bytes = [(b.op.source, b.offset, b.offset + b.size) for b in buffers]
+        self._bytes = [(b.pool, b.offset, b.offset + b.size) for b in buffers]
         self._sets: dict[tuple[SSAValue, int, int], int] = {}
         for first, count in arenas.values():
             self._add([n for n in range(first, first + count) if buffers[n].size])
@@ -320,11 +351,11 @@ class _Sharing:
 def _numbers_by_arena(
     buffers: Sequence[ArenaBuffer],
 ) -> dict[SSAValue, tuple[int, int]]:
-    """The number of the first buffer of each arena, and how many it has."""
+    """The number of the first buffer of each pool, and how many it has."""
     arenas: dict[SSAValue, tuple[int, int]] = {}
     for number, buffer in enumerate(buffers):
-        first, count = arenas.get(buffer.op.source, (number, 0))
-        arenas[buffer.op.source] = first, count + 1
+        first, count = arenas.get(buffer.pool, (number, 0))
+        arenas[buffer.pool] = first, count + 1
     return arenas
 
 
@@ -341,17 +372,7 @@ def _bits(numbers: Sequence[int]) -> int:
     return bits
 
 
-def _reads(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation surely reads `value` before it writes it, if it does."""
-    if isinstance(op, TensorOp):
-        return value in op.inputs
-    return isinstance(op, memref.CopyOp | memref.LoadOp) and op.operands[0] is value
-
-
-def _overwrites(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation surely writes all of `value` and reads nothing of it."""
-    if isinstance(op, TensorOp):
-        return value in op.outs and value not in op.inputs
-    if isinstance(op, memref.CopyOp):
-        return op.source is not value
-    return name_of(op) == "linalg.fill"
+def _surely_reads(op: Operation, value: SSAValue) -> bool:
+    """Whether the operation reads `value` before it writes it, if it does."""
+    says = isinstance(op, memref.LoadOp) or destinations(op)
+    return bool(says) and effects_on(op, value)[0]

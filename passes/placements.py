@@ -26,24 +26,21 @@ from tensorplan.planning import Buffer
 
 
 class PlacedBuffer(NamedTuple):
-    """A view of an arena. All its lives are one lifespan, with gaps between them."""
+    """A view of an arena, or of a result's memory, or a result itself. All its lives
+    are one lifespan, with gaps between them."""
 
     buffer: Buffer  # its id is the value's name in the text
     offset: int  # bytes
-    view: Operation
+    view: Operation | None  # what makes it; None if the caller does
     accesses: Sequence[Operation]  # in program order, without what only views it
 
     @property
     def op(self) -> str:
         """What accesses it first, as a rule by writing it: `tgraph.tanh`.
 
-        For a group also what it computes: `tgraph.fusion (multiply, add)`.
+        For a group also what it computes (`described`).
         """
-        name = name_of(self._first)
-        if not isinstance(self._first, FusionOp):
-            return name
-        members = dict.fromkeys(op.name.removeprefix("tgraph.") for op in self._members)
-        return f"{name} ({', '.join(members)})" if members else name
+        return described(self._first)
 
     @property
     def location(self) -> str:
@@ -51,16 +48,23 @@ class PlacedBuffer(NamedTuple):
         return place_of(self._first) or ""
 
     @property
-    def _members(self) -> Sequence[Operation]:
-        return [
-            op
-            for op in self._first.regions[0].block.ops
-            if not isinstance(op, ConstantOp | BroadcastInDimOp | YieldOp)
-        ]
-
-    @property
     def _first(self) -> Operation:
-        return self.accesses[0] if self.accesses else self.view
+        first = self.accesses[0] if self.accesses else self.view
+        assert first is not None  # a pool's result is accessed
+        return first
+
+
+def described(op: Operation) -> str:
+    """An operation's name, and for a group what it computes: `tgraph.fusion (multiply,
+    add)`."""
+    if not isinstance(op, FusionOp):
+        return name_of(op)
+    members = dict.fromkeys(
+        member.name.removeprefix("tgraph.")
+        for member in op.regions[0].block.ops
+        if not isinstance(member, ConstantOp | BroadcastInDimOp | YieldOp)
+    )
+    return f"{name_of(op)} ({', '.join(members)})" if members else name_of(op)
 
 
 class PlacedPool(NamedTuple):
@@ -69,10 +73,12 @@ class PlacedPool(NamedTuple):
     size: int  # bytes
     alignment: int  # bytes
     buffers: Sequence[PlacedBuffer]
+    result: int | None  # the number of the result whose memory it is, if it is one
 
 
 def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
-    """The module's arenas, named as in `text`, its print.
+    """The module's arenas, and results with others in them, named as in `text`, its
+    print.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
@@ -80,23 +86,25 @@ def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
 
 
 def _pool(pool: PlannedPool, text: Printed) -> PlacedPool:
-    planned = {buffer.op: buffer for buffer in pool.buffers}
-    views = list(planned)  # what has none is no arena
-    function: Operation | None = views[0]
+    planned = {buffer.value: buffer for buffer in pool.buffers}
+    values = list(planned)  # what has none is no pool
+    function = values[0].owner
     while not isinstance(function, FuncOp):
-        assert function is not None
-        function = function.parent_op()
+        around = function.parent_op()
+        assert around is not None
+        function = around
     buffers = [
         PlacedBuffer(
-            buffer_of(text.names[view.result], b.size, live, pool.alignment),
+            buffer_of(text.names[value], b.size, live, pool.alignment),
             b.offset,
-            view,
-            sorted(_accesses(view.result), key=lambda op: text.lines.get(op, 0)),
+            value.owner if isinstance(value.owner, Operation) else None,
+            sorted(_accesses(value), key=lambda op: text.lines.get(op, 0)),
         )
-        for (view, b), live in zip(planned.items(), lifespans(views), strict=True)
+        for (value, b), live in zip(planned.items(), lifespans(values), strict=True)
     ]
+    name = function.sym_name.data
     return PlacedPool(
-        function.sym_name.data, pool.device, pool.size, pool.alignment, buffers
+        name, pool.device, pool.size, pool.alignment, buffers, pool.result
     )
 
 

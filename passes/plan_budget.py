@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
-from tensorplan.passes.dependencies import MEMREF_VIEWS
+from tensorplan.dialects.memory import is_view
 from tensorplan.passes.plan_check import PlannedBuffer, PlannedPool, check_plan
 from tensorplan.passes.sizes import parse_size
 from tensorplan.planning import Buffer, Problem
@@ -34,11 +33,13 @@ class PlanBudget(ModulePass):
     """Refuses arenas above a budget; changes nothing.
 
     budget: the bytes that each arena may have, such as 64MiB.
+    unlimited: a device whose arena may have more.
     """
 
     name = "plan-budget"
 
     budget: int | str
+    unlimited: str = ""
 
     def __post_init__(self) -> None:
         parse_size(self.budget)  # raises ValueError
@@ -46,9 +47,12 @@ class PlanBudget(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         budget = parse_size(self.budget)
         for pool in check_plan(op):
-            if pool.size > budget:
+            if pool.device == self.unlimited and pool.device:
+                continue
+            if pool.result is None and pool.size > budget:
                 lines = _explained(pool, budget)
-                raise LocatedError("\n  ".join(lines), pool.buffers[0].op.parent_op())
+                view = pool.buffers[0].value.owner
+                raise LocatedError("\n  ".join(lines), view.parent_op())
 
 
 def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
@@ -87,7 +91,7 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:
     values = [value]
     for alias in values:  # grows
         for use in alias.uses:
-            if isinstance(use.operation, MEMREF_VIEWS):
+            if is_view(use.operation):
                 values.append(use.operation.results[0])
             else:
                 yield use.operation, use.index
@@ -95,9 +99,10 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:
 
 def _writer(buffer: PlannedBuffer) -> str:
     """The operation that makes what is in a buffer: it has the buffer's location."""
-    users = [op for op, _ in _users(buffer.op.result)]
+    users = [op for op, _ in _users(buffer.value)]
+    view = buffer.value.owner
     for op in users:
-        if op.location == buffer.op.location:
+        if isinstance(view, Operation) and op.location == view.location:
             return _described(op)
     return _described(users[0])
 
@@ -109,10 +114,10 @@ def _described(op: Operation) -> str:
 
 def _largest(pool: PlannedPool) -> tuple[Operation, int]:
     """The operation whose buffers are the largest, and their bytes."""
-    needed: dict[Operation, dict[memref.ViewOp, int]] = {}
+    needed: dict[Operation, dict[SSAValue, int]] = {}
     for buffer in pool.buffers:
-        for op, _ in _users(buffer.op.result):
-            needed.setdefault(op, {})[buffer.op] = buffer.size
+        for op, _ in _users(buffer.value):
+            needed.setdefault(op, {})[buffer.value] = buffer.size
     sums = {op: sum(sizes.values()) for op, sizes in needed.items()}
     op = max(sums, key=lambda op: sums[op])
     return op, sums[op]

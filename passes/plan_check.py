@@ -1,9 +1,10 @@
 """`plan-check`: proves from the IR alone that the arenas' plan is sound.
 
 Takes level 3, and shares no code with what makes it: neither how lifespans are found
-nor how buffers are placed. For every arena, that is an allocation of bytes with views:
+nor how buffers are placed. For every arena, that is an allocation of bytes with views,
+and every result that has buffers in its memory (passes/result_pools.py):
 
- * each view has a constant offset, a multiple of the arena's alignment, and is within;
+ * each view has a known offset, a multiple of the arena's alignment, and is within;
  * each view of a view lies within its buffer;
  * nothing uses a buffer when another may have had some of its bytes since it was used
    before, on any path through the function, except to overwrite all of it without
@@ -13,6 +14,10 @@ nor how buffers are placed. For every arena, that is an allocation of bytes with
  * nothing reads a buffer that was not written before;
  * nothing uses a buffer after its arena was freed, nothing else frees it, and none is
    returned from its function.
+
+Where sizes are symbolic, that is checked for the largest that the function's bounds
+allow; without bounds, for typical ones and then proved for all (symbolic_plan.py). If
+the proof fails a remark says so, and the runtime checks again for the sizes of a call.
 
 An operation is taken to be done with its operands when it ends. Raises `LocatedError`
 for the first fault. A function without arenas is sound.
@@ -25,25 +30,29 @@ from math import prod
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
     i8,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.passes.happens_before import HappensBefore
 from tensorplan.passes.ownership import Access, ArenaBuffer, check_owners
 from tensorplan.passes.pointees import may_be
+from tensorplan.passes.result_pools import buffers_of, result_pools
+from tensorplan.passes.symbolic_plan import (
+    CountedSizes,
+    name_of_buffer,
+    prove,
+)
 
 
 @dataclass(frozen=True)
@@ -58,14 +67,14 @@ class PlanCheck(ModulePass):
 
 @dataclass(frozen=True, slots=True)
 class PlannedBuffer:
-    """A view of an arena, live in the steps `first` to `last`, both included.
+    """A buffer of a pool, live in the steps `first` to `last`, both included.
 
     A step is an operation directly in one of the function's blocks. A view that is
     overwritten as a whole and used anew appears once for each life.
     """
 
     name: str
-    op: memref.ViewOp
+    value: SSAValue  # a view of the pool, or, in a result's memory, the result
     offset: int  # bytes
     size: int  # bytes
     first: int
@@ -75,16 +84,17 @@ class PlannedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPool:
-    """An arena and what lies in it."""
+    """An arena, or a result with others in its memory, and what lies in it."""
 
     device: str  # the memory space; "" if the arena names none
     size: int  # bytes
     alignment: int  # bytes
     buffers: Sequence[PlannedBuffer]
+    result: int | None = None  # its number; None for an arena
 
 
 def check_plan(module: ModuleOp) -> list[PlannedPool]:
-    """The arenas of the module's functions, proved sound."""
+    """The arenas of the module's functions, proved sound, and the results like them."""
     pools: list[PlannedPool] = []
     for func in module.walk():
         if isinstance(func, FuncOp) and not func.is_declaration:
@@ -97,30 +107,39 @@ def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
     arenas = [
         op for op in entry.ops if isinstance(op, memref.AllocOp) and _is_arena(op)
     ]
-    if not arenas:
+    results = result_pools(func)
+    if not arenas and not results:
         return ()
-    by_arena = [list(_buffers(arena)) for arena in arenas]
-    buffers = [buffer for of_arena in by_arena for buffer in of_arena]
-    aliases = may_be({buffer.op.result: n for n, buffer in enumerate(buffers)})
+    sizes = CountedSizes(func)
+    by_pool = [list(_buffers(arena, sizes)) for arena in arenas]
+    by_pool += [list(buffers_of(result)) for result in results]
+    buffers = [buffer for of_pool in by_pool for buffer in of_pool]
+    aliases = may_be({buffer.value: n for n, buffer in enumerate(buffers)})
     for value, numbers in aliases.items():
         type: Attribute = value.type
         if isinstance(type, MemRefType) and isinstance(value.owner, Operation):
             for number in numbers:
-                base = buffers[number].op.result.type
+                base = cast(AnyMemRef, buffers[number].value.type)
                 _check_view(cast(AnyMemRef, type), base, value.owner)
     accesses = check_owners(func.body, buffers, aliases)
+    if sizes.are_typical:
+        prove(func, [b for of in by_pool[: len(arenas)] for b in of], aliases)
     lives = _lives(func, buffers, accesses)
     pools: list[PlannedPool] = []
-    for arena, of_arena in zip(arenas, by_arena, strict=True):
-        space = arena.memref.type.memory_space
-        device = space.data if isinstance(space, StringAttr) else ""
+    for pool, of_pool in zip((*arenas, *results), by_pool, strict=True):
         planned = [
-            PlannedBuffer(*buffer, life[0], life[-1], life)
-            for buffer in of_arena
-            for life in lives[buffer.op]
+            PlannedBuffer(b.name, b.value, b.offset, b.size, life[0], life[-1], life)
+            for b in of_pool
+            for life in lives[b.value]
         ]
-        size = _size(arena.memref.type, arena)
-        pools.append(PlannedPool(device, size, _alignment(arena), planned))
+        if isinstance(pool, memref.AllocOp):
+            type = pool.memref.type
+            size, alignment = sizes.bytes(pool.memref), _alignment(pool)
+            pools.append(PlannedPool(_device(type), size, alignment, planned))
+        else:
+            size, alignment = of_pool[0].size, element_bytes(pool.type.element_type)
+            device = _device(pool.type)
+            pools.append(PlannedPool(device, size, alignment, planned, pool.number))
     if any(STREAM in op.attributes for op in entry.ops):
         order = HappensBefore(entry)
         for pool in pools:
@@ -128,20 +147,24 @@ def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
     return pools
 
 
+def _device(type: AnyMemRef) -> str:
+    return type.memory_space.data if isinstance(type.memory_space, StringAttr) else ""
+
+
 def _is_arena(alloc: memref.AllocOp) -> bool:
     type = alloc.memref.type
-    if type.element_type != i8 or DYNAMIC_INDEX in type.get_shape():
+    if type.element_type != i8:
         return False
     return any(isinstance(use.operation, memref.ViewOp) for use in alloc.memref.uses)
 
 
-def _buffers(arena: memref.AllocOp) -> Iterator[ArenaBuffer]:
+def _buffers(arena: memref.AllocOp, sizes: CountedSizes) -> Iterator[ArenaBuffer]:
     """The views of an arena, each within it, in program order as far as known."""
-    size, alignment = _size(arena.memref.type, arena), _alignment(arena)
+    size, alignment = sizes.bytes(arena.memref), _alignment(arena)
     for use in reversed(list(arena.memref.uses)):
         op = use.operation
         if isinstance(op, memref.ViewOp):
-            yield _check_buffer(op, size, alignment)
+            yield _check_buffer(op, sizes, size, alignment)
         elif not isinstance(op, memref.DeallocOp):
             raise LocatedError(
                 f"{name_of(op)} uses the arena itself, expected memref.view or "
@@ -154,21 +177,13 @@ def _alignment(arena: memref.AllocOp) -> int:
     return arena.alignment.value.data if arena.alignment else 1
 
 
-def _size(type: AnyMemRef, op: Operation) -> int:
-    if DYNAMIC_INDEX in type.get_shape():
-        raise LocatedError(f"{name_of(op)}: {type} has no static size", op)
-    try:
-        return prod(type.get_shape()) * element_bytes(type.element_type)
-    except VerifyException as error:
-        raise LocatedError(f"{name_of(op)}: {error}", op) from None
-
-
-def _check_buffer(view: memref.ViewOp, arena_size: int, alignment: int) -> ArenaBuffer:
-    size = _size(view.result.type, view)
-    offset = _constant(view.byte_shift)
-    name = f"%{view.result.name_hint or '?'}"
+def _check_buffer(
+    view: memref.ViewOp, sizes: CountedSizes, arena_size: int, alignment: int
+) -> ArenaBuffer:
+    size, offset = sizes.bytes(view.result), sizes.offset(view)
+    name = name_of_buffer(view.result)
     if offset is None:
-        raise LocatedError(f"the offset of buffer {name} is not constant", view)
+        raise LocatedError(f"the offset of buffer {name} is not known", view)
     if offset < 0 or offset + size > arena_size:
         raise LocatedError(
             f"buffer {name} lies in bytes [{offset}, {offset + size}), expected within "
@@ -181,17 +196,16 @@ def _check_buffer(view: memref.ViewOp, arena_size: int, alignment: int) -> Arena
             f"alignment, {alignment}",
             view,
         )
-    return ArenaBuffer(name, view, offset, size)
+    return ArenaBuffer(name, view.result, view.source, offset, size)
 
 
 def _lives(
     func: FuncOp,
     buffers: Sequence[ArenaBuffer],
     accesses: Mapping[Operation, Access],
-) -> Mapping[Operation, Sequence[Sequence[int]]]:
-    """For each view the steps of its lives, in order; that of the view if it has none.
-
-    Another life begins with an operation, not in a region, that overwrites the view.
+) -> Mapping[SSAValue, Sequence[Sequence[int]]]:
+    """For each buffer the steps of its lives, in order; that which makes it if it has
+    none. Another life begins with an operation, not in a region, that overwrites it.
     """
     ops = (op for block in func.body.blocks for op in block.ops)
     step = {op: number for number, op in enumerate(ops)}
@@ -205,26 +219,19 @@ def _lives(
             elif lives[-1][-1] != at:
                 lives[-1].append(at)
     return {
-        buffer.op: lives or [[_step(buffer.op, step)]]
+        buffer.value: lives or [[_step(buffer.value.owner, step)]]
         for buffer, lives in zip(buffers, found, strict=True)
     }
 
 
-def _step(op: Operation, step: Mapping[Operation, int]) -> int:
+def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
     """The step of an operation: that of the one around it that has one."""
+    assert isinstance(op, Operation)  # a result is accessed when its function ends
     outer: Operation | None = op
     while outer is not None and outer not in step:
         outer = outer.parent_op()
     assert outer is not None
     return step[outer]
-
-
-def _constant(value: SSAValue) -> int | None:
-    if isinstance(value.owner, arith.ConstantOp) and isinstance(
-        attr := value.owner.value, IntegerAttr
-    ):
-        return attr.value.data
-    return None
 
 
 def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
@@ -240,8 +247,9 @@ def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
         for size, stride in zip(shape, strides, strict=True)
         if stride is not None
     ]
-    lowest = offset + sum(s for s in steps if s < 0)
-    highest = offset + sum(s for s in steps if s > 0)
+    first = base.get_offset() or 0  # of the buffer, in what it is a view of
+    lowest = offset - first + sum(s for s in steps if s < 0)
+    highest = offset - first + sum(s for s in steps if s > 0)
     width = element_bytes(type.element_type)
     elements = prod(base.get_shape()) * element_bytes(base.element_type) // width
     if lowest < 0 or highest >= elements:
@@ -250,6 +258,12 @@ def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
             f"the buffer's {elements}",
             op,
         )
+
+
+def _maker(value: SSAValue) -> Operation | None:
+    """What makes a buffer; for a result its function."""
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else owner.parent_op()
 
 
 def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:
@@ -272,7 +286,7 @@ def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None
                     f"buffers {a.name} and {b.name} share bytes [{max(a.offset, start)}"
                     f", {min(a.offset + a.size, end)}), but nothing orders their "
                     f"streams so that {a.name} is done with before {b.name} is begun",
-                    b.op,
+                    _maker(b.value),
                 )
         kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]
         kept.append((start, end, b))

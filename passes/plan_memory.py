@@ -19,26 +19,33 @@ is the option's, or the largest that an allocation of it asks for. If operations
 streams (`tgraph.stream`), two buffers share bytes only if one is surely done with
 before the other is begun, in whatever way the streams run (stream_order.py).
 
+Where that makes the arena smaller, a buffer lies in the memory of a result
+(`tgraph.result`) that is written later, as a view with `tgraph.buffer` (lending.py).
+
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
-plan-check; what can't be planned stays as it is, with a remark: dynamic sizes, layouts
-other than the identity, buffers that escape or whose uses are not understood, buffers
-that a loop hands on to its next iteration, and what is freed together with these
-(allocations.py).
+plan-check; what can't be planned stays as it is, with a remark: sizes that do not
+follow from arguments, layouts other than the identity, buffers that escape or whose
+uses are not understood, buffers that a loop hands on to its next iteration, and what is
+freed together with these (allocations.py).
 Does not: reorder operations, make two buffers of one that is handed on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isinf
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
+    DictionaryAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     NoneAttr,
     i8,
+    i64,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -46,13 +53,21 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.intervals import interval
+from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
+from tensorplan.dialects.tgraph.dims import BOUNDS, HINTS
 from tensorplan.passes.allocations import Allocation, find_allocations
 from tensorplan.passes.control_flow import ControlFlow, ends
+from tensorplan.passes.index_sizes import SizeReader
+from tensorplan.passes.lending import Lender, find_lenders, is_movable, move
 from tensorplan.passes.liveness import buffer_of, live_steps
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.stream_order import StreamOrder
-from tensorplan.planning import Limits, Plan, Problem, find, solve
+from tensorplan.passes.runtime_offsets import place
+from tensorplan.passes.sizes import parse_values
+from tensorplan.passes.stream_order import Placed, StreamOrder
+from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
+from tensorplan.planning.lending import Loan, lend
 
 EFFORT = 0.02
 """Of a strategy's usual work: seconds at most, and the same plan on every machine."""
@@ -64,14 +79,32 @@ class PlanMemory(ModulePass):
 
     strategy: how buffers are placed; one of `tensorplan.planning`'s.
     alignment: of every buffer and of the arenas, in bytes, a power of two.
+    lend: whether buffers may lie in the memory of results that are not written yet.
+
+    Symbolic sizes (`?`) are planned in one of three ways:
+    bounds: the largest value of each name, such as "n<=128,m<=64": the arena is of
+        static size and holds all sizes up to these, at constant offsets.
+    hints: typical values, such as "n=64", for a plan whose offsets are computed from
+        the sizes when the program runs (runtime_offsets.py); without bounds.
+    dynamic: "offsets" for that; "allocator" leaves such buffers to the device's.
     """
 
     name = "plan-memory"
 
     strategy: str = "auto"
     alignment: int = 64
+    lend: bool = True
+    bounds: str = ""
+    hints: str = ""
+    dynamic: str = "offsets"
 
     def __post_init__(self) -> None:
+        parse_values(self.bounds, "<=")  # raises ValueError
+        parse_values(self.hints)
+        if self.dynamic not in ("offsets", "allocator"):
+            raise ValueError(
+                f"dynamic is {self.dynamic!r}, expected 'offsets' or 'allocator'"
+            )
         find(self.strategy)  # raises ValueError for an unknown one
         if self.alignment < 1 or self.alignment & (self.alignment - 1):
             raise ValueError(f"alignment is {self.alignment}, expected a power of two")
@@ -85,30 +118,137 @@ class PlanMemory(ModulePass):
     def _plan(self, func: FuncOp) -> None:
         flow = ControlFlow(func)
         pools: dict[Attribute, list[Allocation]] = {}
-        for allocation in find_allocations(func, flow):
+        sizes = None if self.dynamic == "allocator" else SizeReader(func)
+        for allocation in find_allocations(func, flow, sizes=sizes):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
         if not pools:
             return
         order = _stream_order(func, flow)
+        lenders = find_lenders(func, flow) if self.lend else []
+        bounds = parse_values(self.bounds, "<=")
         for space, allocations in pools.items():
             alignment = max(self.alignment, *(a.alignment for a in allocations))
-            live = live_steps(flow, [a.uses for a in allocations])
-            buffers = [
-                buffer_of(a.name, a.size, ranges, alignment)
-                for a, ranges in zip(allocations, live, strict=True)
-            ]
-            if order is None:
-                plan = self._solve(Problem(buffers))
-            else:
-                accesses = [order.places(a.uses.accesses) for a in allocations]
-                whole = [replace(b, gaps=()) for b in buffers]
-                plan = order.place(whole, accesses, self._solve)
-            type = MemRefType(i8, [plan.peak], NoneAttr(), space)
-            _rewrite(func, type, alignment, allocations, plan.offsets)
+            is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
+            measured = [self._measured(a, bounds) for a in allocations]
+            pool = _Pool(flow, order, measured, alignment)
+            if is_symbolic and not bounds:
+                plan = pool.place(range(len(allocations)), self._solve)
+                arena = place(
+                    func, space, alignment, allocations, pool.spans, plan.offsets
+                )
+                _free(func, arena, allocations)
+                _note(func, HINTS, parse_values(self.hints))
+                continue
+            if is_symbolic:
+                _note(func, BOUNDS, bounds)
+            here = [lender for lender in lenders if lender.space == space]
+            loans, plan = self._placed(pool, () if is_symbolic else here)
+            rest = [a for i, a in enumerate(allocations) if i not in loans]
+            if rest:
+                type = MemRefType(i8, [plan.peak], NoneAttr(), space)
+                _rewrite(func, type, alignment, rest, plan.offsets)
+            for index, (lender, offset) in loans.items():
+                move(allocations[index], here[lender].argument, offset)
+
+    def _placed(
+        self, pool: "_Pool", lenders: Sequence[Lender]
+    ) -> tuple[Mapping[int, Loan], Placed]:
+        """What lies in results, and the plan of the arena, for all the others."""
+        loans: Mapping[int, Loan] = {}
+        if lenders:
+            loans = lend(pool.spans, pool.spans_of(lenders))
+        rest = [i for i in range(len(pool.buffers)) if i not in loans]
+        plan = pool.place(rest, self._solve)
+        bound = Problem([replace(pool.spans[i], pool="") for i in rest]).lower_bound
+        if loans and plan.peak > bound:
+            alone = pool.place(range(len(pool.buffers)), self._solve)
+            if alone.peak <= plan.peak:
+                return {}, alone
+        return loans, plan
+
+    def _measured(
+        self, allocation: Allocation, bounds: Mapping[str, int]
+    ) -> Allocation:
+        """The allocation with a number for its size, the largest or a typical one."""
+        if not isinstance(size := cast(Size, allocation.size), Symbolic):
+            return allocation
+        if not bounds:
+            number = typical(size, parse_values(self.hints))
+            return replace(allocation, size=number)
+        _, most = interval(size, bounds)
+        if isinf(most):
+            missing = [n for n in dict.fromkeys(names_in(size)) if n not in bounds]
+            raise LocatedError(
+                f"buffer {allocation.name} has {size} bytes, expected a bound for "
+                f"{', '.join(missing)}",
+                allocation.alloc,
+            )
+        return replace(allocation, size=int(most))
 
     def _solve(self, problem: Problem) -> Plan:
         return solve(problem, self.strategy, Limits(effort=EFFORT))
+
+
+class _Pool:
+    """The allocations of a memory space, as buffers."""
+
+    def __init__(
+        self,
+        flow: ControlFlow,
+        order: StreamOrder | None,
+        allocations: Sequence[Allocation],
+        alignment: int,
+    ):
+        live = live_steps(flow, [a.uses for a in allocations])
+        buffers = [
+            buffer_of(a.name, a.size, ranges, alignment)
+            for a, ranges in zip(allocations, live, strict=True)
+        ]
+        self._flow = flow
+        self._order = order
+        self._accesses: list[list[int]] = []
+        self.buffers = buffers
+        if order is not None:
+            self._accesses = [order.places(a.uses.accesses) for a in allocations]
+            self.buffers = [replace(b, gaps=()) for b in buffers]
+            buffers = order.lifespans(self.buffers, self._accesses)
+        self.spans = [
+            replace(b, pool=str(a.alloc.memref.type.element_type))
+            if is_movable(a.alloc)
+            else b
+            for a, b in zip(allocations, buffers, strict=True)
+        ]
+        """The buffers with the steps in which nobody else may have their bytes, in the
+        pool of their element type if they may lie in results."""
+
+    def spans_of(self, lenders: Sequence[Lender]) -> list[Buffer]:
+        """The same of the results: when they need their memory themselves."""
+        live = live_steps(self._flow, [lender.uses for lender in lenders])
+        buffers = [
+            replace(buffer_of(x.name, x.size, ranges, 1), pool=str(x.type.element_type))
+            for x, ranges in zip(lenders, live, strict=True)
+        ]
+        if self._order is None:
+            return buffers
+        accesses = [self._order.places(x.uses.accesses) for x in lenders]
+        return self._order.to_the_end(buffers, accesses)
+
+    def place(self, indices: Sequence[int], solve: Callable[[Problem], Plan]) -> Placed:
+        """Offsets of some of the buffers, which share bytes with one another."""
+        buffers = [self.buffers[i] for i in indices]
+        if self._order is None:
+            plan = solve(Problem(buffers))
+            return Placed(plan.offsets, plan.peak)
+        return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
+
+
+def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
+    """Keeps the values that symbolic sizes are planned for."""
+    if values:
+        func.attributes[name] = DictionaryAttr(
+            {name: IntegerAttr(value, i64) for name, value in values.items()}
+        )
 
 
 def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
@@ -151,13 +291,23 @@ def _rewrite(
             constants[offset].result.name_hint = f"c{offset}"
             Rewriter.insert_op(constants[offset], InsertPoint.before(first))
         view = memref.ViewOp(
-            arena.memref, constants[offset].result, (), alloc.memref.type
+            arena.memref,
+            constants[offset].result,
+            alloc.dynamic_sizes,
+            alloc.memref.type,
         )
         view.location = alloc.location
         Rewriter.replace_op(alloc, view)
+    Rewriter.insert_op(arena, InsertPoint.at_start(entry))
+    _free(func, arena, allocations)
+
+
+def _free(
+    func: FuncOp, arena: memref.AllocOp, allocations: Sequence[Allocation]
+) -> None:
+    """The arena is freed in place of the allocations."""
     for dealloc in {d: None for a in allocations for d in a.deallocs}:
         dealloc.detach()
         dealloc.erase()
-    Rewriter.insert_op(arena, InsertPoint.at_start(entry))
     for end in list(ends(func)):
         Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(end))

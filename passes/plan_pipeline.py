@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from tensorplan.passes import driver
 
 EFFORTS = {"low": 0.2, "high": 10.0}
-"""Of tgraph-schedule."""
+"""Of tgraph-schedule, where there is no search around it."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,17 @@ class PlanPipeline(ModulePass):
     alignment: of every buffer, in bytes.
     device: where operations and arguments go that name no device.
     groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
-    budget: the bytes that each arena may have, such as 64MiB: values are computed again
-        until they fit (see tgraph-rematerialize); what does not fit is an error.
-    effort: `low` or `high`: how long orders of operations are searched.
+    budget: the bytes that each arena may have, such as 64MiB: the peak is lowered until
+        they fit (see tgraph-fit); what does not fit is an error.
+    offload: a device that values of `device` may be moved to for that (see
+        tgraph-offload); its arena has no limit.
+    effort: `low`, or `high` to search for what to fuse, slice, and compute again, and
+        in which order, together (see tgraph-search).
+    time_limit: the seconds that this search may take; without, all is tried.
+    lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    bounds: the largest symbolic sizes, for static arenas (see plan-memory).
+    hints: typical symbolic sizes, for arenas of computed size (see plan-memory).
+    dynamic: `offsets`, or `allocator` to plan nothing of symbolic size.
     streams: how many each device has (see tgraph-color-streams); with 1, everything
         runs in program order.
     """
@@ -41,11 +49,27 @@ class PlanPipeline(ModulePass):
     budget: int | str | None = None
     effort: str = "low"
     streams: int = 1
+    lend: bool = True
+    bounds: str = ""
+    hints: str = ""
+    dynamic: str = "offsets"
+    offload: str = ""
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
             raise ValueError(
                 f"effort is {self.effort!r}, expected one of {', '.join(EFFORTS)}"
+            )
+        if self.offload and self.budget is None:
+            raise ValueError(f"offload is {self.offload!r}, but there is no budget")
+        if self.offload and self.streams != 1:
+            raise ValueError(
+                f"streams is {self.streams}, expected 1 where offload is given"
+            )
+        if self.time_limit is not None and self.effort != "high":
+            raise ValueError(
+                f"time-limit is {self.time_limit}, but effort is {self.effort!r}"
             )
         self.passes()  # raises ValueError for a bad option
 
@@ -60,24 +84,47 @@ class PlanPipeline(ModulePass):
             ConvertStablehloToTGraph,
         )
         from tensorplan.passes.plan_budget import PlanBudget
+        from tensorplan.passes.plan_check import PlanCheck
         from tensorplan.passes.plan_memory import PlanMemory
         from tensorplan.passes.tgraph_bufferize import TGraphBufferize
         from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
+        from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
         from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+        from tensorplan.passes.tgraph_fit import TGraphFit
         from tensorplan.passes.tgraph_fuse import TGraphFuse
         from tensorplan.passes.tgraph_gradient import TGraphGradient
         from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
         from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
-        from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+        from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
         from tensorplan.passes.tgraph_schedule import TGraphSchedule
+        from tensorplan.passes.tgraph_search import TGraphSearch
+        from tensorplan.passes.tgraph_slice import TGraphSlice
 
         alignment = self.alignment
-        recompute: list[ModulePass] = []
+        lower: list[ModulePass] = [
+            TGraphFuse(),
+            TGraphEliminateAssigns(),
+            TGraphSchedule(EFFORTS[self.effort], alignment),
+        ]
+        if self.streams == 1:
+            lower.append(TGraphSlice(alignment=alignment, lend=self.lend))
         check: list[ModulePass] = []
+        if self.effort == "high" and self.streams == 1 and self.budget is None:
+            lower = [TGraphSearch(self.time_limit, alignment=alignment, lend=self.lend)]
         if self.budget is not None:
-            recompute = [TGraphRematerialize(self.budget, alignment=alignment)]
-            check = [PlanBudget(self.budget)]
+            fit = TGraphFit(
+                self.budget,
+                EFFORTS[self.effort],
+                slices=self.streams == 1,
+                device=self.device,
+                offload=self.offload,
+                alignment=alignment,
+                lend=self.lend,
+            )
+            lower = [fit]
+            check = [PlanBudget(self.budget, unlimited=self.offload)]
         return [
+            PlanCheck(),  # of what comes planned, before its equal views become one
             ConvertStablehloToTGraph(),
             TGraphInferShapes(require_static=True),
             TGraphGradient(),
@@ -85,13 +132,19 @@ class PlanPipeline(ModulePass):
             TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
             CommonSubexpressionElimination(),
-            TGraphFuse(),
-            TGraphEliminateAssigns(),
-            TGraphSchedule(EFFORTS[self.effort], alignment),
-            *recompute,
+            TGraphRecomputeStacked(),
+            TGraphCompareClipped(),
+            *lower,
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
-            PlanMemory(strategy=self.strategy, alignment=alignment),
+            PlanMemory(
+                self.strategy,
+                alignment,
+                self.lend,
+                self.bounds,
+                self.hints,
+                self.dynamic,
+            ),
             *check,
         ]
 

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import name_of
+from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.tgraph.base import TensorOp
 
 LOOPS = ("scf.for", "affine.for")
@@ -33,7 +34,7 @@ def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
 
 def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
     """The memrefs that may be one, or a view of one, that is this operand."""
-    if isinstance(op, TensorOp):
+    if isinstance(op, TensorOp) or is_buffer(op):
         return
     if op.successors:
         operands, taken = list(op.operands), 0

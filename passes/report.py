@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
 
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
 from tensorplan.passes.allocations import lifespans
-from tensorplan.passes.flops import flops
+from tensorplan.passes.flops import flops, total_flops
+from tensorplan.passes.index_sizes import counted_sizes
 from tensorplan.passes.liveness import buffer_of
 from tensorplan.passes.placements import placements
 from tensorplan.passes.plan_check import PlannedPool, check_plan
@@ -30,10 +32,21 @@ class PoolReport(TypedDict):
     alignment: int
 
 
+class ResultReport(TypedDict):
+    """A result with other buffers in its memory. Sizes in bytes."""
+
+    result: int  # its number
+    device: str
+    bytes: int
+    lent_bytes: int  # up to where others lie in it
+    buffers: int  # without the result
+    alignment: int
+
+
 class BufferReport(TypedDict):
     """A row of minimalloc's kind, with steps half-open, and where it comes from."""
 
-    pool: int  # its place among the report's pools
+    pool: int  # its place among the report's pools and then its results
     id: str  # the value's name in the program's text
     lower: int  # steps
     upper: int
@@ -47,30 +60,46 @@ class BufferReport(TypedDict):
 
 class Report(TypedDict):
     pools: list[PoolReport]
+    results: list[ResultReport]
     ops: dict[str, int]
     flops: int  # about, each loop's body once
     recomputed_flops: int  # those of operations marked tgraph.recomputed
+    sizes: dict[str, int]  # what symbolic sizes count in these figures
 
 
 def report(module: ModuleOp) -> Report:
-    """The sizes of the module's arenas, its operations, and what they cost.
+    """The sizes of the module's arenas, what lies in results, its operations, and what
+    they cost.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
     names = Counter(map(name_of, module.walk()))
+    pools = check_plan(module)
     return {
-        "pools": [_pool(pool) for pool in check_plan(module)],
+        "pools": [_pool(pool) for pool in pools if pool.result is None],
+        "results": [
+            _result(pool, pool.result) for pool in pools if pool.result is not None
+        ],
         "ops": dict(sorted(names.items())),
-        "flops": sum(flops(op) for op in module.walk() if not op.regions),
+        "flops": total_flops(module),
         "recomputed_flops": sum(map(flops, filter(_is_repeated, module.walk()))),
+        "sizes": {
+            name: size
+            for func in module.ops
+            if isinstance(func, FuncOp) and not func.is_declaration
+            for name, size in counted_sizes(func).items()
+        },
     }
 
 
 def buffers(module: ModuleOp) -> list[BufferReport]:
-    """Every buffer of the module's arenas; takes a print of the module, for the names.
+    """Every buffer of the module's arenas, then of the results that have others in
+    them; takes a print of the module, for the names.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
+    placed = placements(module, printed(module))
+    pools = sorted(placed, key=lambda pool: pool.result is not None)
     return [
         {
             "pool": index,
@@ -84,7 +113,7 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
             "op": placed.op,
             "location": placed.location,
         }
-        for index, pool in enumerate(placements(module, printed(module)))
+        for index, pool in enumerate(pools)
         for placed in pool.buffers
     ]
 
@@ -98,7 +127,7 @@ def _is_repeated(op: Operation) -> bool:
 
 
 def _pool(pool: PlannedPool) -> PoolReport:
-    views = {buffer.op: buffer for buffer in pool.buffers}
+    views = {buffer.value: buffer for buffer in pool.buffers}
     problem = Problem(
         [
             buffer_of(b.name, b.size, live, pool.alignment)
@@ -111,5 +140,17 @@ def _pool(pool: PlannedPool) -> PoolReport:
         "lower_bound_bytes": problem.lower_bound,
         "unshared_bytes": problem.total,
         "buffers": len(views),
+        "alignment": pool.alignment,
+    }
+
+
+def _result(pool: PlannedPool, number: int) -> ResultReport:
+    lent = {b.value: b for b in pool.buffers if not isinstance(b.value.owner, Block)}
+    return {
+        "result": number,
+        "device": pool.device,
+        "bytes": pool.size,
+        "lent_bytes": max(b.offset + b.size for b in lent.values()),
+        "buffers": len(lent),
         "alignment": pool.alignment,
     }

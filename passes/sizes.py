@@ -1,4 +1,4 @@
-"""Bytes as options give them: sizes such as 64MiB, 1.5GB, 4096, and alignments."""
+"""Sizes as options give them: bytes such as 64MiB, alignments, values of names."""
 
 import re
 
@@ -28,3 +28,16 @@ def check_alignment(bytes: int) -> None:
     """Raises `ValueError` for what cannot be an alignment."""
     if bytes < 1 or bytes & (bytes - 1):
         raise ValueError(f"alignment is {bytes}, expected a power of two")
+
+
+def parse_values(text: str, relation: str = "=") -> dict[str, int]:
+    """The numbers in `n=64,m=3`, by name. Raises `ValueError` for what is none."""
+    values: dict[str, int] = {}
+    for part in filter(None, text.replace(" ", "").split(",")):
+        match = re.fullmatch(r"([A-Za-z_]\w*)(<?=)(\d+)", part)
+        if not match or match[2] != relation or not int(match[3]):
+            raise ValueError(
+                f"sizes are {text!r}, expected such as n{relation}64,m{relation}3"
+            )
+        values[match[1]] = int(match[3])
+    return values

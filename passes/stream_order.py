@@ -70,6 +70,30 @@ class StreamOrder:
         places = {bisect_right(self.begins, step) - 1 for step in steps}
         return sorted(place for place in places if place in self.number)
 
+    def lifespans(
+        self, buffers: Sequence[Buffer], accesses: Sequence[Sequence[int]]
+    ) -> list[Buffer]:
+        """The buffers, live in the steps of what runs in which they may be needed."""
+        steps = self._steps(accesses)
+        in_program_order = [
+            replace(b, start=min(s), end=max(s) + 1)
+            for b, s in zip(buffers, steps, strict=True)
+        ]
+        return across_streams(in_program_order, steps, self.steps)
+
+    def to_the_end(
+        self, buffers: Sequence[Buffer], accesses: Sequence[Sequence[int]]
+    ) -> list[Buffer]:
+        """The buffers, live from their first access on for good."""
+        end = len(self.steps) + 1
+        return [
+            replace(b, start=min(s), end=end, gaps=())
+            for b, s in zip(buffers, self._steps(accesses), strict=True)
+        ]
+
+    def _steps(self, accesses: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[self.number[at] for at in places] or [0] for places in accesses]
+
     def place(
         self,
         buffers: Sequence[Buffer],
@@ -77,12 +101,8 @@ class StreamOrder:
         solve: Callable[[Problem], Plan],
     ) -> Placed:
         """Places buffers that the operations at these places in the block access."""
-        steps = [[self.number[at] for at in places] or [0] for places in accesses]
-        in_program_order = [
-            replace(b, start=min(s), end=max(s) + 1)
-            for b, s in zip(buffers, steps, strict=True)
-        ]
-        wide = Problem(across_streams(in_program_order, steps, self.steps))
+        steps = self._steps(accesses)
+        wide = Problem(self.lifespans(buffers, accesses))
         apart = self._apart(buffers, steps, solve)
         if apart.peak < wide.lower_bound:
             return apart

@@ -30,7 +30,8 @@
  * Constants that are small or not a single number are `memref.global`s; the others are
    filled in where they are needed.
 
-Needs: level 1, placed (`tgraph-place-devices`), static shapes, one block.
+Needs: level 1, placed (`tgraph-place-devices`), one block; symbolic sizes that follow
+from those of the arguments, of which they are computed first of all.
 Leaves: level 2: memref IR; every alloc has one dealloc in its block, behind its last
 use. Operations keep their attributes; copies and deallocs have the stream of the
 operation that they serve.
@@ -45,7 +46,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IntegerAttr,
     ModuleOp,
-    NoneAttr,
     UnitAttr,
     i32,
 )
@@ -58,8 +58,12 @@ from tensorplan.dialects.tgraph.base import (
     RESULT,
     VARIABLE,
     VariableType,
+    bare,
+    device_of,
+    shape_of,
     tensor_type_of,
 )
+from tensorplan.dialects.tgraph.dims import DIMS, DimsAttr
 from tensorplan.passes.bufferization.blocks import BlockBufferization
 from tensorplan.passes.bufferization.buffers import Buffer, Constants, contiguous
 from tensorplan.passes.functions import (
@@ -70,6 +74,7 @@ from tensorplan.passes.functions import (
     set_result_attributes,
     tensor_functions,
 )
+from tensorplan.passes.index_sizes import SizeWriter
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,11 @@ def _check_ready(func: FuncOp) -> None:
             if not is_tensor(value.type):
                 continue
             type = tensor_type_of(value.type)
-            if DYNAMIC_INDEX in type.get_shape():
-                raise LocatedError(f"{op.name}: {type} has no static shape", op)
-            if isinstance(type.encoding, NoneAttr):
+            if DYNAMIC_INDEX in shape_of(type):
+                raise LocatedError(
+                    f"{op.name}: {type} has a size that is not known", op
+                )
+            if device_of(type) is None:
                 raise LocatedError(
                     f"{op.name}: {type} has no device; run tgraph-place-devices first",
                     op,
@@ -108,7 +115,8 @@ class _Function:
     def __init__(self, func: FuncOp, block: Block, constants: Constants):
         self.func = func
         self.old = block
-        self.body = BlockBufferization(block, constants)
+        self.sizes = SizeWriter()
+        self.body = BlockBufferization(block, constants, self.sizes)
         self.argument_attrs = argument_attributes(func)
 
     def run(self) -> None:
@@ -117,6 +125,8 @@ class _Function:
         end = ReturnOp()
         end.location = (self.old.last_op or self.func).location
         block.add_op(end)
+        assert block.first_op is not None
+        block.insert_ops_before(self.sizes.ops, block.first_op)
         self.func.detach_region(0)
         self.func.add_region(Region(block))
         self.func.properties["function_type"] = FunctionType.from_lists(
@@ -133,7 +143,8 @@ class _Function:
                     "tensor or a variable",
                     self.func,
                 )
-            buffer = self._argument(argument.type, argument.name_hint)
+            buffer = self._argument(argument.type, argument.name_hint, attrs)
+            self.sizes.give(buffer.base, buffer.shape)
             if isinstance(argument.type, VariableType):
                 attrs[VARIABLE] = UnitAttr()
                 buffer.is_variable = True
@@ -141,11 +152,15 @@ class _Function:
             else:
                 self.body.put(argument, buffer)
 
-    def _argument(self, type: Attribute, name_hint: str | None) -> Buffer:
-        block = self.body.new
-        argument = block.insert_arg(contiguous(tensor_type_of(type)), len(block.args))
+    def _argument(
+        self, type: Attribute, name_hint: str | None, attrs: dict[str, Attribute]
+    ) -> Buffer:
+        block, tensor = self.body.new, tensor_type_of(type)
+        argument = block.insert_arg(contiguous(tensor), len(block.args))
         argument.name_hint = name_hint
-        return Buffer(argument, owned=False)
+        if isinstance(bare(tensor).encoding, DimsAttr):
+            attrs[DIMS] = bare(tensor).encoding
+        return Buffer(argument, shape_of(tensor), owned=False)
 
     def _results(self) -> list[Buffer]:
         """One argument for each result."""
@@ -165,6 +180,7 @@ class _Function:
             while number in taken:
                 number += 1
             taken.add(number)
-            self.argument_attrs.append(attrs | {RESULT: IntegerAttr(number, i32)})
-            buffers.append(self._argument(value.type, None))
+            attrs = attrs | {RESULT: IntegerAttr(number, i32)}
+            buffers.append(self._argument(value.type, None, attrs))
+            self.argument_attrs.append(attrs)
         return buffers

@@ -91,7 +91,7 @@ class TGraphFuse(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.mode == "none":
             return
-        for block in list(tensor_blocks(op)):
+        for block in tensor_blocks(op):  # goes into what is left of a block
             erase_unused(block)  # a dead reader would keep its operand out of a group
             self._fuse(block)
             erase_unused(block)
@@ -183,3 +183,4 @@ def _outline(function: Function, members: Sequence[int], root: int) -> None:
     fusion.location = last.location
     Rewriter.insert_op(fusion, InsertPoint.before(last))
     last.result.replace_all_uses_with(fusion.result)
+    Rewriter.erase_op(last)  # which may have a destination, so that it is never unused

@@ -20,8 +20,9 @@ is an error. Types that contradict each other are an error at the operation that
 them, with the places that they come from.
 
 Needs: level 1. Leaves: level 1, and the function's signature as its values are.
-Does not: find unknown ranks, look into fusions, compute with sizes (`dynamic_reshape`),
-change programs whose types are all known (it costs one scan of them).
+A size may be symbolic (`#tgraph.dims<n>`): equal sizes are the same expression.
+Does not: find unknown ranks, look into fusions, give names to sizes, change programs
+whose types are all known (it costs one scan of them).
 
 NNVM's InferShape and InferType sweep forwards and backwards over all nodes by turns.
 """
@@ -31,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -40,10 +41,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, place_of, remark
 from tensorplan.dialects.tgraph.base import (
-    AnyTensor,
     TensorOp,
     VariableType,
     tensor_type_of,
+    with_element,
+    with_shape,
 )
 from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.dialects.tgraph.partial import PartialTypes, is_complete
@@ -183,8 +185,8 @@ class _Inference:
                 continue
             done.add(value)
             old = tensor_type_of(value.type)
-            new: AnyTensor = TensorType(
-                types.elements[index], types.shapes[index], old.encoding
+            new = with_shape(
+                with_element(old, types.elements[index]), types.shapes[index]
             )
             is_variable = isinstance(value.type, VariableType)
             type: Attribute = VariableType(new) if is_variable else new

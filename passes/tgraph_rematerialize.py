@@ -21,8 +21,9 @@ only computed later. Remarks tell what was repeated, and what that costs.
 Needs: level 1, behind `cse`, which would merge the repetitions' operands, behind
 tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best behind
 tgraph-schedule. Leaves: level 1. Does not: repeat loops, branches and operations that
-write variables or results, touch functions whose operations have streams, or fail where
-the budget is not reached: then it leaves the lowest peak that it found.
+write variables, results or concatenations in place, touch functions whose operations
+have streams, or fail where the budget is not reached: then it leaves the lowest peak
+that it found.
 """
 
 from collections import Counter
@@ -38,6 +39,7 @@ from xdsl.passes import ModulePass
 from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.passes.concatenations import is_in_place, parts
 from tensorplan.passes.flops import flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
@@ -98,17 +100,20 @@ class TGraphRematerialize(ModulePass):
             memory.reorder(order)
         for device, peak in after.items():
             if before[device] > budget:
-                remark(_outcome(device, before[device], peak, budget), func)
+                remark(change_of_peak(device, before[device], peak, budget), func)
 
 
 def _costs(memory: MemoryGraph) -> Sequence[int | None]:
     """FLOPs of each operation that may be repeated; None for the others."""
     kept = set(memory.kept)
+    joined = parts(memory.block)
     return [
         max(flops(op), 1)
         if isinstance(op, TensorOp)
         and not isinstance(op, RegionOp)
         and not op.outs
+        and not is_in_place(op)
+        and joined.keys().isdisjoint(op.results)
         and kept.isdisjoint(task.writes)
         else None
         for op, task in zip(memory.ops, memory.tasks, strict=True)
@@ -136,7 +141,8 @@ def _explain(
     )
 
 
-def _outcome(device: str | None, before: int, after: int, budget: int) -> str:
+def change_of_peak(device: str | None, before: int, after: int, budget: int) -> str:
+    """In words, for a remark. Bytes."""
     where = f" on {device}" if device else ""
     text = f"the peak{where} goes from {before} to {after} bytes"
     return text if after <= budget else f"{text}, {after - budget} above the budget"

@@ -12,15 +12,20 @@
 
 What is live is counted as tgraph-bufferize will store it (memory_graph.py), on each
 device for itself. The order stays as it is unless the new one has a lower peak on a
-device, and none has a higher one.
+device, and none has a higher one. The blocks of loops and branches are reordered, too,
+innermost first; with them it is the planned arenas that must not grow.
+
+Where operations of several devices run side by side, another order may take longer:
+they wait for one another. `max-slowdown` limits that. The time is estimated from types,
+with a queue for each device, and one for the copies to it, as they run.
 
 Needs: level 1; best after tgraph-fuse and tgraph-eliminate-assigns, which decide what
 is stored. Leaves: level 1, the same operations; reads and writes of a variable in the
-same order. Does not: change what is computed, look at the time that it takes, or touch
-functions whose operations have streams: there it is these that say what runs when.
+same order. Does not: change what is computed, or touch functions whose operations have
+streams: there it is these that say what runs when.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -30,13 +35,15 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.dialects.tgraph.costs import cost
+from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes import driver
-from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.dependencies import queue_of
+from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.sizes import check_alignment
-from tensorplan.planning.scheduling import Graph, schedule
+from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
 
 @dataclass(frozen=True)
@@ -45,16 +52,21 @@ class TGraphSchedule(ModulePass):
 
     effort: how much is searched; 0 for list scheduling only, 1 for about a second.
     alignment: what every buffer takes a multiple of, in bytes.
+    max_slowdown: the estimated time that an order may take, as a multiple of what the
+        given order takes; any without it.
     """
 
     name = "tgraph-schedule"
 
     effort: float = 0.2
     alignment: int = 64
+    max_slowdown: float | None = None
 
     def __post_init__(self) -> None:
         if self.effort < 0:
             raise ValueError(f"effort is {self.effort}, expected 0 or more")
+        if self.max_slowdown is not None and self.max_slowdown < 1:
+            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 1 or more")
         check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -62,42 +74,69 @@ class TGraphSchedule(ModulePass):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("not reordered: its operations have streams", func)
                 continue
-            graph = memory_graph(block, self.alignment)
-            order = _scheduled(graph, self.effort)
-            if order is None:
-                continue
-            # What loops and branches store inside, the graph does not know.
-            has_regions = any(isinstance(op, RegionOp) for op in graph.ops)
-            is_placed = None not in graph.sizes
-            before = _planned_bytes(func) if has_regions and is_placed else None
-            graph.reorder(order)
-            if before is not None and _planned_bytes(func) > before:
-                graph.reorder(range(len(graph.ops)))
+            blocks = list(blocks_within(block))
+            peak: int | None = None
+            for inner in reversed(blocks):
+                graph = memory_graph(inner, self.alignment)
+                order = _scheduled(graph, self.effort, self.max_slowdown)
+                if order is None:
+                    continue
+                # What is stored in other blocks, the graph does not know.
+                if peak is None and len(blocks) > 1 and None not in graph.sizes:
+                    peak = planned_bytes(func)
+                graph.reorder(order)
+                if peak is None:
+                    continue
+                if (new := planned_bytes(func)) > peak:
+                    graph.reorder(range(len(graph.ops)))
+                else:
+                    peak = new
 
 
-def _planned_bytes(func: FuncOp) -> int:
+def planned_bytes(func: FuncOp, *, lend: bool = True) -> int:
     """The arenas of a function in the order that it has; its devices must be known."""
     # Here, because most programs have no loops.
     from tensorplan.passes.plan_memory import PlanMemory
     from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 
     module = ModuleOp([func.clone()])
-    driver.run(Context(), module, [TGraphBufferize(), PlanMemory()], verify=False)
-    return sum(pool.size for pool in check_plan(module))
+    driver.run(
+        Context(), module, [TGraphBufferize(), PlanMemory(lend=lend)], verify=False
+    )
+    return sum(pool.size for pool in check_plan(module) if pool.result is None)
 
 
-def _scheduled(memory: MemoryGraph, effort: float) -> Sequence[int] | None:
+def _scheduled(
+    memory: MemoryGraph, effort: float, max_slowdown: float | None
+) -> Sequence[int] | None:
     """An order with a lower peak on some device and a higher one on none, if found."""
     graphs = list(memory.graphs.values())
     if len(graphs) > 1:
         totals = [sum(sizes) for sizes in zip(*memory.sizes.values(), strict=True)]
         graphs.append(Graph(memory.tasks, totals, memory.kept))
     best: Sequence[int] | None = None
-    given = peaks = memory.peaks(range(len(memory.ops)))
+    given = range(len(memory.ops))
+    before = peaks = memory.peaks(given)
+    is_fast = _limit(memory, max_slowdown)
     for graph in graphs:
-        order = schedule(graph, effort).order
-        new = memory.peaks(order)
-        is_above = any(new[device] > given[device] for device in given)
-        if not is_above and sum(new.values()) < sum(peaks.values()):
-            best, peaks = order, new
+        found = schedule(graph, effort).order
+        orders = [found] if is_fast(found) else filter(is_fast, mixtures(found, given))
+        for order in orders:
+            new = memory.peaks(order)
+            is_above = any(new[device] > before[device] for device in before)
+            if not is_above and sum(new.values()) < sum(peaks.values()):
+                best, peaks = order, new
     return best
+
+
+def _limit(
+    memory: MemoryGraph, max_slowdown: float | None
+) -> Callable[[Sequence[int]], bool]:
+    """Whether an order takes at most so much longer than the given one."""
+    graph = next(iter(memory.graphs.values()), None)
+    queues = [(queue_of(op), isinstance(op, DeviceCopyOp)) for op in memory.ops]
+    if graph is None or max_slowdown is None or len(set(queues)) == 1:
+        return lambda order: True
+    times = list(map(cost, memory.ops))
+    given = makespan(graph, range(len(times)), times, queues)
+    return lambda order: makespan(graph, order, times, queues) <= max_slowdown * given

@@ -1,6 +1,7 @@
 """`tgraph`: tensor programs with explicit state and devices.
 
 base.py         what all operations share: the two forms, the rules, the syntax
+dims.py         symbolic sizes in types
 partial.py      types that are known in part, and what follows for the rest
 elementwise.py  add, exponential, select, ...
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
@@ -19,6 +20,7 @@ from xdsl.ir import Dialect
 from tensorplan.dialects.tgraph.base import VariableType
 from tensorplan.dialects.tgraph.bodies import BODY_OPS
 from tensorplan.dialects.tgraph.differentiation import DIFFERENTIATION_OPS
+from tensorplan.dialects.tgraph.dims import DimsAttr
 from tensorplan.dialects.tgraph.elementwise import ELEMENTWISE_OPS
 from tensorplan.dialects.tgraph.indexing import INDEXING_OPS
 from tensorplan.dialects.tgraph.random import RANDOM_OPS
@@ -38,5 +40,5 @@ TGraph = Dialect(
         *SHAPING_OPS,
         *STRUCTURE_OPS,
     ],
-    [VariableType],
+    [DimsAttr, VariableType],
 )

@@ -22,6 +22,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
+from math import prod
 from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
@@ -30,8 +31,8 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FixedBitwidthType,
     IndexType,
+    IntegerType,
     MemRefType,
-    NoneAttr,
     StringAttr,
     TensorType,
     i32,
@@ -56,10 +57,19 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
+from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedVerifyError
+from tensorplan.dialects.memory import DestinationStyle
+from tensorplan.dialects.symbolic import Symbolic, typical
+from tensorplan.dialects.tgraph.dims import (
+    DIMS,
+    DimsAttr,
+    encoding_of,
+    known_sizes,
+    static,
+)
 from tensorplan.dialects.tgraph.partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
@@ -83,6 +93,9 @@ STREAM = "tgraph.stream"
 GROUP = "tgraph.group"
 """String attribute instead of a device: tgraph-place-devices knows that of each group.
 (MXNet's ctx_group.)"""
+
+IN_PLACE = "tgraph.in_place"
+"""Unit attribute of a concatenation whose operands are computed straight into it."""
 
 PARAMETER = "tgraph.parameter"
 """Unit attribute of an argument that is the same in every run: a weight."""
@@ -140,12 +153,35 @@ def element_bytes(element_type: Attribute) -> int:
 
 
 def is_static(type: AnyTensor | AnyMemRef) -> bool:
+    """Whether all sizes are numbers."""
     return DYNAMIC_INDEX not in type.get_shape()
+
+
+def shape_of(type: AnyTensor) -> Shape:
+    """The sizes of a tensor, symbolic ones (`dialects/symbolic.py`) among them.
+
+    These have the operators of ints, and stand where ints do, here and in all rules;
+    only a size that nobody knows is `?`.
+    """
+    if isinstance(type.encoding, DimsAttr):
+        return cast(Shape, known_sizes(type.get_shape(), type.encoding))
+    return type.get_shape()
+
+
+def typical_bytes(type: AnyTensor) -> int:
+    """The size of a tensor, with a typical value for what is symbolic; 0 for `?`."""
+    shape = shape_of(type)
+    if DYNAMIC_INDEX in shape:
+        return 0
+    return typical(prod(shape)) * element_bytes(type.element_type)
 
 
 def with_shape(type: AnyTensor, shape: Sequence[int]) -> AnyTensor:
     """`type` with other dimensions: element type and device are kept."""
-    return TensorType(type.element_type, shape, type.encoding)
+    encoding = type.encoding
+    if isinstance(encoding, DimsAttr) or any(isinstance(s, Symbolic) for s in shape):
+        encoding = encoding_of(shape, device_of(type))
+    return TensorType(type.element_type, static(shape), encoding)
 
 
 def with_element(type: AnyTensor, element_type: Attribute) -> AnyTensor:
@@ -168,11 +204,19 @@ def tensor_type_of(type: Attribute) -> AnyTensor:
 def device_of(type: Attribute) -> str | None:
     """The device that a value lives on (`"cpu:0"`), or None before placement."""
     encoding = tensor_type_of(type).encoding
+    if isinstance(encoding, DimsAttr):
+        return encoding.data.device
     return encoding.data if isinstance(encoding, StringAttr) else None
 
 
-def on_device(type: AnyTensor, device: str) -> AnyTensor:
-    return TensorType(type.element_type, type.get_shape(), StringAttr(device))
+def space_of(type: AnyTensor) -> Attribute:
+    """The memory space of memrefs on the tensor's device."""
+    return encoding_of((), device_of(type))
+
+
+def on_device(type: AnyTensor, device: str | None) -> AnyTensor:
+    encoding = encoding_of(shape_of(type), device)
+    return TensorType(type.element_type, type.get_shape(), encoding)
 
 
 def ints(values: Sequence[int]) -> DenseArrayBase:
@@ -190,8 +234,19 @@ def _segments(inputs: int, outs: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, [inputs, outs])
 
 
-class TensorOpEffects(MemoryEffect):
+class TensorOpEffects(DestinationStyle):
     """Pure on tensors; reads its inputs and writes its destinations elsewhere."""
+
+    @classmethod
+    def destinations(cls, op: Operation) -> Sequence[int]:
+        assert isinstance(op, TensorOp)
+        count = len(op.operands)
+        return range(count - len(op.outs), count)
+
+    @classmethod
+    def overwritable(cls, op: Operation) -> Sequence[int]:
+        assert isinstance(op, TensorOp)
+        return op.overwritable()
 
     @classmethod
     def get_effects(cls, op: Operation):
@@ -228,6 +283,10 @@ class TensorOp(IRDLOperation):
     SHAPE_ONLY: ClassVar[Sequence[int]] = ()
     """Inputs whose shape matters and whose elements are never read."""
 
+    SIZED: ClassVar[Sequence[str]] = ()
+    """Integer arrays with sizes, which may be symbolic. These are `?` in the array; the
+    attribute `tgraph.dims` says in this order what each is."""
+
     DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
     """Properties that the custom syntax leaves out where they have these values."""
 
@@ -259,8 +318,19 @@ class TensorOp(IRDLOperation):
             for value, type in zip(results, self.result_types_of(inputs), strict=False):
                 types.check_rank(value, type.get_num_dims())
                 types.set_element(value, type.element_type)
-                for dim, size in enumerate(type.get_shape()):
+                for dim, size in enumerate(shape_of(type)):
                     types.set_size((value, dim), size)
+
+    def sizes_in(self, name: str) -> Shape:
+        """The elements of an array that `SIZED` names."""
+        arrays = {
+            n: cast(DenseArrayBase[IntegerType], self.properties[n]).get_values()
+            for n in self.SIZED
+        }
+        flat = tuple(number for array in arrays.values() for number in array)
+        sizes = iter(known_sizes(flat, self.attributes.get(DIMS)))
+        filled = {n: tuple(next(sizes) for _ in array) for n, array in arrays.items()}
+        return cast(Shape, filled[name])
 
     @property
     def declared(self) -> Sequence[AnyTensor]:
@@ -345,7 +415,8 @@ class TensorOp(IRDLOperation):
                 f"has {len(declared)} results, expected {len(expected)}"
             )
         for got, want in zip(declared, expected, strict=True):
-            if got.shape != want.shape or got.element_type != want.element_type:
+            is_same = shape_of(got) == shape_of(want)
+            if not is_same or got.element_type != want.element_type:
                 raise VerifyException(
                     f"result has type {bare(got)}, expected {bare(want)}"
                 )
@@ -459,4 +530,4 @@ class TensorOp(IRDLOperation):
 
 def bare(type: AnyTensor) -> AnyTensor:
     """`type` without its device, for messages about shapes."""
-    return TensorType(type.element_type, type.get_shape(), NoneAttr())
+    return on_device(type, None)

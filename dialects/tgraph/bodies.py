@@ -9,7 +9,6 @@ from typing import ClassVar
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
-    TensorType,
     i1,
     i64,
 )
@@ -17,7 +16,13 @@ from xdsl.ir import Region
 from xdsl.irdl import irdl_op_definition, prop_def, region_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.tgraph.base import AnyTensor, bare, with_shape
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    bare,
+    shape_of,
+    with_element,
+    with_shape,
+)
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.partial import PartialTypes
 from tensorplan.dialects.tgraph.shaping import ConstantOp, check_dimensions
@@ -75,7 +80,7 @@ class ReduceByOp(RegionOp):
         tensors = inputs[:count]
         _check_shapes(tensors)
         dims = self.dimensions.get_values()
-        shape = tensors[0].get_shape()
+        shape = shape_of(tensors[0])
         check_dimensions("dimensions", dims, len(shape))
         scalars = [with_shape(type, []) for type in tensors]
         for index, (got, want) in enumerate(zip(inputs[count:], scalars, strict=True)):
@@ -130,7 +135,7 @@ class SortOp(RegionOp):
         check_dimensions("dimension", [dim], inputs[0].get_num_dims())
         scalars = [with_shape(type, []) for type in inputs for _ in range(2)]
         self._check_arguments(self.comparator, scalars)
-        condition = TensorType(i1, [], inputs[0].encoding)
+        condition = with_element(scalars[0], i1)
         self._check_yields(self.comparator, [condition])
         _check_body(self.comparator)
         return inputs

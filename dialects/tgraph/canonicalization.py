@@ -21,6 +21,7 @@ from tensorplan.dialects.tgraph.base import (
     device_of,
     ints,
     is_static,
+    shape_of,
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
@@ -38,7 +39,7 @@ from tensorplan.dialects.tgraph.shaping import (
 
 
 def _shape(value: SSAValue) -> Shape:
-    return tensor_type_of(value.type).get_shape()
+    return shape_of(tensor_type_of(value.type))
 
 
 def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
@@ -200,16 +201,16 @@ class BroadcastOfReshape(RewritePattern):
             return
         outer = op.broadcast_dimensions.get_values()
         before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
-        places = [dim for size, dim in zip(after, outer, strict=True) if size > 1]
-        if [size for size in before if size > 1] != [
-            size for size in after if size > 1
+        places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
+        if [size for size in before if size != 1] != [
+            size for size in after if size != 1
         ]:
             return
         # A dimension of size 1 may go to any result dimension that is left over.
         left = [d for d in range(len(_shape(op.result))) if d not in places]
         dims: list[int] = []
         for size in before:
-            if size > 1:
+            if size != 1:
                 dims.append(places.pop(0))
             elif left:
                 dims.append(left.pop(0))

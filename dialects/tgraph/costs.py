@@ -5,14 +5,16 @@ from math import prod
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation
 
+from tensorplan.dialects.symbolic import typical
 from tensorplan.dialects.tgraph.base import (
     Pattern,
     TensorOp,
     VariableType,
-    element_bytes,
-    is_static,
+    shape_of,
     tensor_type_of,
+    typical_bytes,
 )
+from tensorplan.dialects.tgraph.partial import is_complete
 from tensorplan.dialects.tgraph.structure import FusionOp
 
 LAUNCH = 4096
@@ -39,11 +41,7 @@ def _bytes(op: Operation) -> int:
         for value in (*op.operands, *op.results)
         if _has_elements(value.type)
     ]
-    return sum(
-        prod(type.get_shape()) * element_bytes(type.element_type)
-        for type in types
-        if is_static(type)
-    )
+    return sum(map(typical_bytes, types))
 
 
 def _has_elements(type: Attribute) -> bool:
@@ -60,7 +58,7 @@ def _arithmetic(op: Operation) -> int:
         return 0
     written = (*op.res, *op.outs)
     types = [tensor_type_of(v.type) for v in (*op.inputs[:2], *written[:1])]
-    if len(types) < 3 or not all(map(is_static, types)):
+    if len(types) < 3 or not all(map(is_complete, types)):
         return 0
-    sizes = [prod(type.get_shape()) for type in types]
+    sizes = [typical(prod(shape_of(type))) for type in types]
     return 2 * round(prod(sizes) ** 0.5) // FLOPS_PER_BYTE

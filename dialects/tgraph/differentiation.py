@@ -24,6 +24,7 @@ from tensorplan.dialects.diagnostics import LocatedVerifyError
 from tensorplan.dialects.tgraph.base import (
     VariableType,
     bare,
+    shape_of,
     tensor_type_of,
 )
 
@@ -101,7 +102,7 @@ class GradientOp(IRDLOperation):
                 f"those of the values: {_listed(self.of.types)}"
             )
         for value in () if self.heads else self.of:
-            if tensor_type_of(value.type).get_shape():
+            if shape_of(tensor_type_of(value.type)):
                 raise VerifyException(
                     f"value has type {bare(tensor_type_of(value.type))}, expected a "
                     "scalar, or head gradients"

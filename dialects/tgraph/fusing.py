@@ -19,7 +19,7 @@ from math import prod
 
 from xdsl.ir import Block, SSAValue
 
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
@@ -87,7 +87,7 @@ class Group:
         if isinstance(op, ElementwiseOp):
             self.shapes[_shape(op)] = None
         elif isinstance(op, ReduceOp):
-            shape = tensor_type_of(op.operands[0].type).get_shape()
+            shape = shape_of(tensor_type_of(op.operands[0].type))
             self.reductions.append((shape, sorted(op.dimensions.get_values())))
         else:
             self.contractions.append(_shape(op))
@@ -165,7 +165,7 @@ def _is_of_rows(shape: Shape, full: Shape, count: int) -> bool:
 
 
 def _shape(op: TensorOp) -> Shape:
-    return tensor_type_of(op.results[0].type).get_shape()
+    return shape_of(tensor_type_of(op.results[0].type))
 
 
 def _spreads(value: SSAValue) -> Iterable[Spread]:
@@ -176,7 +176,7 @@ def _spreads(value: SSAValue) -> Iterable[Spread]:
             op = use.operation
             if isinstance(op, BroadcastInDimOp) and op.results:
                 dims = op.broadcast_dimensions.get_values()
-                yield tensor_type_of(read.type).get_shape(), _shape(op), dims
+                yield shape_of(tensor_type_of(read.type)), _shape(op), dims
                 values.append(op.results[0])
 
 

@@ -20,6 +20,7 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.dialects.symbolic import exceeds
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     Pattern,
@@ -27,6 +28,7 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     bare,
     ints,
+    shape_of,
     with_shape,
 )
 from tensorplan.dialects.tgraph.partial import PartialTypes
@@ -80,6 +82,8 @@ class GatherOp(TensorOp):
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.INJECTIVE
 
+    SIZED: ClassVar = ("slice_sizes",)
+
     DEFAULTS: ClassVar = {
         "operand_batching_dims": ints(()),
         "start_indices_batching_dims": ints(()),
@@ -94,8 +98,8 @@ class GatherOp(TensorOp):
     slice_sizes = prop_def(DenseArrayBase.constr(i64))
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        operand, indices = (type.get_shape() for type in inputs)
-        sizes = self.slice_sizes.get_values()
+        operand, indices = (shape_of(type) for type in inputs)
+        sizes = self.sizes_in("slice_sizes")
         start_map = self.start_index_map.get_values()
         dropped = (
             *self.collapsed_slice_dims.get_values(),
@@ -107,10 +111,11 @@ class GatherOp(TensorOp):
         check_dimensions("collapsed and batching dims", dropped, len(operand))
         check_index_vector(indices, vector_dim, len(start_map))
         for d, (slice_size, size) in enumerate(zip(sizes, operand, strict=True)):
-            if not 0 <= slice_size <= size or (d in dropped and slice_size > 1):
+            is_within = not exceeds(0, slice_size) and not exceeds(slice_size, size)
+            if not is_within or (d in dropped and slice_size != 1):
                 raise VerifyException(
                     f"slice has size {slice_size} along dimension {d} of size {size}, "
-                    f"expected at most {min(size, 1) if d in dropped else size}"
+                    f"expected {'1' if d in dropped else f'at most {size}'}"
                 )
         window = [size for d, size in enumerate(sizes) if d not in dropped]
         batch = index_shape(indices, vector_dim)
@@ -131,7 +136,7 @@ class GatherOp(TensorOp):
             *self.collapsed_slice_dims.get_values(),
             *self.operand_batching_dims.get_values(),
         )
-        sizes = self.slice_sizes.get_values()
+        sizes = self.sizes_in("slice_sizes")
         check_length("slice_sizes", sizes, types.rank(operand))
         offset_dims = self.offset_dims.get_values()
         window = [size for d, size in enumerate(sizes) if d not in dropped]
@@ -173,7 +178,7 @@ class ScatterOp(TensorOp):
         check_kind(self.kind, ("replace", *KINDS))
         if inputs[2].element_type != inputs[0].element_type:
             check_same_element(inputs, 2)
-        operand, indices, updates = (type.get_shape() for type in inputs)
+        operand, indices, updates = (shape_of(type) for type in inputs)
         to_operand = self.scatter_dims_to_operand_dims.get_values()
         vector_dim = self.index_vector_dim.value.data
         check_dimensions("scatter_dims_to_operand_dims", to_operand, len(operand))
@@ -207,7 +212,7 @@ def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
     """One integer scalar for each of the operand's dimensions."""
     check_length("the start indices", starts, operand.get_num_dims())
     for index, type in enumerate(starts):
-        if type.get_shape() or not isinstance(type.element_type, IntegerType):
+        if shape_of(type) or not isinstance(type.element_type, IntegerType):
             raise VerifyException(
                 f"start index {index} has type {bare(type)}, expected an integer scalar"
             )
@@ -227,11 +232,11 @@ class DynamicSliceOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         sizes = self.slice_sizes.get_values()
-        shape = inputs[0].get_shape()
+        shape = shape_of(inputs[0])
         check_starts(inputs[0], inputs[1:])
         check_length("slice_sizes", sizes, len(shape))
         for dim, (part, size) in enumerate(zip(sizes, shape, strict=True)):
-            if not 0 <= part <= size:
+            if part < 0 or exceeds(part, size):
                 raise VerifyException(
                     f"slice has size {part} along dimension {dim} of size {size}, "
                     f"expected 0 to {size}"
@@ -271,8 +276,8 @@ class DynamicUpdateSliceOp(TensorOp):
         operand, update, *starts = inputs
         check_same_element(inputs, 1)
         check_starts(operand, starts)
-        shapes = operand.get_shape(), update.get_shape()
-        if len(shapes[0]) != len(shapes[1]) or any(map(int.__lt__, *shapes)):
+        shapes = shape_of(operand), shape_of(update)
+        if len(shapes[0]) != len(shapes[1]) or any(map(exceeds, *shapes[::-1])):
             raise VerifyException(
                 f"operand 1 has type {bare(update)}, expected a part of {bare(operand)}"
             )

@@ -1,18 +1,21 @@
 """Types that are known in part, and what follows for the rest.
 
 An unknown size is `?`, an unknown element type `none`: `tensor<?x4xnone>`. Ranks are
-always known. An operation's rule (`TensorOp.refine`) tells here which sizes are equal,
-or follow from each other, in whatever direction; `tgraph-infer-shapes` applies the
-rules until nothing new comes out. Values are named by number: an operation's inputs
-from 0 on, its results after them.
+always known; a known size may be symbolic. An operation's rule (`TensorOp.refine`)
+tells here which sizes are equal, or follow from each other, in whatever direction;
+`tgraph-infer-shapes` applies the rules until nothing new comes out. Values are named by
+number: an operation's inputs from 0 on, its results after them.
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneType, TensorType
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.symbolic import exceeds
+from tensorplan.dialects.tgraph.dims import DimsAttr, encoding_of, known_sizes, static
 
 Place: TypeAlias = tuple[int, int]
 """A value and one of its dimensions."""
@@ -22,9 +25,17 @@ UNKNOWN = DYNAMIC_INDEX
 
 def is_complete(type: TensorType[Attribute] | MemRefType[Attribute]) -> bool:
     """Whether all sizes and the element type are known."""
-    return UNKNOWN not in type.get_shape() and not isinstance(
-        type.element_type, NoneType
-    )
+    if isinstance(type.element_type, NoneType):
+        return False
+    if isinstance(type, MemRefType):
+        return UNKNOWN not in type.get_shape()
+    return UNKNOWN not in _sizes(type)
+
+
+def _sizes(type: TensorType[Attribute]) -> tuple[int, ...]:
+    if not isinstance(type.encoding, DimsAttr):
+        return type.get_shape()
+    return cast(tuple[int, ...], known_sizes(type.get_shape(), type.encoding))
 
 
 class PartialTypes:
@@ -42,7 +53,7 @@ class PartialTypes:
         types = (*inputs, *results)
         self.inputs = len(inputs)
         self.values = range(len(types))
-        self.shapes = [list(type.get_shape()) for type in types]
+        self.shapes = [list(_sizes(type)) for type in types]
         self.elements = [type.element_type for type in types]
         self.changed: set[int] = set()
 
@@ -69,7 +80,7 @@ class PartialTypes:
         known = self.shapes[value][dim]
         if known == size:
             return
-        if known != UNKNOWN or size < 0:
+        if known != UNKNOWN or exceeds(0, size):
             raise VerifyException(
                 f"{self._name(value)} has type {self._type(value)}, but dimension "
                 f"{dim} has size {size} by the other types"
@@ -142,4 +153,5 @@ class PartialTypes:
         return f"result {value - self.inputs}"
 
     def _type(self, value: int) -> TensorType[Attribute]:
-        return TensorType(self.elements[value], self.shapes[value])
+        shape = self.shapes[value]
+        return TensorType(self.elements[value], static(shape), encoding_of(shape, None))

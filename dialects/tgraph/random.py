@@ -7,11 +7,19 @@ from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp, bare
+from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp, bare, shape_of
 from tensorplan.dialects.tgraph.partial import PartialTypes
 
 STATES = {"threefry": (2,), "philox": (2, 3)}
 """The algorithms, and how many 64-bit words their states have."""
+
+THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+"""Of the rounds: four, a new key, the other four, a new key, and so on."""
+
+THREEFRY_PARITY = 0x1BD11BDA
+PHILOX_ROUNDS = 10
+PHILOX_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+PHILOX_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 
 
 @irdl_op_definition
@@ -42,7 +50,7 @@ class RngBitGeneratorOp(TensorOp):
         sizes = STATES[algorithm]
         element = state.element_type
         if (
-            state.get_shape() not in [(size,) for size in sizes]
+            shape_of(state) not in [(size,) for size in sizes]
             or not isinstance(element, IntegerType)
             or element.bitwidth != 64
         ):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -10,6 +10,7 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.dialects.symbolic import maximum
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     Pattern,
@@ -17,6 +18,7 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     bare,
     ints,
+    shape_of,
     with_shape,
 )
 from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes, Place
@@ -57,7 +59,7 @@ class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         check_kind(self.kind)
-        shape = inputs[0].get_shape()
+        shape = shape_of(inputs[0])
         dims = self.dimensions.get_values()
         check_dimensions("dimensions", dims, len(shape))
         kept = [size for d, size in enumerate(shape) if d not in dims]
@@ -119,7 +121,7 @@ class DotGeneralOp(TensorOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         check_same_element(inputs, 1)
-        shapes = [type.get_shape() for type in inputs]
+        shapes = [shape_of(type) for type in inputs]
         free: list[list[int]] = []
         for side in (0, 1):
             batch, contracting = self.batching[side], self.contracting[side]
@@ -191,7 +193,8 @@ def windowed(
         dilated = (size - 1) * base_dilation[d] + 1 if size else 0
         extent = low[d] + dilated + high[d]
         reach = (window[d] - 1) * window_dilation[d] + 1
-        result.append((extent - reach) // strides[d] + 1 if extent >= reach else 0)
+        places = (extent - reach) // strides[d] + 1
+        result.append(cast(int, maximum(places, 0)))
     return result
 
 
@@ -280,9 +283,9 @@ class ConvolutionOp(TensorOp):
             ("image", image_labels, inputs[0]),
             ("kernel", kernel_labels, inputs[1]),
         ):
-            check_length(f"the shape of the {name}", type.get_shape(), len(labels))
-        image = dict(zip(image_labels, inputs[0].get_shape(), strict=True))
-        kernel = dict(zip(kernel_labels, inputs[1].get_shape(), strict=True))
+            check_length(f"the shape of the {name}", shape_of(type), len(labels))
+        image = dict(zip(image_labels, shape_of(inputs[0]), strict=True))
+        kernel = dict(zip(kernel_labels, shape_of(inputs[1]), strict=True))
         features = self.feature_group_count.value.data
         batches = self.batch_group_count.value.data
         if min(features, batches) < 1 or (features > 1 and batches > 1):
@@ -360,7 +363,7 @@ class ReduceWindowOp(TensorOp):
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         check_kind(self.kind)
         shape = windowed(
-            inputs[0].get_shape(),
+            shape_of(inputs[0]),
             self.window_dimensions.get_values(),
             self.window_strides.get_values(),
             self.padding_low.get_values(),
@@ -408,7 +411,7 @@ class SelectAndScatterOp(TensorOp):
         check_same_element(inputs, 1)
         ones = (1,) * inputs[0].get_num_dims()
         places = windowed(
-            inputs[0].get_shape(),
+            shape_of(inputs[0]),
             self.window_dimensions.get_values(),
             self.window_strides.get_values(),
             self.padding_low.get_values(),
@@ -416,7 +419,7 @@ class SelectAndScatterOp(TensorOp):
             ones,
             ones,
         )
-        if inputs[1].get_shape() != tuple(places):
+        if shape_of(inputs[1]) != tuple(places):
             raise VerifyException(
                 f"operand 1 has type {bare(inputs[1])}, expected "
                 f"{bare(with_shape(inputs[1], places))}: one element for each place "

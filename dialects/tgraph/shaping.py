@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
-    NoneAttr,
+    IntegerType,
     TensorType,
     i64,
 )
@@ -22,6 +22,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.dialects.symbolic import Size, exceeds
 from tensorplan.dialects.tgraph.base import (
     DEVICE,
     GROUP,
@@ -29,9 +30,12 @@ from tensorplan.dialects.tgraph.base import (
     Pattern,
     TensorOp,
     bare,
+    device_of,
+    shape_of,
     tensor_type_of,
     with_shape,
 )
+from tensorplan.dialects.tgraph.dims import DimsAttr
 from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
 
 
@@ -85,14 +89,14 @@ class ConstantOp(TensorOp):
         type = self.declared[0]
         return DenseIntOrFPElementsAttr.from_list(
             cast(TensorType[AnyFloat], bare(type)),
-            [value.value.data] * prod(type.get_shape()),
+            [value.value.data] * prod(shape_of(type)),
         )
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         declared = self.declared[0]
         value = self.value
         if isinstance(value, DenseIntOrFPElementsAttr):
-            if value.get_shape() != declared.get_shape():
+            if value.get_shape() != shape_of(declared):
                 raise VerifyException(
                     f"result has type {bare(declared)}, expected the shape of its "
                     f"value, {value.type}"
@@ -181,6 +185,37 @@ class IotaOp(TensorOp):
         pass  # any type
 
 
+@irdl_op_definition
+class SizeOp(TensorOp):
+    """A size as an element: `tgraph.size {value = #tgraph.dims<2*n>} : tensor<i32>`.
+
+    A constant as soon as sizes are given (`tgraph-specialize`).
+    """
+
+    name = "tgraph.size"
+    ARITY: ClassVar = 0
+    PATTERN: ClassVar = Pattern.ELEMENTWISE
+
+    value = prop_def(DimsAttr)
+
+    @property
+    def size(self) -> Size:
+        (size,) = self.value.data.sizes
+        return size
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_length("value", self.value.data.sizes, 1)
+        type = self.declared[0]
+        if shape_of(type) or not isinstance(type.element_type, IntegerType):
+            raise VerifyException(
+                f"result has type {bare(type)}, expected an integer without dimensions"
+            )
+        return [type]
+
+    def refine(self, types: PartialTypes) -> None:
+        types.check_rank(0, 0)
+
+
 class ViewOp(TensorOp):
     """Rearranges elements; on memrefs it is a view wherever strides can say it."""
 
@@ -196,12 +231,12 @@ class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         declared = self.declared[0]
-        if prod(declared.get_shape()) != prod(inputs[0].get_shape()):
+        if prod(shape_of(declared)) != prod(shape_of(inputs[0])):
             raise VerifyException(
                 f"result has type {bare(declared)}, expected as many elements as "
                 f"{bare(inputs[0])} has"
             )
-        return [with_shape(inputs[0], declared.get_shape())]
+        return [with_shape(inputs[0], shape_of(declared))]
 
     def refine(self, types: PartialTypes) -> None:
         types.same_element(0, 1)
@@ -240,9 +275,9 @@ class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
     broadcast_dimensions = prop_def(DenseArrayBase.constr(i64))
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        shape = inputs[0].get_shape()
+        shape = shape_of(inputs[0])
         declared = self.declared[0]
-        target = declared.get_shape()
+        target = shape_of(declared)
         dims = self.broadcast_dimensions.get_values()
         check_length("broadcast_dimensions", dims, len(shape))
         check_dimensions("broadcast_dimensions", dims, len(target))
@@ -287,7 +322,7 @@ class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
     permutation = prop_def(DenseArrayBase.constr(i64))
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        shape = inputs[0].get_shape()
+        shape = shape_of(inputs[0])
         permutation = self.permutation.get_values()
         check_length("permutation", permutation, len(shape))
         check_dimensions("permutation", permutation, len(shape))
@@ -319,15 +354,16 @@ class SliceOp(ViewOp):
     """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
 
     name = "tgraph.slice"
+    SIZED: ClassVar = ("start_indices", "limit_indices")
 
     start_indices = prop_def(DenseArrayBase.constr(i64))
     limit_indices = prop_def(DenseArrayBase.constr(i64))
     strides = prop_def(DenseArrayBase.constr(i64))
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        shape = inputs[0].get_shape()
-        starts = self.start_indices.get_values()
-        limits = self.limit_indices.get_values()
+        shape = shape_of(inputs[0])
+        starts = self.sizes_in("start_indices")
+        limits = self.sizes_in("limit_indices")
         strides = self.strides.get_values()
         for name, values in (
             ("start_indices", starts),
@@ -339,7 +375,8 @@ class SliceOp(ViewOp):
         for dim, (size, start, limit, stride) in enumerate(
             zip(shape, starts, limits, strides, strict=True)
         ):
-            if not 0 <= start <= limit <= size or stride < 1:
+            ascending = (0, start), (start, limit), (limit, size)
+            if stride < 1 or any(exceeds(low, high) for low, high in ascending):
                 raise VerifyException(
                     f"takes [{start}:{limit}:{stride}] of dimension {dim}, expected "
                     f"bounds within 0 and {size} and a stride of 1 or more"
@@ -349,13 +386,13 @@ class SliceOp(ViewOp):
 
     def refine(self, types: PartialTypes) -> None:
         """The result's sizes follow from the attributes alone."""
-        limits = self.limit_indices.get_values()
+        limits = self.sizes_in("limit_indices")
         check_length("limit_indices", limits, types.rank(0))
         bound = with_shape(tensor_type_of(self.inputs[0].type), limits)
         (result,) = self.result_types_of([bound])
         types.check_rank(1, types.rank(0))
         types.same_element(0, 1)
-        for dim, size in enumerate(result.get_shape()):
+        for dim, size in enumerate(shape_of(result)):
             types.set_size((1, dim), size)
 
 
@@ -390,11 +427,11 @@ class ConcatenateOp(TensorOp):
         if not inputs:
             raise VerifyException("has 0 inputs, expected 1 or more")
         dim = self.dimension.value.data
-        first = inputs[0].get_shape()
+        first = shape_of(inputs[0])
         check_dimensions("dimension", [dim], len(first))
         total = 0
         for index, type in enumerate(inputs):
-            shape = type.get_shape()
+            shape = shape_of(type)
             if (*shape[:dim], *shape[dim + 1 :]) != (*first[:dim], *first[dim + 1 :]):
                 raise VerifyException(
                     f"operand {index} has type {bare(type)}, expected the shape of "
@@ -432,6 +469,7 @@ class PadOp(TensorOp):
     """
 
     name = "tgraph.pad"
+    SIZED: ClassVar = ("low", "high")
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.INJECTIVE
 
@@ -441,24 +479,23 @@ class PadOp(TensorOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         x, value = inputs
-        if value.get_shape() or value.element_type != x.element_type:
+        if shape_of(value) or value.element_type != x.element_type:
             raise VerifyException(
                 f"operand 1 has type {bare(value)}, expected tensor<{x.element_type}>"
             )
-        low, high, interior = (
-            p.get_values() for p in (self.low, self.high, self.interior)
-        )
+        low, high = self.sizes_in("low"), self.sizes_in("high")
+        interior = self.interior.get_values()
         for name, values in (("low", low), ("high", high), ("interior", interior)):
             check_length(name, values, x.get_num_dims())
         if min(interior, default=0) < 0:
             raise VerifyException(f"interior is {list(interior)}, expected 0 or more")
         shape = [
-            lo + size + max(size - 1, 0) * inner + hi
+            lo + size + (max(size - 1, 0) * inner if inner else 0) + hi
             for size, lo, hi, inner in zip(
-                x.get_shape(), low, high, interior, strict=True
+                shape_of(x), low, high, interior, strict=True
             )
         ]
-        if min(shape, default=0) < 0:
+        if any(exceeds(0, size) for size in shape):
             raise VerifyException(f"cuts off more than there is: {shape}")
         return [with_shape(x, shape)]
 
@@ -466,7 +503,11 @@ class PadOp(TensorOp):
         types.same_element(*types.values)
         types.check_rank(1, 0)
         types.check_rank(2, types.rank(0))
-        lists = [p.get_values() for p in (self.low, self.high, self.interior)]
+        lists = [
+            self.sizes_in("low"),
+            self.sizes_in("high"),
+            self.interior.get_values(),
+        ]
         for name, values in zip(("low", "high", "interior"), lists, strict=True):
             check_length(name, values, types.rank(0))
         if min(lists[2], default=0) < 0:
@@ -474,7 +515,8 @@ class PadOp(TensorOp):
         for dim, (low, high, inner) in enumerate(zip(*lists, strict=True)):
             source, target = (0, dim), (2, dim)
             if (size := types.size(source)) != UNKNOWN:
-                padded = low + size + max(size - 1, 0) * inner + high
+                spread = max(size - 1, 0) * inner if inner else 0
+                padded = low + size + spread + high
                 types.set_size(target, padded)
             elif (size := types.size(target)) != UNKNOWN:
                 spread = size - low - high
@@ -504,7 +546,7 @@ class DeviceCopyOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
         (target,) = self.declared
-        if target.encoding == _NO_DEVICE and not {DEVICE, GROUP} & {*self.attributes}:
+        if device_of(target) is None and not {DEVICE, GROUP} & {*self.attributes}:
             raise VerifyException(
                 f"copies to {target}, expected a type with a device, or the attribute "
                 f"{DEVICE}"
@@ -517,8 +559,6 @@ class DeviceCopyOp(TensorOp, HasCanonicalizationPatternsInterface):
         return (c.DropCopyHome(), c.CopyOfConstant())
 
 
-_NO_DEVICE = NoneAttr()
-
 SHAPING_OPS = (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -529,6 +569,7 @@ SHAPING_OPS = (
     PadOp,
     ReshapeOp,
     ReverseOp,
+    SizeOp,
     SliceOp,
     TransposeOp,
 )

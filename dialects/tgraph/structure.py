@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import NoneAttr, StringAttr, TensorType, i1
+from xdsl.dialects.builtin import StringAttr, TensorType, i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -37,7 +37,10 @@ from tensorplan.dialects.tgraph.base import (
     VariableType,
     bare,
     element_bytes,
+    shape_of,
     tensor_type_of,
+    with_element,
+    with_shape,
 )
 from tensorplan.dialects.tgraph.fusing import Group, group_of
 from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
@@ -350,8 +353,9 @@ class WhileOp(RegionOp):
         carried = [VariableType(type) for type in inputs[:count]]
         for region in self.regions:
             self._check_arguments(region, [*carried, *inputs[count:]])
-        (device,) = {type.encoding for type in inputs} or {NoneAttr()}
-        self._check_yields(self.condition, [TensorType(i1, [], device)])
+        self._check_yields(
+            self.condition, [with_element(with_shape(inputs[0], ()), i1)]
+        )
         self._check_yields(self.body, [])
         for op in self.condition.block.ops:
             if any(
@@ -405,7 +409,7 @@ class IfOp(RegionOp):
             for region in self.regions:
                 value = tensor_type_of(yielded(region)[number].type)
                 types.set_element(result, value.element_type)
-                for dim, size in enumerate(value.get_shape()):
+                for dim, size in enumerate(shape_of(value)):
                     if size != UNKNOWN:
                         types.set_size((result, dim), size)
 

@@ -1,13 +1,13 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// What has the size of the channels is computed at that size. Sizes that the program
-// leaves open stay open; tgraph-infer-shapes finds them.
+// What has the size of the channels is computed at that size. Sizes that do not follow
+// from operands stay open; tgraph-infer-shapes finds them.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT:    %[[E:.*]] = tgraph.constant<1.000000e-03 : f32> : tensor<3xf32>
 // CHECK-NEXT:    %[[V:.*]] = tgraph.add %arg4, %[[E]] : tensor<3xf32>
 // CHECK-NEXT:    %[[D:.*]] = tgraph.sqrt %[[V]] : tensor<3xf32>
 // CHECK-NEXT:    %[[M:.*]] = tgraph.broadcast_in_dim %arg3 {broadcast_dimensions = array<i64: 1>}
-// CHECK-NEXT:    tgraph.subtract %arg0, %[[M]] : (tensor<2x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+// CHECK-NEXT:    tgraph.subtract %arg0, %[[M]] : (tensor<2x3xf32>, tensor<?x3xf32>) -> tensor<2x3xf32>
 // CHECK-NEXT:    tgraph.broadcast_in_dim %[[D]]
 // CHECK-NEXT:    tgraph.divide
 // CHECK-NEXT:    tgraph.broadcast_in_dim %arg1

@@ -19,7 +19,7 @@ func.func @columns(%a: memref<4x8xf32>, %b: memref<8x300xf32>, %r: memref<4x300x
 // CHECK:       %[[PACKED:.*]] = memref.alloc() {alignment = 64 : i64} : memref<8x128xf32>
 // CHECK:       scf.for
 // CHECK:         memref.reinterpret_cast %b to offset: [%{{.*}}], sizes: [128, 8], strides: [8, 1]
-// CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]}
+// CHECK:         linalg.copy
 // CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "parallel"]} ins(%a, %[[PACKED]] :
 // CHECK:       memref.dealloc %[[PACKED]]
 func.func @transposed(%a: memref<4x8xf32>, %b: memref<256x8xf32>, %r: memref<4x256xf32>) {

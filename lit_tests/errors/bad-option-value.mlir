@@ -3,6 +3,8 @@
 // RUN: not plan-opt %s -p 'plan-pipeline{strategy=magic}' 2>&1 | filecheck %s --check-prefix=NESTED
 // RUN: not plan-opt %s -p 'tgraph-fuse{mode=tvm}' 2>&1 | filecheck %s --check-prefix=MODE
 // RUN: not plan-opt %s -p 'tgraph-fuse{max-depth=0}' 2>&1 | filecheck %s --check-prefix=DEPTH
+// RUN: not plan-opt %s -p 'tgraph-slice{pieces=0}' 2>&1 | filecheck %s --check-prefix=PIECES
+// RUN: not plan-opt %s -p 'tgraph-slice{max-slowdown=-0.5}' 2>&1 | filecheck %s --check-prefix=SLOWER
 
 func.func @f() {
   func.return
@@ -16,3 +18,5 @@ func.func @f() {
 // NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size
 // MODE:       plan-opt: error: pass tgraph-fuse: mode is 'tvm', expected one of relay, nnvm, none
 // DEPTH:      plan-opt: error: pass tgraph-fuse: max-depth is 0, expected 1 or more
+// PIECES:     plan-opt: error: pass tgraph-slice: pieces is 0, expected 1 or more
+// SLOWER:     plan-opt: error: pass tgraph-slice: max-slowdown is -0.5, expected 0 or more

@@ -3,6 +3,7 @@
 // CHECK:      CPU ms   share
 // CHECK-NEXT: %  read
 // CHECK-NEXT: %  plan-pipeline
+// CHECK-NEXT: %    plan-check
 // CHECK-NEXT: %    convert-stablehlo-to-tgraph
 // CHECK:      %    plan-memory
 // CHECK-NEXT: %  cse

@@ -1,13 +1,13 @@
-// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB}' | filecheck %s
-// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB}' 2>&1 | filecheck %s --check-prefix=ERROR
-// RUN: plan-opt %s -p 'plan-pipeline{effort=high}' | filecheck %s --check-prefix=HIGH
+// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB lend=false}' | filecheck %s
+// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB lend=false}' 2>&1 | filecheck %s --check-prefix=ERROR
+// RUN: plan-opt %s -p 'plan-pipeline{effort=high lend=false}' | filecheck %s --check-prefix=HIGH
 // RUN: not plan-opt %s -p 'plan-pipeline{effort=some}' 2>&1 | filecheck %s --check-prefix=EFFORT
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=some}' 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not plan-opt %s -p 'tgraph-rematerialize{budget=0}' 2>&1 | filecheck %s --check-prefix=ZERO
 
 // CHECK: memref.alloc() {alignment = 64 : i64} : memref<32768xi8, "cpu:0">
 // CHECK: tgraph.recomputed
-// HIGH:  memref.alloc() {alignment = 64 : i64} : memref<49152xi8, "cpu:0">
+// HIGH:  memref.alloc() {alignment = 64 : i64} : memref<32768xi8, "cpu:0">
 
 // The product of two values needs both, and no order changes that.
 // ERROR:      error: the arena on cpu:0 takes 32768 bytes, 12768 more than the budget of 20000

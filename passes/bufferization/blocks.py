@@ -2,27 +2,44 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import LocatedError, remark
+from tensorplan.dialects.symbolic import Symbolic
 from tensorplan.dialects.tgraph.base import (
     STREAM,
+    AnyMemRef,
     AnyTensor,
     TensorOp,
     element_bytes,
+    is_static,
     segments,
+    shape_of,
+    space_of,
     tensor_type_of,
+    with_shape,
 )
+from tensorplan.dialects.tgraph.dims import static
+from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
 from tensorplan.dialects.tgraph.shaping import (
+    ConcatenateOp,
     ConstantOp,
     DeviceCopyOp,
     ReshapeOp,
     ViewOp,
 )
-from tensorplan.dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
+from tensorplan.dialects.tgraph.structure import (
+    AssignOp,
+    FusionOp,
+    IfOp,
+    ReadOp,
+    WhileOp,
+)
 from tensorplan.passes.bufferization.buffers import (
     Buffer,
     Constants,
@@ -30,7 +47,15 @@ from tensorplan.passes.bufferization.buffers import (
     contiguous,
 )
 from tensorplan.passes.bufferization.regions import bufferize_if, bufferize_while
+from tensorplan.passes.concatenations import (
+    Part,
+    is_in_place,
+    part_layout,
+    parts,
+)
+from tensorplan.passes.index_sizes import SizeWriter
 from tensorplan.passes.layout import Layout, memref_type
+from tensorplan.passes.updates import updated_layout, updates
 from tensorplan.passes.versions import (
     last_versions,
     looped_into,
@@ -49,9 +74,10 @@ class BlockBufferization:
     for each value that the terminator passes on; after `run`, it adds a terminator.
     """
 
-    def __init__(self, block: Block, constants: Constants):
+    def __init__(self, block: Block, constants: Constants, sizes: SizeWriter):
         self.old = block
         self.constants = constants
+        self.sizes = sizes
         self.position = {op: index for index, op in enumerate(block.ops)}
         self.new = Block()
         self.variables: dict[SSAValue, Buffer] = {}
@@ -59,6 +85,9 @@ class BlockBufferization:
         self._globals: dict[str, Buffer] = {}  # by the name of the constant
         self._results: Sequence[Buffer] = ()
         self._destinations: dict[SSAValue, Buffer] = {}
+        self._parts: dict[SSAValue, Part] = {}
+        self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
+        self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
         self._owned: dict[Buffer, None] = {}
         self._at: Operation  # the operation that is being rewritten
 
@@ -76,7 +105,8 @@ class BlockBufferization:
         return self.new
 
     def _find_destinations(self) -> None:
-        """What is computed straight into a result, or by a loop into a variable."""
+        """What is computed straight into a result, a concatenation or a part of a
+        variable, or by a loop into a variable."""
         terminator = self.old.last_op
         assert terminator is not None
         for value, buffer in zip(terminator.operands, self._results, strict=True):
@@ -87,6 +117,12 @@ class BlockBufferization:
                 if value is not None:
                     self._aim(value, self.variables[variable])
                 version = version.previous
+        for value, part in parts(self.old).items():
+            if value not in self._destinations:
+                self._parts[value] = part
+        for value, op in updates(self.old).items():
+            if value not in self._destinations and value not in self._parts:
+                self._updates[value] = op
 
     def _aim(self, value: SSAValue, buffer: Buffer) -> None:
         """Has a value computed into a buffer, and what a loop starts from, too."""
@@ -106,7 +142,7 @@ class BlockBufferization:
         self, value: SSAValue, buffer: Buffer, layout: Layout | None = None
     ) -> None:
         """Says where a value lies: in the whole buffer, unless a layout is given."""
-        layout = layout or Layout.contiguous(tensor_type_of(value.type).get_shape())
+        layout = layout or Layout.contiguous(shape_of(tensor_type_of(value.type)))
         self.places[value] = Place(buffer, layout)
         if buffer.is_variable:
             buffer.values.append(value)
@@ -124,7 +160,7 @@ class BlockBufferization:
 
     def _whole(self, buffer: Buffer, value: SSAValue) -> SSAValue:
         """The memref that the value is to be copied to: all of the buffer."""
-        layout = Layout.contiguous(tensor_type_of(value.type).get_shape())
+        layout = Layout.contiguous(shape_of(tensor_type_of(value.type)))
         return self._view(value, Place(buffer, layout))
 
     def _view(self, value: SSAValue, place: Place) -> SSAValue:
@@ -132,12 +168,20 @@ class BlockBufferization:
         if layout.is_contiguous:  # with the strides that the type implies
             layout = Layout.contiguous(layout.shape)
         tensor = tensor_type_of(value.type)
-        type = memref_type(tensor.element_type, layout, tensor.encoding)
-        if type == base.type:
+        type = memref_type(tensor.element_type, layout, space_of(tensor))
+        if type == base.type and layout.shape == place.buffer.shape:
             return base
         if layout not in place.buffer.views:
+            offset, shape, strides = (layout.offset,), layout.shape, layout.strides
             view = memref.ReinterpretCastOp(
-                base, (), (), (), (layout.offset,), layout.shape, layout.strides, type
+                base,
+                self._given(offset),
+                self._given(shape),
+                self._given(strides),
+                static(offset),
+                static(shape),
+                static(strides),
+                type,
             )
             self.emit(view)
             view.result.name_hint = value.name_hint
@@ -149,12 +193,21 @@ class BlockBufferization:
         self.new.add_op(op)
 
     def allocate(self, type: AnyTensor, name_hint: str | None) -> Buffer:
-        alloc = memref.AllocOp((), (), contiguous(type))
+        shape = shape_of(type)
+        alloc = memref.AllocOp(self._given(shape), (), contiguous(type))
         self.emit(alloc)
         alloc.memref.name_hint = name_hint
-        buffer = Buffer(alloc.memref, owned=True)
+        buffer = Buffer(alloc.memref, shape, owned=True)
         self._owned[buffer] = None
         return buffer
+
+    def _given(self, sizes: Sequence[int]) -> list[SSAValue]:
+        """The values of symbolic sizes."""
+        return [
+            self.sizes.value(size, self._at)
+            for size in sizes
+            if isinstance(size, Symbolic)
+        ]
 
     def copy(
         self, source: SSAValue, target: SSAValue, serves: Operation | None = None
@@ -187,6 +240,12 @@ class BlockBufferization:
                 self._rewrite_view(op)
             case ConstantOp() if not op.outs:
                 self._constant(op)
+            case ConcatenateOp() if is_in_place(op):
+                self._concatenate(op)
+            case DynamicUpdateSliceOp() if self._is_updated(op):
+                variable = self.variables[op.outs[0]]
+                variable.values = [op.inputs[1]]
+                self.put(op.result, variable)
             case TensorOp():
                 self._compute(op)
             case _:
@@ -205,7 +264,7 @@ class BlockBufferization:
             (v for v in needed if v in self._destinations and source_of(v) is v), None
         )
         if returned is None:
-            type = tensor_type_of(variable.base.type)
+            type = with_shape(tensor_type_of(variable.base.type), variable.shape)
             saved = self.allocate(type, needed[0].name_hint)
             target = saved.base
         else:
@@ -252,7 +311,7 @@ class BlockBufferization:
 
     def enter(self, region: Region, inputs: Sequence[SSAValue]) -> "BlockBufferization":
         """What is to rewrite a region whose last arguments are these values."""
-        inside = BlockBufferization(region.block, self.constants)
+        inside = BlockBufferization(region.block, self.constants, self.sizes)
         seen: dict[Buffer, Buffer] = {}
         first = len(region.block.args) - len(inputs)
         for argument, value in zip(region.block.args[first:], inputs, strict=True):
@@ -286,6 +345,9 @@ class BlockBufferization:
         source = op.inputs[0]
         place = self.places[source]
         layout = place.layout.viewed(op)
+        if op.result in self._parts:
+            self._fill(op, layout)
+            return
         if layout is not None:
             self.put(op.result, place.buffer, layout)
             return
@@ -297,13 +359,12 @@ class BlockBufferization:
     def _constant(self, op: ConstantOp) -> None:
         type = tensor_type_of(op.result.type)
         splat = op.splat
-        size = prod(type.get_shape())
+        size = prod(shape_of(type))
         bytes = size * element_bytes(type.element_type)
+        is_large = isinstance(bytes, Symbolic) or bytes > SMALL_CONSTANT
         if splat is not None and all(map(_is_start, op.result.uses)):
             return  # made where the loops start
-        if splat is not None and (
-            bytes > SMALL_CONSTANT or op.result in self._destinations
-        ):
+        if splat is not None and (is_large or op.result in self._destinations):
             self._compute(op)
             return
         value = op.dense
@@ -313,8 +374,72 @@ class BlockBufferization:
             get = memref.GetGlobalOp(name, memref_of)
             self.emit(get)
             get.memref.name_hint = op.result.name_hint
-            self._globals[name] = Buffer(get.memref, owned=False)
+            self._globals[name] = Buffer(get.memref, shape_of(type), owned=False)
         self.put(op.result, self._globals[name])
+
+    # Concatenations in place
+
+    def _join(self, op: ConcatenateOp) -> Place:
+        """Where a concatenation lies, from its first operand on."""
+        if op.result not in self._joined:
+            if op.result in self._parts:
+                place = self._part(op.result)
+            else:
+                layout = Layout.contiguous(shape_of(tensor_type_of(op.result.type)))
+                place = Place(self.destination(op.result), layout)
+            place.buffer.last = max(place.buffer.last, self.position[op])
+            self._joined[op.result] = place
+        return self._joined[op.result]
+
+    def _part(self, value: SSAValue) -> Place:
+        """Where the operand of a concatenation is to lie."""
+        op, index = self._parts[value]
+        whole = self._join(op)
+        return Place(whole.buffer, part_layout(whole.layout, (op, index)))
+
+    def _fill(self, op: ViewOp, layout: Layout | None) -> None:
+        """Copies a view, which has this layout if any, to where it is to lie."""
+        source, part = op.inputs[0], self._part(op.result)
+        place = self.places[source]
+        if layout is not None:
+            viewed = self._view(op.result, Place(place.buffer, layout))
+        elif straight := part.layout.reshaped(place.layout.shape):
+            self.copy(
+                self.memref_of(source), self._view(source, Place(part.buffer, straight))
+            )
+            self.put(op.result, part.buffer, part.layout)
+            return
+        else:
+            buffer = self.allocate(tensor_type_of(source.type), op.result.name_hint)
+            self.copy(self.memref_of(source), buffer.base)
+            viewed = self._whole(buffer, op.result)
+        self.copy(viewed, self._view(op.result, part))
+        self.put(op.result, part.buffer, part.layout)
+
+    def _concatenate(self, op: ConcatenateOp) -> None:
+        whole = self._join(op)
+        for index, value in enumerate(op.inputs):
+            target = Place(whole.buffer, part_layout(whole.layout, (op, index)))
+            if self.places[value] != target:
+                self.copy(self.memref_of(value), self._view(value, target))
+        self.put(op.result, whole.buffer, whole.layout)
+
+    # Parts of variables in place
+
+    def _updated(self, value: SSAValue) -> Place | None:
+        """The part of a variable that a value is to be computed into, if any."""
+        if (op := self._updates.get(value)) is None:
+            return None
+        variable, layout = self.variables[op.outs[0]], updated_layout(op)
+        is_there = self.places[op.inputs[0]].buffer is variable
+        return Place(variable, layout) if is_there and layout else None
+
+    def _is_updated(self, op: DynamicUpdateSliceOp) -> bool:
+        """Whether the part has been computed in place."""
+        value = op.inputs[1]
+        if self._updates.get(value) is not op:
+            return False
+        return self.places[value].buffer is self.variables[op.outs[0]]
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
@@ -323,8 +448,13 @@ class BlockBufferization:
         inputs = [self.memref_of(value) for value in op.inputs]
         outs: list[SSAValue] = []
         for index, result in enumerate(op.res):
-            buffer = self._destination(op, index)
-            self.put(result, buffer)
+            if result in self._parts:
+                part = self._part(result)
+                self.put(result, part.buffer, part.layout)
+            elif place := self._updated(result):
+                self.put(result, place.buffer, place.layout)
+            else:
+                self.put(result, self._destination(op, index))
             outs.append(self.memref_of(result))
         if isinstance(op, DeviceCopyOp):
             self.copy(inputs[0], outs[0])
@@ -334,6 +464,11 @@ class BlockBufferization:
     def _emit_into(
         self, op: TensorOp, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
+        if isinstance(op, FusionOp):  # the types of memrefs, on tensors
+            for argument, value in zip(op.body.block.args, inputs, strict=True):
+                if not is_static(cast(AnyMemRef, value.type)):
+                    type_ = tensor_type_of(value.type)
+                    Rewriter.replace_value_with_new_type(argument, type_)
         sizes = {"operandSegmentSizes": segments(inputs, outs)}
         self.emit(
             type(op).create(
@@ -370,7 +505,7 @@ class BlockBufferization:
             place.buffer.owned
             and place.buffer.last <= self.position[op]
             and place.layout.is_contiguous
-            and prod(tensor_type_of(value.type).get_shape()) == place.buffer.elements
+            and prod(place.layout.shape) == prod(place.buffer.shape)
             and all(
                 self.places[other].buffer is not place.buffer
                 or (other is value and i in allowed)

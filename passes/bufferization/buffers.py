@@ -1,14 +1,19 @@
 """Where values lie: buffers, places in them, and the module's constants."""
 
 from dataclasses import dataclass, field
-from math import prod
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tensorplan.dialects.tgraph.base import AnyMemRef, AnyTensor, tensor_type_of
+from tensorplan.dialects.tgraph.base import (
+    AnyMemRef,
+    AnyTensor,
+    Shape,
+    shape_of,
+    space_of,
+)
 from tensorplan.passes.layout import Layout, memref_type
 
 
@@ -17,6 +22,7 @@ class Buffer:
     """A block of memory that values lie in."""
 
     base: SSAValue  # a memref with identity layout
+    shape: Shape
     owned: bool  # allocated, and to be freed, here
     is_variable: bool = False
     last: int = -1  # the position after which no value in it is read
@@ -24,13 +30,9 @@ class Buffer:
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     """A variable's: what lies in it."""
 
-    @property
-    def elements(self) -> int:
-        return prod(tensor_type_of(self.base.type).get_shape())
-
     def seen_inside(self) -> "Buffer":
         """The buffer as a region sees it, which makes views of its own."""
-        return Buffer(self.base, owned=False, views={**self.views})
+        return Buffer(self.base, self.shape, owned=False, views={**self.views})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +68,5 @@ class Constants:
 
 def contiguous(type: AnyTensor) -> AnyMemRef:
     """The type of a buffer for a whole tensor."""
-    layout = Layout.contiguous(type.get_shape())
-    return memref_type(type.element_type, layout, type.encoding)
+    layout = Layout.contiguous(shape_of(type))
+    return memref_type(type.element_type, layout, space_of(type))

@@ -18,10 +18,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import TensorType, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tensorplan.dialects.tgraph.base import AnyTensor, tensor_type_of
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
 from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
 from tensorplan.passes.bufferization.buffers import Buffer
 
@@ -51,8 +56,8 @@ class Inside(Protocol):
 def bufferize_while(outside: Outside, op: WhileOp) -> None:
     carried = [outside.carried(op, index) for index in range(len(op.res))]
     rest = op.inputs[len(carried) :]
-    device = tensor_type_of(op.inputs[0].type).encoding
-    flag = outside.allocate(TensorType(i1, [], device), "continues")
+    type = with_shape(tensor_type_of(op.inputs[0].type), ())
+    flag = outside.allocate(with_element(type, i1), "continues")
     flag.last = outside.position[op]
     regions: list[Region] = []
     for region, results in ((op.condition, [flag]), (op.body, [])):

@@ -11,11 +11,13 @@ from typing import TypeGuard
 
 from xdsl.ir import Attribute, Block, Operation, OpResult
 
+from tensorplan.dialects.symbolic import typical
 from tensorplan.dialects.tgraph.base import (
     Pattern,
     Shape,
     TensorOp,
     VariableType,
+    shape_of,
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group
@@ -64,7 +66,7 @@ class Function:
         self.ops = list(self.block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
         self.shapes = [
-            tensor_type_of(op.results[0].type).get_shape()
+            shape_of(tensor_type_of(op.results[0].type))
             if is_computed(op) or (isinstance(op, BroadcastInDimOp) and op.results)
             else ()
             for op in self.ops
@@ -168,8 +170,8 @@ def _row_elements(op: TensorOp) -> int:
     """The length of the rows that a reduction inside a group reads."""
     if not isinstance(op, ReduceOp):
         return 1
-    shape = tensor_type_of(op.inputs[0].type).get_shape()
-    return prod(shape[d] for d in op.dimensions.get_values())
+    shape = shape_of(tensor_type_of(op.inputs[0].type))
+    return typical(prod(shape[d] for d in op.dimensions.get_values()))
 
 
 def unfinished(function: Function, grouping: Grouping) -> set[int]:

@@ -9,7 +9,6 @@ without storing them.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import prod
 
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
@@ -17,8 +16,9 @@ from xdsl.ir import Operation, SSAValue
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     device_of,
-    element_bytes,
+    shape_of,
     tensor_type_of,
+    typical_bytes,
 )
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.shaping import (
@@ -167,7 +167,7 @@ class Liveness:
             if value in self._destinations or has_destination(op):
                 continue
             type = tensor_type_of(value.type)
-            bytes = prod(type.get_shape()) * element_bytes(type.element_type)
+            bytes = typical_bytes(type)
             if isinstance(op, ConstantOp) and (bytes <= SMALL_CONSTANT or last < 0):
                 continue
             if isinstance(op, ConstantOp) and op.splat is None:
@@ -186,7 +186,7 @@ class Liveness:
             at = self.function.position[use.operation]
             if isinstance(use.operation, AssignOp) and index < at < last:
                 type = tensor_type_of(op.result.type)
-                bytes = prod(type.get_shape()) * element_bytes(type.element_type)
+                bytes = typical_bytes(type)
                 self._add(op.result, bytes, index, last)
                 return
 
@@ -214,7 +214,7 @@ class Liveness:
             type = tensor_type_of(operand.type)
             if (
                 type.element_type == element
-                and prod(type.get_shape()) * element_bytes(element) == bytes
+                and typical_bytes(type) == bytes
                 and self._is_whole(operand)
                 and all(
                     other is operand
@@ -260,6 +260,6 @@ class Liveness:
                 while isinstance(value.owner, BroadcastInDimOp):  # copied into it
                     value, is_free = value.owner.operands[0], False
                 if is_free:
-                    is_free = tensor_type_of(value.type).get_shape() == shape
+                    is_free = shape_of(tensor_type_of(value.type)) == shape
                 result[value] = result.get(value, True) and is_free
         return result

@@ -34,8 +34,8 @@ def gather(values: Values, op: GatherOp, target: Stored) -> None:
     if 0 in target.shape:
         return
     source, indices = values.store(op.inputs[0]), values.store(op.inputs[1])
-    operand = values.memory.memref_of(source)
-    starts_at = values.memory.memref_of(indices)
+    operand = values.memref_of(source)
+    starts_at = values.memref_of(indices)
     nest = Nest(values, target.shape)
     code = nest.code
     place = [nest.index(e) for e in nest.dims]
@@ -89,7 +89,7 @@ def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
     if 0 in target.shape:
         return
     source, *starts = map(values.store, op.inputs)
-    operand = values.memory.memref_of(source)
+    operand = values.memref_of(source)
     begins = _clamped(values, starts, source.shape, target.shape)
     nest = Nest(values, target.shape)
     at = [
@@ -107,7 +107,7 @@ def dynamic_update_slice(
     copy(values, operand, target)
     if 0 in update.shape:
         return
-    new, result = map(values.memory.memref_of, (update, target))
+    new, result = map(values.memref_of, (update, target))
     begins = _clamped(values, starts, target.shape, update.shape)
 
     def one_element(code: Code, place: list[SSAValue]) -> None:
@@ -127,7 +127,7 @@ def _clamped(
     code = values.code
     begins: list[SSAValue] = []
     for start, size, length in zip(starts, shape, taken, strict=True):
-        number = code.load(values.memory.memref_of(start), ())
+        number = code.load(values.memref_of(start), ())
         begin = code.to_index(number, start.element)
         begin = code.add(arith.MaxSIOp(begin, code.constant(0, index)))
         begins.append(
@@ -141,9 +141,8 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
     copy(values, operand, target)
     if 0 in updates.shape or 0 in target.shape:
         return
-    memory, element, kind = values.memory, target.element, op.kind.data
-    result, starts_at = memory.memref_of(target), memory.memref_of(indices)
-    new = memory.memref_of(updates)
+    element, kind = target.element, op.kind.data
+    result, starts_at, new = map(values.memref_of, (target, indices, updates))
     window_dims = op.update_window_dims.get_values()
     batch_dims = [d for d in range(len(updates.shape)) if d not in window_dims]
     dropped = (
@@ -205,7 +204,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         return
     pooled, gradient = map(values.store, op.inputs)
     element = target.element
-    old, new = map(values.memory.memref_of, (pooled, gradient))
+    old, new = map(values.memref_of, (pooled, gradient))
     window = op.window_dimensions.get_values()
     strides = op.window_strides.get_values()
     low = op.padding_low.get_values()
@@ -215,7 +214,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
     def add_up(total: Stored) -> None:
         if 0 in gradient.shape:
             return
-        sums = values.memory.memref_of(total)
+        sums = values.memref_of(total)
 
         def one_place(code: Code, place: list[SSAValue]) -> None:
             corner = [
@@ -234,7 +233,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
                 """`best`: whether there is any, its element, and its indices."""
                 at = [
                     code.add(arith.AddiOp(c, o))
-                    for c, o in zip(corner, _unravel(code, number, window), strict=True)
+                    for c, o in zip(corner, unravel(code, number, window), strict=True)
                 ]
                 is_inside = _true(code)
                 safe: list[SSAValue] = []
@@ -313,7 +312,7 @@ def _sum(code: Code, start: SSAValue | None, offset: SSAValue | None) -> SSAValu
     return start if offset is None else code.add(arith.AddiOp(start, offset))
 
 
-def _unravel(code: Code, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
+def unravel(code: Code, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
     """The indices of an element in row-major order."""
     indices: list[SSAValue] = []
     for size in reversed(shape):

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
+    i8,
     i64,
 )
 from xdsl.dialects.linalg.ops import FillOp
@@ -39,6 +40,22 @@ class Stored:
         offset = type.get_offset() or 0  # None: see `Memory.moving`
         return Stored(value, Layout(shape, tuple(strides), offset))
 
+    @staticmethod
+    def of(value: SSAValue) -> "Stored":
+        """All of a memref. Of one that repeats elements, the memory that it views: MLIR
+        19 refuses strides of 0, and indexing maps can say the same."""
+        stored = Stored.whole(value)
+        owner = value.owner
+        if 0 in stored.layout.strides and isinstance(owner, memref.ReinterpretCastOp):
+            return Stored(owner.source, stored.layout)
+        return stored
+
+    @property
+    def repeats(self) -> bool:
+        """Whether elements lie at several places."""
+        pairs = zip(self.shape, self.layout.strides, strict=True)
+        return any(stride == 0 and size > 1 for size, stride in pairs)
+
     @property
     def shape(self) -> Shape:
         return self.layout.shape
@@ -61,6 +78,13 @@ class Stored:
         chosen = [parts.get(dim, all) for dim, all in enumerate(whole)]
         starts, steps, shape = zip(*chosen, strict=True) if chosen else ((), (), ())
         return self.sliced(starts, steps, shape)
+
+    def once(self) -> "Stored":
+        """Without the dimensions of stride 0."""
+        pairs = zip(self.shape, self.layout.strides, strict=True)
+        kept = [(size, stride) for size, stride in pairs if stride]
+        shape, strides = zip(*kept, strict=True) if kept else ((), ())
+        return self.viewed(Layout(shape, strides, self.layout.offset))
 
     def split(self, dim: int, outer: int) -> "Stored":
         """With a dimension as two, the first of which has the size `outer`."""
@@ -95,6 +119,9 @@ class Memory:
             layout = stored.layout
             if layout.is_contiguous:  # with the strides that the type implies
                 layout = Layout.contiguous(layout.shape)
+            elif not stored.repeats:  # strides of 0 don't matter
+                strides = tuple(stride or 1 for stride in layout.strides)
+                layout = replace(layout, strides=strides)
             result = memref_type(stored.element, layout, type.memory_space)
             view = memref.ReinterpretCastOp(
                 *(stored.base, (), (), ()),
@@ -105,10 +132,11 @@ class Memory:
 
     def moving(self, stored: Stored, dim: int, index: SSAValue) -> Stored:
         """The part at an index along a dimension, which it lacks. There are no views of
-        it: their offsets would have to move, too."""
+        it: their offsets would have to move, too. Elements are not repeated."""
         layout = stored.layout
         shape = (*layout.shape[:dim], *layout.shape[dim + 1 :])
         strides = (*layout.strides[:dim], *layout.strides[dim + 1 :])
+        strides = tuple(stride or 1 for stride in strides)  # of size 1
         step = self.code.constant(layout.strides[dim], index.type)
         start = self.code.constant(layout.offset, index.type)
         offset = self.code.add(arith.MuliOp(index, step))
@@ -138,6 +166,11 @@ class Memory:
         for value in reversed(self._allocated):
             self.code.do(memref.DeallocOp.get(value))
         self._allocated.clear()
+
+    def extents(self, sizes: Sequence[int]) -> list[SSAValue]:
+        """Memrefs that nobody reads, each of one dimension of a size."""
+        room = self.allocate(i8, (max(sizes),))
+        return [self.memref_of(room.part({0: (0, 1, size)})) for size in sizes]
 
     def constant(self, value: DenseIntOrFPElementsAttr) -> Stored:
         type = MemRefType(

@@ -5,13 +5,13 @@ indexing maps; all else that it reads is stored before.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, i8, i64
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
-from xdsl.dialects.linalg.ops import GenericOp, IndexOp, YieldOp
+from xdsl.dialects.linalg.ops import CopyOp, GenericOp, IndexOp, YieldOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -65,6 +65,8 @@ class Values:
 
     memory: Memory
     compute: Computed
+    named: bool = False
+    """Whether products are to be linalg's named operations, where they can be."""
     stored: dict[SSAValue, Stored] = field(default_factory=dict[SSAValue, Stored])
 
     @property
@@ -73,7 +75,7 @@ class Values:
 
     def inside(self, code: Code) -> "Values":
         """The same for the body of a loop: what it stores is stored in each round."""
-        return Values(self.memory.inside(code), self.compute, dict(self.stored))
+        return replace(self, memory=self.memory.inside(code), stored=dict(self.stored))
 
     def store(self, value: SSAValue) -> Stored:
         """Where a value lies; it is computed first if it lies nowhere yet."""
@@ -84,7 +86,7 @@ class Values:
     def _store(self, value: SSAValue) -> Stored:
         op = value.owner
         if not isinstance(op, TensorOp):  # a memref
-            return Stored.whole(value)
+            return Stored.of(value)
         if isinstance(op, shaping.ViewOp):
             return self._view(op)
         if isinstance(op, shaping.ConstantOp) and op.splat is None:
@@ -103,6 +105,15 @@ class Values:
         ordered = self.memory.allocate(source.element, source.shape)
         copy(self, source, ordered)
         return ordered.viewed(Layout.contiguous(op.declared[0].get_shape()))
+
+    def memref_of(self, stored: Stored) -> SSAValue:
+        """The memref of an array, for code that loads from it by index. If elements are
+        repeated, they are spread out first."""
+        if stored.repeats:
+            spread = self.memory.allocate(stored.element, stored.shape)
+            copy(self, stored, spread)
+            stored = spread
+        return self.memory.memref_of(stored)
 
     def is_inline(self, value: SSAValue) -> bool:
         """Whether nests compute the value themselves."""
@@ -143,6 +154,10 @@ class Nest:
         )
         if seen != source.shape:
             source = source.sliced((0,) * len(seen), (1,) * len(seen), seen)
+        exprs = tuple(
+            e for e, stride in zip(exprs, source.layout.strides, strict=True) if stride
+        )
+        source = source.once()
         key = source, exprs
         if key not in self._known:
             self._inputs.append(self.values.memory.memref_of(source))
@@ -237,25 +252,43 @@ class Nest:
     ) -> None:
         """Appends the nest. `result` makes the new element of the target from the old
         one; the nest's indices `reduced` are those that do not appear in `exprs`."""
-        old = self.block.insert_arg(signless(target.element), len(self.block.args))
-        self.code.do(YieldOp(result(old)))
+        self.finish_all([target], exprs, lambda olds: [result(olds[0])], reduced)
+
+    def finish_all(
+        self,
+        targets: Sequence[Stored],
+        exprs: Exprs,
+        results: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+        reduced: Sequence[int] = (),
+    ) -> None:
+        """As `finish`, for targets of one shape."""
+        olds = [
+            self.block.insert_arg(signless(target.element), len(self.block.args))
+            for target in targets
+        ]
+        self.code.do(YieldOp(*results(olds)))
         if 0 in self.shape:
             return
-        maps = [*self._maps, exprs]
-        inputs = self._inputs
+        memory = self.values.memory
+        maps, inputs = [*self._maps], [*self._inputs]
         # Every index needs an operand that tells its size.
-        told = {e.position for m in maps for e in m if isinstance(e, AffineDimExpr)}
+        told = {
+            e.position
+            for indices in (*maps, exprs)
+            for e in indices
+            if isinstance(e, AffineDimExpr)
+        }
         if silent := [d for d in range(len(self.shape)) if d not in told]:
-            sizes = tuple(self.shape[d] for d in silent)
-            shape_only = Layout(sizes, (0,) * len(silent), target.layout.offset)
-            inputs = [*inputs, self.values.memory.memref_of(target.viewed(shape_only))]
-            maps.insert(-1, tuple(map(AffineExpr.dimension, silent)))
-            self.block.insert_arg(signless(target.element), len(inputs) - 1)
+            for value in memory.extents([self.shape[d] for d in silent]):
+                self.block.insert_arg(i8, len(inputs))
+                inputs.append(value)
+            maps += [(AffineExpr.dimension(d),) for d in silent]
+        maps += [exprs] * len(targets)
         rank = len(self.shape)
         self.values.code.do(
             GenericOp(
                 inputs,
-                [self.values.memory.memref_of(target)],
+                [memory.memref_of(target) for target in targets],
                 Region(self.block),
                 [AffineMapAttr(AffineMap(rank, 0, m)) for m in maps],
                 [REDUCTION if d in reduced else PARALLEL for d in range(rank)],
@@ -291,6 +324,10 @@ def assign_result(values: Values, op: TensorOp, target: Stored) -> None:
 
 def copy(values: Values, source: Stored, target: Stored) -> None:
     if source == target or 0 in target.shape:
+        return
+    if signless(source.element) == signless(target.element) and not source.repeats:
+        code, memory = values.code, values.memory
+        code.do(CopyOp([memory.memref_of(source)], [memory.memref_of(target)], res=()))
         return
     nest = Nest(values, target.shape)
     element = nest.read(source, nest.dims)

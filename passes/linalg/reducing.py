@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tensorplan.dialects.tgraph.base import tensor_type_of
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
+from tensorplan.passes.linalg import named
 from tensorplan.passes.linalg.code import (
     Code,
     dot_type,
@@ -109,6 +110,13 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
     def add_up(total: Stored) -> None:
         if 0 in sizes.values():
             return
+        if values.named and named.matmul(
+            values,
+            [values.store(op.inputs[0]), right],
+            [left_labels, right_labels],
+            total,
+        ):
+            return
         if not columns or sizes[columns[-1]] < 2 * PANEL:
             multiply(values, right, right_labels, total, result_labels, sizes)
             return
@@ -120,7 +128,7 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
         right_panels = right.part({dim: panels}).split(dim, count)
         total_panels = total.part({end: panels}).split(end, count)
         in_panel = {**sizes, last: PANEL}
-        if _nearest(right, right_labels) == "k":
+        if _nearest(right, right_labels) == "k" and not right.repeats:
             packed_labels = [
                 *(label for label in right_labels if label[0] != "n"),
                 *columns,

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from tensorplan.passes.linalg import named
 from tensorplan.passes.linalg.code import dot_type
 from tensorplan.passes.linalg.memory import Stored
 from tensorplan.passes.linalg.nests import Nest, Values
@@ -197,6 +198,27 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
             _convolve(ranges, total)
 
     def _convolve(ranges: Sequence[Range], total: Stored) -> None:
+        image_part, kernel_part, result_part = (
+            part(stored, ranges, [labels.index(label) for label in spatial])
+            for part, stored, labels in (
+                (_seen, image, image_labels),
+                (_entries, kernel, kernel_labels),
+                (_places, total, result_labels),
+            )
+        )
+        if (
+            values.named
+            and groups == 1
+            and named.convolution(
+                values,
+                _ordered(image_part, image_labels, ["b", *spatial, "f"]),
+                _ordered(kernel_part, kernel_labels, [*spatial, "i", "o"]),
+                _ordered(result_part, result_labels, ["b", *spatial, "f"]),
+                [r.stride for r in ranges],
+                [r.dilation for r in ranges],
+            )
+        ):
+            return
         by_label = dict(zip(spatial, ranges, strict=True))
         sizes = dict(zip(result_labels, total.shape, strict=True))
         sizes["i"] = kernel.shape[kernel_labels.index("i")]
@@ -216,21 +238,12 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
         entries |= {"i": at["i"], "o": at["f"]}
         if "g" in at:
             seen["g"] = entries["g"] = at["g"]
-        image_dims = [image_labels.index(label) for label in spatial]
-        kernel_dims = [kernel_labels.index(label) for label in spatial]
-        result_dims = [result_labels.index(label) for label in spatial]
         factors = [
-            nest.read(
-                _seen(image, ranges, image_dims),
-                tuple(seen[label] for label in image_labels),
-            ),
-            nest.read(
-                _entries(kernel, ranges, kernel_dims),
-                tuple(entries[label] for label in kernel_labels),
-            ),
+            nest.read(image_part, tuple(seen[label] for label in image_labels)),
+            nest.read(kernel_part, tuple(entries[label] for label in kernel_labels)),
         ]
         nest.finish(
-            _places(total, ranges, result_dims),
+            result_part,
             tuple(at[label] for label in result_labels),
             lambda old: multiply_add(nest.code, element, old, factors),
             [d for d, label in enumerate(order) if label in summed],
@@ -247,6 +260,11 @@ def _grouped(stored: Stored, labels: list[str], label: str, groups: int) -> Stor
     dim = labels.index(label)
     labels.insert(dim, "g")
     return stored.split(dim, groups)
+
+
+def _ordered(stored: Stored, labels: Sequence[str], order: Sequence[str]) -> Stored:
+    dims = [labels.index(label) for label in order]
+    return stored.viewed(stored.layout.transposed(dims))
 
 
 def _combinations(windows: Sequence[Window]) -> Iterator[tuple[Range, ...]]:

@@ -15,17 +15,20 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     IntegerAttr,
     IntegerType,
     StringAttr,
     SymbolRefAttr,
+    TensorType,
     UnregisteredOp,
     i1,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.symbolic import Size
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     TensorOp,
@@ -33,7 +36,7 @@ from tensorplan.dialects.tgraph.base import (
     with_element,
 )
 from tensorplan.dialects.tgraph.elementwise import CompareOp
-from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
+from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from tensorplan.dialects.tgraph.structure import (
     AssignOp,
     IfOp,
@@ -47,6 +50,7 @@ from tensorplan.passes.stablehlo import (
     products,
     reducing,
     shaping,
+    sizes,
 )
 from tensorplan.passes.stablehlo.conversion import (
     Conversion,
@@ -55,6 +59,15 @@ from tensorplan.passes.stablehlo.conversion import (
     Values,
     check_type,
 )
+from tensorplan.passes.stablehlo.sizes import folded
+from tensorplan.passes.stablehlo.symbols import (
+    Demands,
+    computes_sizes,
+    is_assertion,
+    named_by_place,
+    solved,
+    symbols_of,
+)
 
 CONVERSIONS: Mapping[str, Converter] = {
     **elementwise.CONVERSIONS,
@@ -62,6 +75,7 @@ CONVERSIONS: Mapping[str, Converter] = {
     **products.CONVERSIONS,
     **reducing.CONVERSIONS,
     **shaping.CONVERSIONS,
+    **sizes.CONVERSIONS,
 }
 
 Scope = Mapping[SSAValue, SSAValue]
@@ -76,7 +90,38 @@ class Inliner:
     unsupported: dict[Operation, str] = field(default_factory=dict[Operation, str])
     """Operations that could not be converted, and what to say about each."""
 
+    demands: Demands = field(default_factory=Demands)
+    """What `shape_assertion`s ask for."""
+
     _active: list[str] = field(default_factory=list[str])
+
+    def argument_types(self, func: FuncOp) -> list[Attribute]:
+        """The types of a function's arguments, with symbols for sizes that are `?`.
+
+        Converts the start of the function for that, up to where it passes its symbols
+        on, and drops it.
+        """
+        types = list(func.function_type.inputs)
+        if not _has_unknown(types) or not computes_sizes(self.functions.values()):
+            return types
+        types = named_by_place(types)
+        trial = Inliner(self.functions)
+        block = Block(arg_types=types)
+        scope = dict[SSAValue, SSAValue](
+            zip(func.body.block.args, block.args, strict=True)
+        )
+        symbols: dict[str, Size] = {}
+        ops: list[Operation] = []
+        for op in func.body.block.ops:
+            inputs = [scope[operand] for operand in op.operands]
+            callee = trial._callee(op, name_of(op)) if isinstance(op, CallOp) else None
+            if callee and (symbols := symbols_of(op, inputs, callee)):
+                break
+            if op is func.body.block.last_op:
+                break
+            results = trial._operation(op, scope, ops)
+            scope.update(zip(op.results, results, strict=True))
+        return solved(types, symbols, trial.demands.zero, func)
 
     def function(
         self, func: FuncOp, arguments: Values, into: list[Operation]
@@ -115,9 +160,14 @@ class Inliner:
             for result in op.results:
                 check_type(result.type)
             inputs = [scope[operand] for operand in op.operands]
+            conversion = Conversion(op, inputs, into, self.block, scope)
+            if (sizes := folded(conversion)) is not None:
+                return sizes
             if callee := self._callee(op, name):
                 return self.function(callee, inputs, into)
-            conversion = Conversion(op, inputs, into, self.block)
+            if is_assertion(op, conversion):
+                self.demands.add(conversion)
+                return ()
             if control := _CONTROL.get(name):
                 return control(self, conversion, scope)
             if (convert := CONVERSIONS.get(name)) is None:
@@ -152,6 +202,13 @@ class Inliner:
 # Values that regions take from outside
 
 
+def _has_unknown(types: Sequence[Attribute]) -> bool:
+    return any(
+        isinstance(type, TensorType) and DYNAMIC_INDEX in type.get_shape()
+        for type in types
+    )
+
+
 def _captured(*regions: Region) -> Iterator[SSAValue]:
     """The values from outside that operations in the regions use, each once."""
     inside: set[SSAValue] = set()
@@ -179,7 +236,7 @@ def _blocks(region: Region) -> Iterator[Block]:
 def _constant(value: SSAValue) -> list[TensorOp] | None:
     """The operations that make a constant, if the value is one."""
     owner = value.owner
-    if isinstance(owner, ConstantOp):
+    if isinstance(owner, ConstantOp | SizeOp):
         return [owner]
     if isinstance(owner, BroadcastInDimOp):
         made = _constant(owner.inputs[0])

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
@@ -23,10 +24,23 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp, ints, with_element
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    ints,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.dims import DIMS
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.partial import PartialTypes
 from tensorplan.dialects.tgraph.structure import YieldOp
 
 Values: TypeAlias = Sequence[SSAValue]
@@ -63,6 +77,9 @@ class Conversion:
 
     block: Callable[[Block, dict[SSAValue, SSAValue], list[Operation]], Values]
     """Appends what a block does, given its arguments; returns what it passes on."""
+
+    scope: Mapping[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """What the values around the operation are."""
 
     @property
     def result_type(self) -> AnyTensor:
@@ -117,12 +134,15 @@ class Conversion:
     ) -> SSAValue:
         """Appends an operation, whose type is that of the original's first result."""
         properties["operandSegmentSizes"] = _segments(len(inputs))
+        dims = properties.pop(DIMS, None)
         op = op_type.create(
             operands=inputs,
             result_types=(result_type or self.result_type,),
             properties=properties,
+            attributes={} if dims is None else {DIMS: dims},
             location=self.op.location,
         )
+        self._complete(op)
         self.into.append(op)
         return op.results[0]
 
@@ -144,8 +164,24 @@ class Conversion:
             regions=regions,
             location=self.op.location,
         )
+        self._complete(op)
         self.into.append(op)
         return op.results
+
+    def _complete(self, op: TensorOp) -> None:
+        """Fills in what sizes of the results follow from the inputs."""
+        declared = [cast(AnyTensor, result.type) for result in op.results]
+        if not any(DYNAMIC_INDEX in type.get_shape() for type in declared):
+            return
+        types = PartialTypes([tensor_type_of(v.type) for v in op.inputs], declared)
+        try:
+            op.refine(types)
+        except VerifyException as error:
+            raise LocatedError(f"{name_of(self.op)}: {error}", self.op) from None
+        for number in types.changed:
+            if (index := number - len(op.inputs)) >= 0:
+                type = with_shape(declared[index], types.shapes[number])
+                Rewriter.replace_value_with_new_type(op.results[index], type)
 
     def number(self, value: float, type: AnyTensor) -> SSAValue:
         """A tensor of this type with this number everywhere."""
@@ -163,7 +199,14 @@ class Conversion:
         old = self.op.regions[index].block
         new = Block(arg_types=[argument.type for argument in old.args])
         ops: list[Operation] = []
-        results = self.block(old, dict(zip(old.args, new.args, strict=True)), ops)
+        scope = dict[SSAValue, SSAValue](zip(old.args, new.args, strict=True))
+        for value in [v for op in old.ops for v in op.operands if v in self.scope]:
+            constant = self.scope[value].owner
+            if not isinstance(constant, shaping.ConstantOp):
+                raise Unsupported("with a region that takes values from outside")
+            ops.append(copy := constant.clone())
+            scope[value] = copy.result
+        results = self.block(old, scope, ops)
         for op in ops:
             if not isinstance(op, ElementwiseOp | shaping.ConstantOp | UnregisteredOp):
                 raise Unsupported(f"with {op.name} on single elements")
@@ -185,7 +228,7 @@ def type_of(value: SSAValue) -> AnyTensor:
 
 def broadcast(c: Conversion, value: SSAValue, type: AnyTensor) -> SSAValue:
     """A scalar as a tensor of the shape of `type`; other tensors as they are."""
-    if type_of(value).shape == type.shape or type_of(value).get_shape():
+    if type_of(value).shape == type.shape or shape_of(type_of(value)):
         return value
     result_type = with_element(type, type_of(value).element_type)
     return c.emit(

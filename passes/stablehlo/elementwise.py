@@ -31,6 +31,7 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     element_bytes,
     ints,
+    shape_of,
     with_element,
     with_shape,
 )
@@ -137,7 +138,7 @@ def _bitcast_convert(c: Conversion) -> Values:
     ones = c.number((1 << narrow.bitwidth) - 1, space)
     x = c.emit(elementwise.AndOp, (x, ones), space)
     x = c.emit(elementwise.ShiftLeftOp, (x, shift), space)
-    whole = with_shape(space, parts.get_shape()[:-1])
+    whole = with_shape(space, shape_of(parts)[:-1])
     dimension = ints([parts.get_num_dims() - 1])
     x = c.emit(
         reducing.ReduceOp, (x,), whole, kind=StringAttr("or"), dimensions=dimension

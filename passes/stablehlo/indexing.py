@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
 
 from tensorplan.dialects.tgraph import indexing
 from tensorplan.dialects.tgraph.base import ints
@@ -16,9 +17,20 @@ from tensorplan.passes.stablehlo.conversion import (
     same,
 )
 from tensorplan.passes.stablehlo.reducing import kind_of
+from tensorplan.passes.stablehlo.sizes import shape_in, sized
 
 
 def _gather(c: Conversion) -> Values:
+    return _gathered(c, c.inputs, {"slice_sizes": c.array("slice_sizes")})
+
+
+def _dynamic_gather(c: Conversion) -> Values:
+    operand, indices, slice_sizes = c.inputs
+    sizes = sized(slice_sizes=shape_in(slice_sizes))
+    return _gathered(c, (operand, indices), sizes)
+
+
+def _gathered(c: Conversion, inputs: Values, sizes: Mapping[str, Attribute]) -> Values:
     fields = fields_of(c.text("dimension_numbers"))
     properties = {
         name: ints(fields.get(name, ()))
@@ -32,10 +44,10 @@ def _gather(c: Conversion) -> Values:
     }
     result = c.emit(
         indexing.GatherOp,
-        c.inputs,
+        inputs,
         **properties,
         index_vector_dim=_index_vector_dim(fields),
-        slice_sizes=c.array("slice_sizes"),
+        **sizes,
     )
     return (result,)
 
@@ -81,6 +93,7 @@ def _index_vector_dim(fields: Mapping[str, tuple[int, ...]]) -> IntegerAttr:
 
 
 CONVERSIONS: Mapping[str, Converter] = {
+    "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": partial(same, indexing.DynamicUpdateSliceOp),
     "stablehlo.gather": _gather,

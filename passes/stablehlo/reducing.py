@@ -23,6 +23,7 @@ from tensorplan.dialects.tgraph import bodies, elementwise, random, reducing, sh
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     ints,
+    shape_of,
     with_element,
     with_shape,
 )
@@ -231,7 +232,7 @@ def _top_k(c: Conversion) -> Values:
         [Region(block)],
         dimension=dimension,
     )
-    limits = type_of(c.op.results[0]).get_shape()
+    limits = shape_of(type_of(c.op.results[0]))
     properties = {
         "start_indices": ints([0] * len(limits)),
         "limit_indices": ints(limits),

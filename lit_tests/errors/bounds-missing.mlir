@@ -1,0 +1,17 @@
+// RUN: not plan-opt %s -p 'plan-memory{bounds="n<=8"}' 2>&1 | filecheck %s
+
+// CHECK-NOT: Traceback
+// CHECK:     bounds-missing.mlir:12:8: error: buffer %a has 4*m*n bytes, expected a bound for m
+
+func.func @main(%x: memref<?x?xf32> {tgraph.dims = #tgraph.dims<n, m>},
+                %r: memref<f32> {tgraph.result = 0 : i32}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32>
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %x, %c1 : memref<?x?xf32>
+  %a = memref.alloc(%n, %m) : memref<?x?xf32>
+  tgraph.exponential %x outs(%a) : memref<?x?xf32>
+  tgraph.reduce %a outs(%r) {kind = "add", dimensions = array<i64: 0, 1>} : (memref<?x?xf32>) -> memref<f32>
+  memref.dealloc %a : memref<?x?xf32>
+  func.return
+}

@@ -1,0 +1,70 @@
+// Buffers lie in the memory of results that are not written yet.
+// RUN: plan-opt %s -p plan-memory | filecheck %s
+// RUN: plan-opt %s -p 'plan-memory{lend=false}' | filecheck %s --check-prefix=ALONE
+// ALONE-NOT: tgraph.buffer
+
+// %x is over before %r is written, so it lies there; %y is read when %r is written.
+// A view of %x counts from the start of %r, as MLIR has it.
+// CHECK-LABEL: func.func @before
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT: %x = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
+// CHECK-NEXT: tgraph.negate %a outs(%x)
+// CHECK:      %y = memref.view %arena[%c0][]
+// CHECK-NEXT: %v = memref.reinterpret_cast %x to offset: [15], sizes: [16], strides: [-1]
+// CHECK-NEXT: tgraph.negate %v outs(%y)
+// CHECK:      memref.copy
+// CHECK-NEXT: memref.dealloc %arena
+func.func @before(%a: memref<16xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.alloc() : memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  %y = memref.alloc() : memref<16xf32>
+  %v = memref.reinterpret_cast %x to offset: [15], sizes: [16], strides: [-1] : memref<16xf32> to memref<16xf32, strided<[-1], offset: 15>>
+  tgraph.negate %v outs(%y) : (memref<16xf32, strided<[-1], offset: 15>>) -> memref<16xf32>
+  memref.dealloc %x : memref<16xf32>
+  %w = memref.reinterpret_cast %y to offset: [0], sizes: [4, 16], strides: [0, 1] : memref<16xf32> to memref<4x16xf32, strided<[0, 1]>>
+  %s = memref.reinterpret_cast %r to offset: [0], sizes: [4, 16], strides: [16, 1] : memref<64xf32> to memref<4x16xf32>
+  memref.copy %w, %s : memref<4x16xf32, strided<[0, 1]>> to memref<4x16xf32>
+  memref.dealloc %y : memref<16xf32>
+  func.return
+}
+
+// Side by side in one result, which is larger: the second has an offset in its type,
+// and what is a view of it, too. No arena is left.
+// CHECK-LABEL: func.func @offsets
+// CHECK-NOT:  memref.alloc
+// CHECK:      %x = memref.reinterpret_cast %r to offset: [0]
+// CHECK:      %y = memref.reinterpret_cast %r to offset: [16], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32, strided<[1], offset: 16>>
+// CHECK:      %v = memref.reinterpret_cast %y to offset: [31], sizes: [16], strides: [-1] : memref<16xf32, strided<[1], offset: 16>> to memref<16xf32, strided<[-1], offset: 31>>
+func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.alloc() : memref<16xf32>
+  %y = memref.alloc() : memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  tgraph.negate %a outs(%y) : memref<16xf32>
+  %v = memref.reinterpret_cast %y to offset: [15], sizes: [16], strides: [-1] : memref<16xf32> to memref<16xf32, strided<[-1], offset: 15>>
+  tgraph.add %x, %v outs(%b) : (memref<16xf32>, memref<16xf32, strided<[-1], offset: 15>>) -> memref<16xf32>
+  memref.dealloc %x : memref<16xf32>
+  memref.dealloc %y : memref<16xf32>
+  tgraph.constant<0.0 : f32> outs(%r) : memref<64xf32>
+  func.return
+}
+
+// Not lent: to elements of another type, to what is needed in the last step, to what
+// is larger; what the loop has written, the next turn must not overwrite; a variable
+// holds what the caller put there.
+// CHECK-LABEL: func.func @alone
+// CHECK-NOT:   tgraph.buffer
+// CHECK:       func.return
+func.func @alone(%a: memref<16xf32>, %n: index, %v: memref<64xf32> {tgraph.variable, tgraph.result = 0 : i32}, %i: memref<64xi32> {tgraph.result = 1 : i32}, %r: memref<8xf32> {tgraph.result = 2 : i32}, %s: memref<64xf32> {tgraph.result = 3 : i32}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    %x = memref.alloc() : memref<16xf32>
+    tgraph.negate %a outs(%x) : memref<16xf32>
+    %t = memref.reinterpret_cast %s to offset: [0], sizes: [16], strides: [1] : memref<64xf32> to memref<16xf32>
+    tgraph.negate %x outs(%t) : memref<16xf32>
+    memref.dealloc %x : memref<16xf32>
+  }
+  tgraph.constant<0 : i32> outs(%i) : memref<64xi32>
+  tgraph.constant<0.0 : f32> outs(%r) : memref<8xf32>
+  func.return
+}

@@ -1,0 +1,116 @@
+// What upstream's static-memory-planner is tested on, as far as other files do not show
+// it: branches that free, aliases over several hops, loops.
+// RUN: plan-opt %s -p plan-memory --split-input-file 2>/dev/null | filecheck %s
+// RUN: plan-opt %s -p plan-memory --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
+
+// Static and dynamic sizes in one function.
+// CHECK-LABEL: func.func @static_and_dynamic
+// CHECK:         memref<64xi8>
+// CHECK:         memref.alloc(%n)
+func.func @static_and_dynamic(%n: index, %in: memref<16xf32>) {
+  %x = memref.alloc() : memref<16xf32>
+  %y = memref.alloc(%n) : memref<?xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %y : memref<?xf32>
+  memref.dealloc %x : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// Freed in both branches; in one, three deep. Behind, %y takes its bytes.
+// CHECK-LABEL: func.func @freed_in_branches
+// CHECK:         memref<64xi8>
+// CHECK-NOT:     memref.dealloc %x
+// CHECK:         func.return
+func.func @freed_in_branches(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %x = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%x, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  scf.if %c {
+    memref.dealloc %x : memref<16xf32>
+  } else {
+    scf.if %c {
+      memref.dealloc %x : memref<16xf32>
+    } else {
+      scf.if %c {
+        memref.dealloc %x : memref<16xf32>
+      }
+    }
+  }
+  %y = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %y) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%y, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %y : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// From a select through two branches: %x and %y are freed by the dealloc of %w, so they
+// are live, apart from each other and from %z, until there.
+// CHECK-LABEL: func.func @hops
+// CHECK:         memref<192xi8>
+// CHECK-NOT:     memref.dealloc %w
+// CHECK:         func.return
+func.func @hops(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %x = memref.alloc() : memref<16xf32>
+  %y = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%in, %y) : (memref<16xf32>, memref<16xf32>) -> ()
+  %s = arith.select %c, %x, %y : memref<16xf32>
+  %v = scf.if %c -> (memref<16xf32>) {
+    scf.yield %s : memref<16xf32>
+  } else {
+    scf.yield %x : memref<16xf32>
+  }
+  %w = scf.if %c -> (memref<16xf32>) {
+    scf.yield %v : memref<16xf32>
+  } else {
+    scf.yield %y : memref<16xf32>
+  }
+  %z = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %z) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%z, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%x, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%y, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%w, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %z : memref<16xf32>
+  memref.dealloc %w : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// Freed by nobody: live until the function ends. (Upstream asks for a dealloc.)
+// CHECK-LABEL: func.func @never_freed
+// CHECK:         memref<64xi8>
+// CHECK:         memref.dealloc %arena
+func.func @never_freed(%in: memref<16xf32>, %out: memref<16xf32>) {
+  %x = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%x, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  func.return
+}
+
+// -----
+
+// Handed on by a loop, which frees nothing: the new buffer of each turn is left alone.
+// CHECK-LABEL: func.func @replaced_without_dealloc
+// CHECK:         scf.for
+// CHECK-NEXT:      memref.alloc() : memref<16xf32>
+// REMARK:      memref.alloc is left as it is: it is still needed when it is allocated for the next iteration
+func.func @replaced_without_dealloc(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %x) -> (memref<16xf32>) {
+    %y = memref.alloc() : memref<16xf32>
+    "memref.copy"(%v, %y) : (memref<16xf32>, memref<16xf32>) -> ()
+    scf.yield %y : memref<16xf32>
+  }
+  "memref.copy"(%r, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %r : memref<16xf32>
+  func.return
+}

@@ -1,0 +1,37 @@
+// RUN: plan-opt %s --explain | filecheck %s
+// RUN: plan-opt %s --explain=json | filecheck %s --check-prefix JSON
+// RUN: plan-opt %s --explain -p 'plan-pipeline{lend=false}' | filecheck %s --check-prefix LEND
+
+// Level 2, so only what concerns memrefs is tried.
+func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.alloc() : memref<64xf32>
+  tgraph.negate %a outs(%x) : memref<64xf32>
+  %y = memref.alloc() : memref<64xf32>
+  tgraph.exponential %x outs(%y) : memref<64xf32>
+  memref.dealloc %x : memref<64xf32>
+  tgraph.tanh %y outs(%r) : memref<64xf32>
+  memref.dealloc %y : memref<64xf32>
+  func.return
+}
+
+// What there is without lending: both at the second operation.
+// LEND:      @f: 512 B in the arena
+// LEND-NEXT: most is live at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
+// LEND:      size  buffer
+// LEND-NEXT: 256 B  %x {{.*}} tgraph.negate ({{.*}}:8:3) {{.*}} in use
+// LEND-NEXT: 256 B  %y {{.*}} tgraph.exponential ({{.*}}:10:3) {{.*}} in use
+// LEND:      %x is not in place: %a is an argument that is not donated
+// LEND-NEXT: %y is not in place: %x is not looked at: see plan-in-place
+// LEND:      what would help
+// LEND:      256 B 256 B {{.*}} plan-in-place
+// LEND:      256 B 256 B {{.*}} lend=true
+
+// CHECK:      @f: 256 B in the arena
+// CHECK:      what helps already
+// CHECK:      256 B 512 B {{.*}} without lend
+
+// JSON: "arena_bytes": 256
+// JSON: "peaks": [
+// JSON: "trials": [
+// JSON: "kind": "in place"
+// JSON: "passes": "{{.*}}plan-in-place,plan-memory

@@ -1,0 +1,27 @@
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=48KiB lend=false}' 2>&1 | filecheck %s --check-prefix=ENOUGH
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=32KiB lend=false}' 2>&1 | filecheck %s --check-prefix=AGAIN
+// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB lend=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=MOVED
+// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB lend=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=ERROR
+
+// What the default sequence does is enough, and nothing is said of it.
+// ENOUGH-NOT: budget
+
+// %a cannot be computed again once its variable is overwritten: without another device the
+// budget is not met.
+// AGAIN: remark: fusion and order comes nearest to the budget of 32768 bytes, with 49152; tried as well: a longer search 49152, smaller groups 49152, no groups 49152, more pieces 49152, recomputation 49152
+
+// MOVED: remark: recomputation and copies to cpu:1 meets the budget of 32768 bytes, with 32768
+// MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<32768xi8, "cpu:0">
+// MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<16384xi8, "cpu:1">
+
+// ERROR: error: the arena on cpu:0 takes 32768 bytes, 12768 more than the budget of 20000
+func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %x = tgraph.read %v : tensor<64x64xf32>
+  %a = tgraph.exponential %x : tensor<64x64xf32>
+  %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  tgraph.assign %v, %w : tensor<64x64xf32>
+  %c = tgraph.dot_general %b, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %e = tgraph.dot_general %d, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  func.return %e : tensor<64x64xf32>
+}

@@ -1,0 +1,286 @@
+"""Symbolic sizes as values of the IR: `arith` on `memref.dim` of arguments, and back.
+
+func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
+  %c0 = arith.constant 0 : index
+  %0 = memref.dim %x, %c0          # 2*n + 1
+  %c1 = arith.constant 1 : index
+  %1 = arith.subi %0, %c1
+  %c2 = arith.constant 2 : index
+  %n = arith.floordivsi %1, %c2
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import add, mul, sub
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.symbolic import (
+    TYPICAL,
+    Atom,
+    Call,
+    Size,
+    Symbolic,
+    definitions,
+    floordiv,
+    inverse,
+    maximum,
+    minimum,
+    names_in,
+    substitute,
+    symbol,
+)
+from tensorplan.dialects.tgraph.base import AnyMemRef
+from tensorplan.dialects.tgraph.dims import BOUNDS, DIMS, HINTS, named_sizes, numbers_in
+from tensorplan.passes.functions import argument_attributes
+
+
+def argument_sizes(func: FuncOp) -> list[Sequence[Size]]:
+    """The shapes of a function's arguments on memrefs. What no attribute names has the
+    name of its place, `arg0_1`; what is no memref has no sizes."""
+    shapes: list[Sequence[Size]] = []
+    attributes = argument_attributes(func)
+    for argument, attrs in zip(func.body.blocks[0].args, attributes, strict=True):
+        type: Attribute = argument.type
+        if not isinstance(type, MemRefType):
+            shapes.append(())
+            continue
+        shape = cast(AnyMemRef, type).get_shape()
+        shapes.append(named_sizes(shape, attrs.get(DIMS), argument.index))
+    return shapes
+
+
+def counted_sizes(func: FuncOp) -> dict[str, int]:
+    """The value of each name for which a plan has its figures: the bound, the hint, or
+    a typical one."""
+    names = (n for shape in argument_sizes(func) for s in shape for n in names_in(s))
+    known = {
+        **numbers_in(func.attributes.get(HINTS)),
+        **numbers_in(func.attributes.get(BOUNDS)),
+    }
+    return {name: known.get(name, TYPICAL) for name in names}
+
+
+class SizeWriter:
+    """Makes sizes values of the IR; each once, as `ops` for the function's start."""
+
+    @staticmethod
+    def following(func: FuncOp) -> "tuple[SizeWriter, Operation]":
+        """One that knows what a function computes of its sizes first of all; and the
+        operation before which its own are to come."""
+        writer, reader = SizeWriter(), SizeReader(func)
+        entry = func.body.blocks[0]
+        for argument, shape in zip(entry.args, argument_sizes(func), strict=True):
+            writer.give(argument, shape)
+        for op in entry.ops:
+            if not isinstance(op, memref.DimOp | arith.ConstantOp) and (
+                op.name not in _ARITHMETIC
+            ):
+                return writer, op
+            if (size := reader.size(op.results[0])) is not None:
+                writer._values.setdefault(size, op.results[0])
+        raise AssertionError("a block has a terminator")
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+        self._values: dict[Size, SSAValue] = {}
+        self._atoms: dict[Atom, SSAValue] = {}
+        self._places: list[tuple[SSAValue, int, Size]] = []
+
+    def give(self, argument: SSAValue, shape: Sequence[Size]) -> None:
+        """Lets sizes be computed from those of a memref; before the first is asked."""
+        self._places += [(argument, dim, size) for dim, size in enumerate(shape)]
+
+    @cached_property
+    def _sources(self) -> dict[str, int]:
+        return dict(definitions([size for _, _, size in self._places]))
+
+    def value(self, size: Size, at: Operation) -> SSAValue:
+        """The size as an index; raises `LocatedError` if it does not follow from those
+        of the arguments."""
+        if size not in self._values:
+            self._values[size] = self._make(size, at)
+        return self._values[size]
+
+    def maximum(self, sizes: Sequence[Size], at: Operation) -> Size:
+        """The largest of the sizes; a name that stands for it where that is not known
+        now, so that what is computed from it stays short."""
+        numbers = [size for size in sizes if isinstance(size, int)]
+        others = [size for size in dict.fromkeys(sizes) if isinstance(size, Symbolic)]
+        candidates = [*others, *([max(numbers)] if numbers and max(numbers) else [])]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else 0
+        values = [self.value(size, at) for size in candidates]
+        name = f"max{len(self._atoms)}"
+        self._atoms[name] = reduce(lambda a, b: self._add(arith.MaxSIOp(a, b)), values)
+        return symbol(name)
+
+    def _make(self, size: Size, at: Operation) -> SSAValue:
+        if isinstance(size, int):
+            return self._constant(size)
+        (monomial, factor), *rest = size.terms
+        if rest:
+            terms = [self.value(Symbolic((term,)), at) for term in size.terms]
+            return reduce(lambda a, b: self._add(arith.AddiOp(a, b)), terms)
+        if not monomial:
+            return self.value(factor, at)
+        if factor != 1:
+            product = self.value(Symbolic(((monomial, 1),)), at)
+            return self._add(arith.MuliOp(product, self.value(factor, at)))
+        *others, last = (self._atom(atom, at) for atom in monomial)
+        if not others:
+            return last
+        product = self.value(Symbolic(((monomial[:-1], 1),)), at)
+        return self._add(arith.MuliOp(product, last))
+
+    def _atom(self, atom: Atom, at: Operation) -> SSAValue:
+        if atom not in self._atoms:
+            known = self._values.get(Symbolic((((atom,), 1),)))
+            made = self._call(atom, at) if isinstance(atom, Call) else None
+            self._atoms[atom] = known or made or self._name(cast(str, atom), at)
+        return self._atoms[atom]
+
+    def _call(self, call: Call, at: Operation) -> SSAValue:
+        values = [self.value(argument, at) for argument in call.arguments]
+        match call.function:
+            case "floordiv":
+                return self._add(arith.FloorDivSIOp(values[0], values[1]))
+            case "max":
+                return reduce(lambda a, b: self._add(arith.MaxSIOp(a, b)), values)
+            case "min":
+                return reduce(lambda a, b: self._add(arith.MinSIOp(a, b)), values)
+            case _:  # mod
+                size, divisor = values
+                quotient = self._add(arith.FloorDivSIOp(size, divisor))
+                whole = self._add(arith.MuliOp(quotient, divisor))
+                return self._add(arith.SubiOp(size, whole))
+
+    def _name(self, name: str, at: Operation) -> SSAValue:
+        if name not in self._sources:
+            raise LocatedError(
+                f"size {name} does not follow from the sizes of the arguments", at
+            )
+        argument, dim, size = self._places[self._sources[name]]
+        given = self._add(memref.DimOp(argument, self.value(dim, at)))
+        if size == symbol(name):
+            given.name_hint = name
+            return given
+        # The dimension itself is a name, while its expression is inverted.
+        place = f"given {self._sources[name]}"
+        self._atoms[place] = given
+        found = inverse(size, name, symbol(place))
+        assert found is not None
+        return self.value(found, at)
+
+    def _constant(self, number: int) -> SSAValue:
+        op = arith.ConstantOp(IntegerAttr(number, IndexType()))
+        op.result.name_hint = f"c{number}" if number >= 0 else None
+        self.ops.append(op)
+        return op.result
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+
+class SizeReader:
+    """Finds the expression of values of the IR; what is unknown is `None`.
+
+    With `values`, names stand for these numbers. With `name_maxima`, values of
+    `arith.maxsi` are names, so that sizes stay short, and `maxima` says of what.
+    """
+
+    def __init__(
+        self,
+        func: FuncOp,
+        values: Mapping[str, int] | None = None,
+        *,
+        name_maxima: bool = False,
+    ):
+        given = values or {}
+        self._name_maxima = name_maxima
+        self._shapes: dict[SSAValue, Sequence[Size]] = {
+            argument: [substitute(size, given) for size in shape]
+            for argument, shape in zip(
+                func.body.blocks[0].args, argument_sizes(func), strict=True
+            )
+        }
+        self._known: dict[SSAValue, Size | None] = {}
+        self.maxima: dict[str, tuple[Size, Size]] = {}
+        """What the largest of is 1 less than a name: a name is 1 or more, a maximum of
+        sizes perhaps 0."""
+
+    def size(self, value: SSAValue) -> Size | None:
+        """What an index is."""
+        if value not in self._known:
+            self._known[value] = self._find(value)
+        return self._known[value]
+
+    def shape(self, value: SSAValue) -> Sequence[Size | None]:
+        """The sizes of a memref, as far as they are known."""
+        if value in self._shapes:
+            return self._shapes[value]
+        shape = cast(AnyMemRef, value.type).get_shape()
+        if DYNAMIC_INDEX not in shape:
+            return shape
+        op = value.owner
+        given: Iterable[SSAValue] = ()
+        if isinstance(op, memref.AllocOp):
+            given = op.dynamic_sizes
+        elif isinstance(
+            op, memref.ViewOp | memref.ReinterpretCastOp | memref.SubviewOp
+        ):
+            given = op.sizes
+        elif isinstance(op, memref.CastOp):
+            return self.shape(op.source)
+        sizes = iter(given)
+        return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
+
+    def _next(self, values: Iterable[SSAValue]) -> Size | None:
+        value = next(iter(values), None)
+        return None if value is None else self.size(value)
+
+    def _find(self, value: SSAValue) -> Size | None:
+        op = value.owner
+        if isinstance(op, Block):
+            return None
+        if isinstance(op, arith.ConstantOp):
+            return op.value.value.data if isinstance(op.value, IntegerAttr) else None
+        if isinstance(op, memref.DimOp):
+            dim = self.size(op.index)
+            shape = self.shape(op.source)
+            return (
+                shape[dim] if isinstance(dim, int) and 0 <= dim < len(shape) else None
+            )
+        compute = _ARITHMETIC.get(op.name)
+        operands = [self.size(operand) for operand in op.operands]
+        if compute is None or None in operands:
+            return None
+        sizes = cast(list[Size], operands)
+        if not self._name_maxima or not isinstance(op, arith.MaxSIOp):
+            return compute(*sizes)
+        name = f"maximum {len(self.maxima)}"
+        self.maxima[name] = sizes[0], sizes[1]
+        return symbol(name) - 1
+
+
+def _ceildiv(a: Size, b: Size) -> Size:
+    return -floordiv(-a, b)
+
+
+_ARITHMETIC: Mapping[str, Callable[..., Size]] = {
+    "arith.addi": add,
+    "arith.subi": sub,
+    "arith.muli": mul,
+    "arith.floordivsi": floordiv,
+    "arith.ceildivsi": _ceildiv,
+    "arith.maxsi": maximum,
+    "arith.minsi": minimum,
+}
+"""Of sizes, which are not negative, and their differences. Operations on unsigned
+numbers, and those that round to zero, are left out: differences may be negative."""

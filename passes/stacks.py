@@ -1,0 +1,181 @@
+"""What loops stack: tensors into whose rows they put a value in each turn.
+
+%i = tgraph.read %vi : tensor<i32>              // 0, 1, ... up to the last row
+%s = tgraph.read %vs : tensor<32x4x8xf32>
+%r = tgraph.broadcast_in_dim %y ... : ... -> tensor<1x4x8xf32>
+%t = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
+tgraph.assign %vs, %t : tensor<32x4x8xf32>
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.tgraph.base import is_static, shape_of, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp
+from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
+from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
+from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, yielded
+from tensorplan.passes.functions import erase_unused
+
+Position = Mapping[Operation, int]
+"""Of the operations in a body."""
+
+
+class Stack(NamedTuple):
+    """A tensor all of whose rows are written by a loop, and by nobody else."""
+
+    number: int  # of the loop's result
+    value: SSAValue  # a row, in the body
+
+
+def stacks(loop: WhileOp) -> list[Stack]:
+    """What a loop stacks, the first computed first."""
+    position = {op: index for index, op in enumerate(loop.body.block.ops)}
+    if (counter := _counter(loop, position)) is None:
+        return []
+    number, turns = counter
+    found: list[Stack] = []
+    for index, type in enumerate(loop.declared):
+        if is_static(type) and turns >= (shape_of(type) or (turns + 1,))[0]:
+            value = _stacked(loop, index, number, position)
+            if value is not None:
+                found.append(Stack(index, value))
+    return sorted(found, key=lambda stack: _place(stack.value, position))
+
+
+def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
+    """Takes out results that are stacked but that nobody reads."""
+    for index in indices:
+        users = [use.operation for use in loop.body.block.args[index].uses]
+        for assign in users:
+            if isinstance(assign, AssignOp):
+                update = assign.value.owner
+                assert isinstance(update, DynamicUpdateSliceOp)
+                for op in (assign, update, *(u for u in users if u is not assign)):
+                    op.detach()
+                    op.erase()
+    erase_unused(loop.body.block)
+    return _rebuild(loop, set(indices))
+
+
+def without_unused(loop: WhileOp) -> WhileOp:
+    """Takes out what a loop is given, does not carry and does not look at."""
+    given = range(len(loop.res), len(loop.inputs))
+    unused = {
+        index
+        for index in given
+        if not any(region.block.args[index].uses for region in loop.regions)
+    }
+    return _rebuild(loop, unused) if unused else loop
+
+
+def _rebuild(loop: WhileOp, dropped: Collection[int]) -> WhileOp:
+    """The loop without some inputs, and results, that nobody uses."""
+    for region in loop.regions:
+        for index in sorted(dropped, reverse=True):
+            region.block.erase_arg(region.block.args[index])
+    kept = [index for index in range(len(loop.inputs)) if index not in dropped]
+    results = [index for index in kept if index < len(loop.res)]
+    new = WhileOp(
+        [loop.inputs[index] for index in kept],
+        result_types=[loop.declared[index] for index in results],
+        regions=[loop.detach_region(region) for region in list(loop.regions)],
+    )
+    new.attributes |= loop.attributes
+    new.location = loop.location
+    block = loop.parent
+    assert block is not None
+    block.insert_op_before(new, loop)
+    for old, result in zip(results, new.res, strict=True):
+        result.name_hint = loop.res[old].name_hint
+        loop.res[old].replace_all_uses_with(result)
+    loop.detach()
+    loop.erase()
+    return new
+
+
+def _place(value: SSAValue, position: Position) -> int:
+    """Where a value is computed."""
+    op = value.owner
+    return position[op] if isinstance(op, Operation) else -1
+
+
+def _counter(loop: WhileOp, position: Position) -> tuple[int, int] | None:
+    """The result that counts turns from 0 by 1, and how many there are."""
+    (condition,) = yielded(loop.condition)
+    compare = condition.owner
+    if not isinstance(compare, CompareOp) or compare.direction.data != "LT":
+        return None
+    read, turns = compare.inputs[0].owner, _number(compare.inputs[1])
+    if not isinstance(read, ReadOp) or turns is None:
+        return None
+    index = loop.condition.block.args.index(read.variable)
+    assign = _assign(loop, index, position)
+    if index >= len(loop.res) or assign is None or _number(loop.inputs[index]) != 0:
+        return None
+    add = assign.value.owner
+    if not isinstance(add, AddOp):
+        return None
+    reads = [_reads(value, loop, index) for value in add.inputs]
+    ones = [_number(value) == 1 for value in add.inputs]
+    counts = (reads[0] and ones[1]) or (reads[1] and ones[0])
+    return (index, turns) if counts else None
+
+
+def _assign(loop: WhileOp, index: int, position: Position) -> AssignOp | None:
+    """The only operation of the body that writes a variable, behind all reads."""
+    users = [use.operation for use in loop.body.block.args[index].uses]
+    writers = [op for op in users if isinstance(op, AssignOp)]
+    others = [op for op in users if not isinstance(op, AssignOp | ReadOp)]
+    if len(writers) != 1 or others:
+        return None
+    is_last = all(position[op] <= position[writers[0]] for op in users)
+    return writers[0] if is_last else None
+
+
+def _reads(value: SSAValue, loop: WhileOp, index: int) -> bool:
+    op = value.owner
+    return isinstance(op, ReadOp) and op.variable is loop.body.block.args[index]
+
+
+def _stacked(
+    loop: WhileOp, index: int, counter: int, position: Position
+) -> SSAValue | None:
+    """The value that the loop puts into a result's rows, if that is all it does."""
+    assign = _assign(loop, index, position)
+    update = assign and assign.value.owner
+    if not isinstance(update, DynamicUpdateSliceOp) or update.outs:
+        return None
+    whole, row, *starts = update.inputs
+    users = [use.operation for use in loop.body.block.args[index].uses]
+    if (
+        not _reads(whole, loop, index)
+        or len(users) != 2
+        or loop.condition.block.args[index].uses
+        or not (whole.has_one_use() and update.result.has_one_use())
+        or not _reads(starts[0], loop, counter)
+        or any(_number(start) != 0 for start in starts[1:])
+    ):
+        return None
+    shape = shape_of(tensor_type_of(row.type))
+    if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
+        return None
+    op = row.owner
+    if (
+        isinstance(op, BroadcastInDimOp)
+        and shape_of(tensor_type_of(op.inputs[0].type)) == shape[1:]
+    ):
+        dims = tuple(op.broadcast_dimensions.get_values())
+        return op.inputs[0] if dims == tuple(range(1, len(shape))) else None
+    return row
+
+
+def _number(value: SSAValue) -> int | None:
+    """The number that a value is everywhere, if it is an integer constant."""
+    op = value.owner
+    if not isinstance(op, ConstantOp) or not isinstance(op.splat, IntegerAttr):
+        return None
+    return op.splat.value.data

@@ -1,0 +1,175 @@
+"""`tgraph-search`: fusion, order, slices and recomputation are chosen together.
+
+What each of them should do depends on the others: a group may keep a value too long for
+one order and not for another, and what is sliced need not be computed again. The search
+starts with the default sequence, tgraph-fuse, tgraph-eliminate-assigns, tgraph-schedule
+and tgraph-slice, and varies one choice at a time, keeping what takes fewer bytes, until
+none helps (coordinate descent). From there, tgraph-rematerialize looks for the lowest
+budget that it meets at a price. Each way is planned on a copy, placement and all, so
+the outcome never takes more bytes than the default.
+
+Without a time limit the outcome is the same on every machine. With one, in seconds on
+the clock, a way is not begun that would take longer than is left, judging by those
+before.
+
+Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-rematerialize.
+Does not: stop a way in the middle, the first one least of all; or place operations on
+streams.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tensorplan.dialects.diagnostics import PROGRESS, remark
+from tensorplan.passes.attempts import Attempt, Trial
+from tensorplan.passes.flops import total_flops
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.sizes import check_alignment
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_slice import TGraphSlice
+
+BUDGETS = 5
+"""That tgraph-rematerialize is given, each between one missed and one met."""
+
+
+@dataclass(frozen=True)
+class TGraphSearch(ModulePass):
+    """Searches for the way of lowering a program that takes the fewest bytes.
+
+    time_limit: the seconds that it may take, more or less; without, all is tried.
+    recompute: how many FLOPs may be computed again, as a part of the program's.
+    slices: whether chains of operations may be computed in pieces.
+    alignment: of every buffer, in bytes.
+    lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    """
+
+    name = "tgraph-search"
+
+    time_limit: float | None = None
+    recompute: float = 0.1
+    slices: bool = True
+    alignment: int = 64
+    lend: bool = True
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and self.time_limit < 0:
+            raise ValueError(f"time-limit is {self.time_limit}, expected 0 or more")
+        if self.recompute < 0:
+            raise ValueError(f"recompute is {self.recompute}, expected 0 or more")
+        check_alignment(self.alignment)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not any(True for _ in tensor_functions(op)):
+            return
+        trial = Trial(ctx, self.alignment, self.lend)
+        search = _Search(trial, op, self._choices(), self.time_limit)
+        first = search.best
+        search.descend()
+        flops = total_flops(search.best.module)
+        if self.recompute:
+            search.recompute(int(flops * (1 + self.recompute)))
+        best = search.best
+        again = total_flops(best.module) - flops
+        best.adopt(op)
+        remark(
+            f"of {search.tried} ways, {best.what} takes the fewest bytes: {best.bytes} "
+            f"after {first.bytes}; {again} of {flops + again} FLOPs are computed again",
+            next(iter(tensor_functions(op)))[0],
+        )
+
+    def _choices(self) -> Mapping[str, Sequence[ModulePass]]:
+        """What there is to choose from; first in each, the default."""
+        alignment, lend = self.alignment, self.lend
+        choices: dict[str, Sequence[ModulePass]] = {
+            "groups": (
+                TGraphFuse(),
+                TGraphFuse("nnvm"),
+                TGraphFuse("none"),
+                TGraphFuse(keep_peak=False),
+            ),
+            "assigns": (TGraphEliminateAssigns(),),
+            "order": tuple(TGraphSchedule(e, alignment) for e in (0.2, 2.0, 10.0)),
+        }
+        if self.slices:
+            choices["slices"] = tuple(
+                TGraphSlice(pieces, slowdown, alignment, lend)
+                for pieces, slowdown in ((8, 0.03), (32, 0.1))
+            )
+        return choices
+
+
+class _Search:
+    def __init__(
+        self,
+        trial: Trial,
+        given: ModuleOp,
+        choices: Mapping[str, Sequence[ModulePass]],
+        time_limit: float | None,
+    ):
+        self.trial = trial
+        self.given = given
+        self.choices = choices
+        self.end = None if time_limit is None else monotonic() + time_limit
+        self.longest = 0.0  # seconds that a way has taken
+        self.tried = 0
+        self.chosen = {kind: passes[0] for kind, passes in choices.items()}
+        first = self._try("the default", given, list(self.chosen.values()))
+        assert first is not None
+        self.best = first
+
+    def descend(self) -> None:
+        """Varies one choice at a time, as long as that helps."""
+        seen = {tuple(map(str, self.chosen.values()))}
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for kind, passes in self.choices.items():
+                for other in passes:
+                    chosen = {**self.chosen, kind: other}
+                    key = tuple(map(str, chosen.values()))
+                    if key in seen:
+                        continue
+                    seen.add(key)
+                    found = self._try(f"{other}", self.given, list(chosen.values()))
+                    if found and found.bytes < self.best.bytes:
+                        self.best, self.chosen = found, chosen
+                        has_changed = True
+
+    def recompute(self, most: int) -> None:
+        """Lowers the best by computing values again, up to so many FLOPs in all."""
+        start = self.best
+        low, high = 0, start.bytes
+        for _ in range(BUDGETS):
+            budget = (low + high) // 2
+            if not budget:  # nothing is stored
+                return
+            again = TGraphRematerialize(budget, alignment=self.trial.alignment)
+            what = f"recomputation behind {start.what}"
+            found = self._try(what, start.module, [again])
+            if found is None:
+                return
+            if found.bytes < self.best.bytes and total_flops(found.module) <= most:
+                self.best, high = found, min(budget, found.bytes)
+            else:
+                low = budget
+
+    def _try(
+        self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
+    ) -> Attempt | None:
+        """An attempt, if there is time for it."""
+        begin = monotonic()
+        if self.end is not None and self.tried and begin + self.longest > self.end:
+            return None
+        found = self.trial.run(what, start, passes)
+        self.longest = max(self.longest, monotonic() - begin)
+        self.tried += 1
+        PROGRESS.info("search: way %d, %s: %d bytes", self.tried, what, found.bytes)
+        return found

@@ -1,0 +1,249 @@
+"""What else could be done about a program's memory, and what it would do: by trying it.
+
+Each option is a sequence of passes for the same program, or the same passes for a
+program with donated arguments. `try_out` runs it on a copy, and measures the outcome.
+
+    plan-pipeline                             arenas 1867776 bytes
+    plan-pipeline{budget=1400832}             arenas 1400832 bytes, 2 % more FLOPs
+    the same with argument 3 donated          401408 bytes less of results
+
+An option that leaves out what is done already tells what that is worth.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
+from tensorplan.dialects.tgraph.differentiation import GradientOp
+from tensorplan.passes import driver
+from tensorplan.passes.donation import donate, donations
+from tensorplan.passes.flops import total_flops
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.peaks import memref_bytes
+from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.plan_in_place import PlanInPlace
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_slice import TGraphSlice
+
+BUDGETS = (0.9, 0.75, 0.5)
+"""Parts of the arenas that recomputation is tried for."""
+
+SINGLE_DONATIONS = 3
+"""Arguments that are tried one by one, the largest ones."""
+
+
+class Donation(NamedTuple):
+    """An argument to hold a returned value afterwards; see `donation.donate`."""
+
+    function: str
+    argument: int
+    result: int
+
+
+class Option(NamedTuple):
+    """Another way of planning a program."""
+
+    kind: str  # what it is about: "fusion", "schedule", ...
+    change: str  # in words
+    passes: Sequence[ModulePass]
+    donated: Sequence[Donation] = ()
+    is_without: bool = False  # whether it leaves out what is done as it is
+
+
+class Outcome(NamedTuple):
+    """What a planned program needs."""
+
+    arenas: int  # bytes
+    callers: int  # bytes of arguments, variables and results
+    flops: int  # see flops.py
+    seconds: float  # of CPU time, for the passes
+
+    @property
+    def total(self) -> int:
+        return self.arenas + self.callers
+
+
+def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
+    """What an option does for the program, which stays as it is, or why it fails."""
+    copy = module.clone()
+    start = process_time()
+    was_disabled, REMARKS.disabled = REMARKS.disabled, True
+    try:
+        _donate(copy, option.donated)
+        driver.run(ctx, copy, option.passes)
+        return outcome(copy, process_time() - start)
+    except (LocatedError, VerifyException) as error:
+        return str(error).partition("\n")[0]
+    finally:
+        REMARKS.disabled = was_disabled
+
+
+def outcome(module: ModuleOp, seconds: float = 0.0) -> Outcome:
+    """Measures a planned module."""
+    arenas = sum(pool.size for pool in check_plan(module) if pool.result is None)
+    return Outcome(arenas, _callers(module), total_flops(module), seconds)
+
+
+def _callers(module: ModuleOp) -> int:
+    """Bytes of the functions' arguments, as far as they are known."""
+    return sum(
+        memref_bytes(type) or 0
+        for func in module.ops
+        if isinstance(func, FuncOp) and not func.is_declaration
+        for type in func.function_type.inputs
+    )
+
+
+def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
+    functions = {func.sym_name.data: func for func, _ in tensor_functions(module)}
+    for function, argument, result in sorted(donated, reverse=True):
+        donate(functions[function], argument, result)
+
+
+@dataclass(frozen=True)
+class Options:
+    """All there is to be tried instead of a pipeline, on what its passes up to `start`
+    leave."""
+
+    pipeline: PlanPipeline
+
+    def split(self) -> tuple[Sequence[ModulePass], Sequence[ModulePass]]:
+        """The passes that all options share, which come first, and the others."""
+        passes = self.pipeline.passes()
+        end = 1 + next(
+            i for i, p in enumerate(passes) if isinstance(p, TGraphInferShapes)
+        )
+        return passes[:end], passes[end:]
+
+    def of(self, module: ModuleOp, arenas: int) -> list[Option]:
+        """Those that apply to a module behind the first passes, which takes `arenas`
+        bytes; what is not likely to take long comes first."""
+        if not any(True for _ in tensor_functions(module)):
+            return list(self._of_memrefs())
+        return [
+            *self._of_donation(module),
+            *self._of_pipeline(),
+            *self._of_fusion(),
+            *self._of_gradient(module),
+            *self._of_recomputation(arenas),
+            *self._left_out(),
+            *self._of_search(),
+        ]
+
+    def _passes(self, **options: str | int | bool) -> Sequence[ModulePass]:
+        return Options(replace(self.pipeline, **options)).split()[1]
+
+    def _with(self, *others: ModulePass) -> Sequence[ModulePass]:
+        """The passes with others in place of those of the same kind."""
+        instead = {type(other): other for other in others}
+        return [instead.get(type(pass_), pass_) for pass_ in self.split()[1]]
+
+    def _without(self, kind: type[ModulePass]) -> Sequence[ModulePass]:
+        return [pass_ for pass_ in self.split()[1] if not isinstance(pass_, kind)]
+
+    def _of_pipeline(self) -> Iterator[Option]:
+        now = self.pipeline
+        if now.strategy != "auto":
+            yield Option("placing", "strategy=auto", self._passes(strategy="auto"))
+        if now.alignment > 64:
+            yield Option("placing", "alignment=64", self._passes(alignment=64))
+        if not now.lend:
+            yield Option("lending", "lend=true", self._passes(lend=True))
+        if now.streams != 1:
+            yield Option("streams", "streams=1", self._passes(streams=1))
+
+    def _of_donation(self, module: ModuleOp) -> Iterator[Option]:
+        passes = self.split()[1]
+        sizes: dict[Donation, int] = {}
+        names: dict[Donation, str] = {}
+        for func, block in tensor_functions(module):
+            for argument, result in donations(func):
+                donation = Donation(func.sym_name.data, argument, result)
+                value = block.args[argument]
+                sizes[donation] = typical_bytes(tensor_type_of(value.type))
+                names[donation] = f"%{value.name_hint or argument}"
+        largest = sorted(sizes, key=lambda donation: -sizes[donation])
+        for donation in largest[:SINGLE_DONATIONS]:
+            what = f"donate argument {donation.argument} ({names[donation]})"
+            yield Option("donation", what, passes, (donation,))
+        if len(largest) > 1:
+            what = f"donate {len(largest)} arguments, all that have a result's type"
+            yield Option("donation", what, passes, tuple(largest))
+
+    def _of_fusion(self) -> Iterator[Option]:
+        for fuse in (TGraphFuse(mode="nnvm"), TGraphFuse(keep_peak=False)):
+            yield Option("fusion", f"{fuse}", self._with(fuse))
+
+    def _of_gradient(self, module: ModuleOp) -> Iterator[Option]:
+        if any(isinstance(op, GradientOp) for op in module.walk()):
+            mirror = TGraphGradient(mirror="cheap")
+            yield Option("gradient", f"{mirror}", self._with(mirror))
+
+    def _of_recomputation(self, arenas: int) -> Iterator[Option]:
+        now = self.pipeline
+        if now.streams != 1 or now.budget is not None or not arenas:
+            return
+        passes = list(self.split()[1])
+        at = next(i for i, p in enumerate(passes) if isinstance(p, TGraphBufferize))
+        for part in BUDGETS:
+            budget = int(arenas * part)
+            again = TGraphRematerialize(budget, alignment=now.alignment)
+            yield Option(
+                "recomputation",
+                f"budget={budget} ({part:.0%} of now): compute again",
+                [*passes[:at], again, *passes[at:]],
+            )
+
+    def _of_search(self) -> Iterator[Option]:
+        now = self.pipeline
+        if now.streams == 1:
+            slices = TGraphSlice(64, 0.3, now.alignment)
+            what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
+            yield Option("slicing", what, self._with(slices))
+        if now.effort != "high":
+            yield Option("schedule", "effort=high", self._passes(effort="high"))
+
+    def _left_out(self) -> Iterator[Option]:
+        kinds = {
+            "fusion": TGraphFuse,
+            "assigns": TGraphEliminateAssigns,
+            "schedule": TGraphSchedule,
+            "slicing": TGraphSlice,
+            "recomputation": TGraphRematerialize,
+        }
+        passes = self.split()[1]
+        for kind, cls in kinds.items():
+            if any(isinstance(pass_, cls) for pass_ in passes):
+                left = self._without(cls)
+                yield Option(kind, f"{cls.name}", left, is_without=True)
+        if self.pipeline.lend:
+            left = self._passes(lend=False)
+            yield Option("lending", "lend", left, is_without=True)
+
+    def _of_memrefs(self) -> Iterator[Option]:
+        """For programs that others bufferized."""
+        passes = list(self.split()[1])
+        at = next(i for i, p in enumerate(passes) if isinstance(p, PlanMemory))
+        in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
+        yield Option("in place", "plan-in-place", in_place)
+        yield from self._of_pipeline()
+        if self.pipeline.lend:
+            left = self._passes(lend=False)
+            yield Option("lending", "lend", left, is_without=True)
