@@ -23,6 +23,8 @@ class Model:
     function: Callable[..., Any]
     arguments: Sequence[Array]
     state: int = 0
+    parameters: Sequence[int] = ()
+    """The arguments that are the same in every run."""
 
 
 class _Random:
@@ -135,7 +137,8 @@ def gpt2(
 
     ids = np.arange(length, dtype=np.int32)[None]
     flat = [p for parameters in blocks for p in parameters]
-    return Model(forward, [tokens, places, *norm, *flat, ids])
+    arguments = [tokens, places, *norm, *flat, ids]
+    return Model(forward, arguments, parameters=range(len(arguments) - 1))
 
 
 def resnet18(batch: int = 1, size: int = 224) -> Model:
@@ -178,7 +181,8 @@ def resnet18(batch: int = 1, size: int = 224) -> Model:
                 x = jax.nn.relu(y + (x if stride == 1 else convolve(x, stride)))
         return x.mean((1, 2)) @ next(rest) + next(rest)
 
-    return Model(forward, [random.normal(batch, size, size, 3), *parameters])
+    arguments = [random.normal(batch, size, size, 3), *parameters]
+    return Model(forward, arguments, parameters=range(1, len(arguments)))
 
 
 MODELS: dict[str, Callable[[], Model]] = {

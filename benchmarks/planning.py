@@ -35,6 +35,8 @@ QUADRATIC_LIMIT = 10_000  # buffers
 INTRODUCTION = """\
 # Planning strategies compared
 
+For those who choose a strategy, or doubt: what each one reaches, and how long it takes.
+
 Each cell is the peak over the lower bound (the largest sum of live bytes: no plan is
 below 1), and in brackets the CPU seconds of the strategy in this Python, without the
 check of its plan. Bold: proved to be optimal. Searches stop after {time_limit:g} s.

@@ -1,15 +1,22 @@
-"""Time of compiled programs against `jax.jit` on the same processor.
+"""Time of compiled programs against other systems on the same processor: `jax.jit`,
+and where they are installed PyTorch (eager and `torch.compile`) and ONNX Runtime.
 
     python benchmarks/runtime.py                     # all programs, one thread each
     python benchmarks/runtime.py gelu mlp_step       # some
     python benchmarks/runtime.py dispatch            # 1,000 operations of 64 elements
+    python benchmarks/runtime.py streams             # two chains of matrix products
+    python benchmarks/runtime.py --only native,ort   # those candidates
     python benchmarks/runtime.py model.mlir          # StableHLO from a file
     python benchmarks/runtime.py --threads 0 resnet18   # with all cores
 
 Each round lets every candidate run once, in random order, for some milliseconds; a
 candidate's time is the median over the rounds, and its noise the distance between the
 quartiles over that. Ratios below 1 mean that tensorplan is faster. `native` is
-tensorplan with the extra `fast`, `numpy` without.
+tensorplan with the extra `fast`, `numpy` without; `packed` is `native` with weights as
+parameters, as PyTorch freezes them and ONNX Runtime has them as initialisers.
+
+With several threads libraries disturb one another in one process: OpenMP's threads spin
+on for a while after each run. Use `--only`, one after the other.
 """
 
 import argparse
@@ -17,7 +24,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
@@ -30,7 +37,11 @@ _parser.add_argument("--rounds", type=int, default=40, help="default: 40")
 _parser.add_argument(
     "--threads", type=int, default=1, help="of each library; 0: one for each core"
 )
+_parser.add_argument(
+    "--only", metavar="CANDIDATES", default="", help="with commas: native,jax,torch"
+)
 OPTIONS = _parser.parse_args()
+ONLY: list[str] = OPTIONS.only.split(",") if OPTIONS.only else []
 
 # Before NumPy and JAX are loaded: they read these when they start.
 for variable in (
@@ -41,6 +52,7 @@ for variable in (
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from kernels import PROGRAMS
 from models import MODELS, Model
 from xdsl.dialects.builtin import ModuleOp
 
@@ -53,107 +65,93 @@ jnp: Any = jax.numpy
 SLICE = 2e-3
 """Seconds that a candidate runs at a time."""
 
-Function = Callable[..., Any]
-
-
-def chain2(x: Any, y: Any) -> Any:
-    return x * y + 0.25
-
-
-def chain5(x: Any, y: Any) -> Any:
-    return (jnp.maximum(x * y + 0.25, x) - y) * 0.75
-
-
-def gelu(x: Any) -> Any:
-    return jax.nn.gelu(x)
-
-
-def swish(x: Any, y: Any) -> Any:
-    return x / (1 + jnp.exp(-x)) + y
-
-
-def softmax(x: Any) -> Any:
-    return jax.nn.softmax(x)
-
-
-def layernorm(x: Any, scale: Any, shift: Any) -> Any:
-    mean = x.mean(-1, keepdims=True)
-    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
-
-
-def column_sums(x: Any) -> Any:
-    return x.sum(0)
-
-
-@dataclass(frozen=True)
-class Program:
-    function: Function
-    shapes: Sequence[Sequence[tuple[int, ...]]]
-    """The arguments' shapes, for each size."""
-
-
-LINES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)
-MATRICES = ((128, 128), (1024, 128), (1024, 512), (4096, 1024))
-PROGRAMS: Mapping[str, Program] = {
-    "chain2": Program(chain2, [[(n,), (n,)] for n in LINES]),
-    "chain5": Program(chain5, [[(n,), (n,)] for n in LINES]),
-    "gelu": Program(gelu, [[(n,)] for n in LINES]),
-    "swish": Program(swish, [[(n,), (n,)] for n in LINES]),
-    "softmax": Program(softmax, [[m] for m in MATRICES]),
-    "layernorm": Program(layernorm, [[m, m[1:], m[1:]] for m in MATRICES]),
-    "column_sums": Program(column_sums, [[m] for m in MATRICES]),
-}
-
-
 Runs = dict[str, Callable[[int], None]]
 """Ways to run a program, each a given number of times."""
 
 
-def candidates(model: Model) -> Runs:
+def candidates(name: str, model: Model) -> Runs:
     state = tuple(range(model.state))
-    planned = tensorplan.plan(
-        tensorplan.from_jax(model.function, *model.arguments, donate_argnums=state)
-    )
+
+    def planned(parameters: Sequence[int] = ()) -> ModuleOp:
+        arguments = model.arguments
+        return tensorplan.plan(
+            tensorplan.from_jax(
+                model.function,
+                *arguments,
+                donate_argnums=state,
+                parameter_argnums=parameters,
+            )
+        )
+
     compiled = jax.jit(model.function, donate_argnums=state)
 
     def run(arguments: Sequence[Any]) -> Sequence[Any]:
         return jax.tree.leaves(compiled(*arguments))
 
-    return compared(planned, model.arguments, run)
+    runs, expected = compared(planned(), model.arguments, run)
+    if model.parameters and is_wanted("packed"):
+        program = Executable(planned(model.parameters))
+        runs["packed"] = ours(program, model.arguments, expected)
+    for module in ("in_torch", "in_onnx"):
+        try:
+            others: Any = import_module(module)
+        except ImportError:
+            continue
+        for kind, step in others.candidates(
+            name, model.arguments, model.parameters
+        ).items():
+            if is_wanted(kind):
+                check([np.asarray(x) for x in step()], expected)
+                runs[kind] = partial(repeat, step)
+    return runs
+
+
+def is_wanted(candidate: str) -> bool:
+    return not ONLY or candidate in ONLY
+
+
+def repeat(step: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        step()
+
+
+def check(got: Sequence[Any], expected: Sequence[Any]) -> None:
+    for values, want in zip(got, expected, strict=True):
+        scale = np.max(np.abs(want), initial=1e-6)
+        np.testing.assert_allclose(values, want, rtol=1e-3, atol=1e-3 * scale)
+
+
+def ours(
+    program: Executable, arguments: Sequence[Any], expected: Sequence[Any]
+) -> Callable[[int], None]:
+    given = [a.copy() for a in arguments]
+    outs = [
+        np.empty(r.shape, r.dtype) if r.input is None else None for r in program.results
+    ]
+    check(program(*given, out=outs), expected)
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            program(*given, out=outs)
+
+    return run
 
 
 def compared(
     planned: ModuleOp,
     arguments: Sequence[Any],
     jax_run: Callable[[Sequence[Any]], Sequence[Any]],
-) -> Runs:
-    """A planned program, native and with NumPy, and what JAX made of it."""
-    programs = {
-        "native": Executable(planned),
-        "numpy": Executable(planned, native=False),
-    }
-    results = programs["native"].results
-    runs: Runs = {}
-    first: dict[str, Sequence[Any]] = {}
-    for name, program in programs.items():
-        given = [a.copy() for a in arguments]
-        outs = [
-            np.empty(r.shape, r.dtype) if r.input is None else None for r in results
-        ]
-
-        def run(
-            times: int,
-            program: Executable = program,
-            given: Sequence[Any] = given,
-            outs: Sequence[Any] = outs,
-        ) -> None:
-            for _ in range(times):
-                program(*given, out=outs)
-
-        first[name] = [x.copy() for x in program(*given, out=outs)]
-        runs[name] = run
+) -> tuple[Runs, Sequence[Any]]:
+    """A planned program, native and with NumPy, and what JAX made of it; the results
+    of the first run."""
     on_device = [jnp.array(a) for a in arguments]
+    expected = [np.array(x) for x in jax_run(on_device)]
+    on_device[:] = [jnp.array(a) for a in arguments]
+    runs: Runs = {}
+    for name in filter(is_wanted, ("native", "numpy")):
+        program = Executable(planned, native=name == "native")
+        runs[name] = ours(program, arguments, expected)
+    results = Executable(planned, native=False).results
 
     def run_jax(times: int) -> None:
         last: Sequence[Any] = ()
@@ -164,14 +162,9 @@ def compared(
                     on_device[result.input] = array
         jax.block_until_ready(last)
 
-    expected = [np.array(x) for x in jax_run(on_device)]
-    on_device[:] = [jnp.array(a) for a in arguments]
-    for values in first.values():
-        for got, want in zip(values, expected, strict=True):
-            scale = np.max(np.abs(want), initial=1e-6)
-            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * scale)
-    runs["jax"] = run_jax
-    return runs
+    if is_wanted("jax"):
+        runs["jax"] = run_jax
+    return runs, expected
 
 
 def from_file(path: Path) -> Runs:
@@ -198,7 +191,7 @@ def from_file(path: Path) -> Runs:
         else rng.integers(0, 10, i.shape).astype(i.dtype)
         for i in Executable(planned, native=False).inputs
     ]
-    return compared(planned, arguments, run)
+    return compared(planned, arguments, run)[0]
 
 
 def measure(
@@ -228,9 +221,10 @@ def report(title: str, measured: Mapping[str, Sequence[float]]) -> None:
         noise = (high - low) / middle[name]
         cells.append(f"{name} {middle[name] * 1e6:9.2f} us (±{noise:4.0%})")
     ratios = [
-        f"{name}/jax {middle[name] / middle['jax']:.2f}"
-        for name in middle
-        if name != "jax" and "jax" in middle
+        f"{name}/{other} {middle[name] / middle[other]:.2f}"
+        for name in ("native", "packed", "numpy")
+        for other in ("jax", "torch", "compile", "ort")
+        if name in middle and other in middle and (name != "numpy" or other == "jax")
     ]
     print(f"{title:22}", "  ".join([*cells, *ratios]), flush=True)
 
@@ -265,8 +259,31 @@ def dispatch(rounds: int) -> None:
         print(f"dispatch, {name}: {median(values) / count * 1e9:.1f} ns per operation")
 
 
+def streams(rounds: int) -> None:
+    """Two independent chains of matrix products, on one stream or two."""
+
+    def function(x: Any, y: Any, *weights: Any) -> Any:
+        for w in weights:
+            x, y = jnp.maximum(x @ w, 0), jnp.maximum(y @ w, 0)
+        return x + y
+
+    for size in (16, 64, 256, 512, 1024):
+        rng = np.random.default_rng(0)
+        scale = np.float32(size**-0.5)
+        arrays = [scale * rng.standard_normal((size, size), np.float32)] * 6
+        module = tensorplan.from_jax(function, *arrays)
+        outs = [np.empty((size, size), np.float32)]
+        runs: Runs = {}
+        for count in (1, 2):
+            program = Executable(tensorplan.plan(module, streams=count))
+            step = partial(program, *arrays, out=outs)
+            runs[f"{count} streams"] = partial(repeat, step)
+        measured = measure(runs, rounds)
+        report(f"streams {size}x{size}", measured)
+
+
 def main() -> int:
-    known = [*PROGRAMS, *MODELS, "dispatch"]
+    known = [*PROGRAMS, *MODELS, "dispatch", "streams"]
     chosen: list[str] = OPTIONS.programs or known
     for name in chosen:
         if name not in known and not Path(name).is_file():
@@ -278,14 +295,16 @@ def main() -> int:
     for name in chosen:
         if name == "dispatch":
             dispatch(rounds)
+        elif name == "streams":
+            streams(rounds)
         elif name in MODELS:
-            report(name, measure(candidates(MODELS[name]()), rounds))
+            report(name, measure(candidates(name, MODELS[name]()), rounds))
         elif name in PROGRAMS:
             program = PROGRAMS[name]
             for shapes in program.shapes:
                 arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
                 title = f"{name} {'x'.join(map(str, shapes[0]))}"
-                runs = candidates(Model(program.function, arrays))
+                runs = candidates(name, Model(program.function, arrays))
                 report(title, measure(runs, rounds))
         else:
             report(Path(name).stem, measure(from_file(Path(name)), rounds))

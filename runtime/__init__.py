@@ -1,11 +1,15 @@
 """Runs programs: planned ones fast, and level 1 as the reference they must agree with.
 
 executor.py    Executable: binds the caller's arrays, runs the list of calls
+dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as the memory of arguments, results handed out
 donation.py    which results may take the memory of which inputs
 program.py     memref IR to memory and steps
 steps.py       what these are: buffers, arrays in them, calls
-control.py     loops and branches
+control.py     numbers between operations on memrefs, loops and branches
+numbers.py     what arith and math operations compute
+linalg.py      linalg operations, by NumPy
+mlir.py        level 4 run natively, by mlir-opt and mlir-runner
 devices/       where steps run: one thread, one for each stream, other processes
 sanitizer.py   finds unsound use of memory
 profile.py     records runs for Chrome's trace viewer and Perfetto
@@ -13,6 +17,7 @@ kernels/       the calls for each operation, in NumPy
 native/        the same, compiled, for elementwise operations, reductions and groups
 onednn/        the same for contractions and convolutions, by oneDNN
 pool.py        a device's memory; the kernels' workspace
+prepacking.py  constants in the layouts that kernels want
 allocators/    memory for what has no planned offset
 reference.py   run_reference: level 1, plainly
 signature.py   inputs and results in the caller's order

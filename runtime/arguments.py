@@ -4,18 +4,24 @@ The memory of an argument is what the caller gave, if its layout allows that, el
 program's own. `copies` counts what had to be copied, and why.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from tensorplan.runtime.donation import donations
-from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.dtypes import Array, address
+from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program import Program
 from tensorplan.runtime.signature import Result, Signature, Slot
 
 Results: TypeAlias = Literal["copy", "view"]
+
+_OTHER = object()
+"""What no call gives."""
 
 
 class Arguments:
@@ -32,8 +38,7 @@ class Arguments:
         variable."""
         if results not in ("copy", "view"):
             raise ValueError(f"results is {results!r}, expected 'copy' or 'view'")
-        self.copies: dict[str, int] = {}
-        """How often what was copied, by what and why."""
+        self._copies: Counter[tuple[str, int, str]] = Counter()
         self.parameters: dict[int, Array] = {}
         """The inputs that `bind` has given."""
         self._program = program
@@ -42,7 +47,12 @@ class Arguments:
         self._are_views = results == "view"
         self._donations = donations(program, signature, donate)
         # What the last call gave for each input, if used in place.
-        self._given: list[object] = [None] * len(self._inputs)
+        self._given: list[object] = [_OTHER] * len(self._inputs)
+        # The same for the inputs that are not in `parameters`; and for the results.
+        self._last: Sequence[object] = [_OTHER]
+        self._last_out: Sequence[object] | None = None
+        # What is bound to each result, if a call can return just that.
+        self._ready: Sequence[Array | None] = ()
         # The array that each argument is bound to, first the program's own.
         self._own = {
             slot.value: program.views[slot.value].array()
@@ -50,6 +60,20 @@ class Arguments:
             if slot.value in program.arguments
         }
         self._bound = dict(self._own)
+        donated = self._donations.values()
+        self._parameters = {
+            slot.value
+            for index, slot in enumerate(self._inputs)
+            if slot.is_parameter and index not in donated
+        }
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        """How often what was copied, by what and why."""
+        return {
+            f"{what} {number}: {reason}": count
+            for (what, number, reason), count in self._copies.items()
+        }
 
     @property
     def donations(self) -> Mapping[int, int]:
@@ -70,51 +94,52 @@ class Arguments:
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
+            self._given[index] = _OTHER
         self.parameters |= bound
+        self._last = [_OTHER]
 
     def accept(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> set[SSAValue]:
         """Binds the inputs but for `parameters`, and `out`; returns the arguments whose
-        memory is another than before."""
-        expected = len(self._inputs) - len(self.parameters)
-        if len(arrays) != expected:
-            raise TypeError(f"got {len(arrays)} arrays, expected {expected}")
-        if self.parameters:
-            rest = iter(arrays)
-            arrays = tuple(
-                self.parameters[index] if index in self.parameters else next(rest)
-                for index in range(len(self._inputs))
-            )
+        memory, or contents if they are parameters, are others than before."""
+        if _are_same(arrays, self._last) and (
+            (out is None and self._last_out is None)
+            or (out and self._last_out and _are_same(out, self._last_out))
+        ):
+            return set()
+        rest = [n for n in range(len(self._inputs)) if n not in self.parameters]
+        if len(arrays) != len(rest):
+            raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
+        every = self.parameters | dict(zip(rest, arrays, strict=True))
         wanted: dict[SSAValue, Array] = {}
         in_place = self._given.copy()
-        for index, given in enumerate(arrays):
-            if given is None or given is not self._given[index]:
+        for index, given in every.items():
+            if given is not self._given[index]:
                 array, is_in_place = self._accept(index, given)
                 wanted[self._inputs[index].value] = array
-                in_place[index] = given if is_in_place else None
+                in_place[index] = given if is_in_place else _OTHER
         outs = self._outs(out, wanted)
         wanted |= {v: a for v, a in outs.items() if a is not self._bound[v]}
-        if not wanted:
-            return set()
-        self._separate(wanted, out)
-        changed = self._bind(wanted)
-        self._given = [
-            None if self._bound[slot.value] is self._own[slot.value] else given
-            for slot, given in zip(self._inputs, in_place, strict=True)
-        ]
+        changed: set[SSAValue] = set()
+        if wanted:
+            self._separate(wanted, out)
+            changed = self._bind(wanted)
+            self._given = [
+                _OTHER if self._bound[slot.value] is self._own[slot.value] else given
+                for slot, given in zip(self._inputs, in_place, strict=True)
+            ]
+        self._last = [self._given[index] for index in rest]
+        self._last_out = out if out is None else list(out)
+        self._ready = [self._bound_to(result) for result in self._results]
         return changed
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:
         """The results of a run, in the order of the signature."""
         return [
-            self._result(number, None if out is None else out[number])
-            for number in range(len(self._results))
+            self._copied(number, out) if array is None else array
+            for number, array in enumerate(self._ready)
         ]
-
-    def _note(self, name: str, reason: str) -> None:
-        key = f"{name}: {reason}"
-        self.copies[key] = self.copies.get(key, 0) + 1
 
     def _accept(self, index: int, given: object) -> tuple[Array, bool]:
         """The array to bind to an input, and whether it is what was given."""
@@ -129,7 +154,7 @@ class Arguments:
             reason = "variable that cannot be written"
         else:
             return array, True
-        self._note(name, reason)
+        self._copies["argument", index, reason] += 1
         if slot.is_variable:
             return np.array(array, order="C"), False
         own = self._own[slot.value]
@@ -167,18 +192,26 @@ class Arguments:
         if array is self._own[value] or not array.flags.writeable:
             return None
         bound = self._bound[result.value]
-        if _address(bound) == _address(array):
+        if address(bound) == address(array):
             return bound
         return array.reshape(-1).view(result.dtype).reshape(result.shape)
 
     def _bind(self, wanted: dict[SSAValue, Array]) -> set[SSAValue]:
-        """Makes arrays the memory of arguments; returns those with other memory."""
+        """Makes arrays the memory of arguments; returns those with other memory, and
+        parameters with other contents."""
         changed: set[SSAValue] = set()
         for value, array in wanted.items():
-            if _address(array) != _address(self._bound[value]):
-                memory = self._program.arguments[value]
+            memory = self._program.arguments[value]
+            if address(array) != address(self._bound[value]):
                 memory.bytes = array.reshape(-1).view(np.uint8)
                 changed.add(value)
+            if value in self._parameters:
+                before = memory.prepacked
+                # The next call may copy other contents to the program's own memory.
+                is_own = array is self._own[value]
+                memory.prepacked = None if is_own else Prepacked(memory.bytes)
+                if before or memory.prepacked:
+                    changed.add(value)
             self._bound[value] = array
         return changed
 
@@ -213,7 +246,7 @@ class Arguments:
             array = wanted.get(value, self._bound[value])
             if array is self._own[value]:
                 continue
-            self._note(f"argument {numbers[value]}", "in memory that is written")
+            self._copies["argument", numbers[value], "in memory that is written"] += 1
             if value in variables:
                 wanted[value] = array.copy()
             else:
@@ -226,23 +259,33 @@ class Arguments:
                 return True
         return False
 
-    def _result(self, number: int, out: Array | None) -> Array:
-        result = self._results[number]
-        if result.input is not None:
-            return self._bound[result.value]
+    def _bound_to(self, result: Result) -> Array | None:
+        """The array to return for a result; None if a copy has to be made of it."""
         array = self._bound.get(result.value)
-        if array is None:
-            array = self._program.views[result.value].array()
-            if out is not None:
-                out[...] = array
-                self._note(f"result {number}", "from a pool")
-                return out
-        elif array is not self._own[result.value]:
-            return array  # out, or donated
-        if self._are_views:
+        if array is None:  # it is in a pool
+            return None
+        if result.input is not None or self._are_views:
             return array
-        self._note(f"result {number}", "handed out")
+        return None if array is self._own[result.value] else array  # out, or donated
+
+    def _copied(self, number: int, out: Sequence[Array | None] | None) -> Array:
+        value = self._results[number].value
+        array = self._bound.get(value)
+        if array is None:
+            array = self._program.views[value].array()
+            given = None if out is None else out[number]
+            if given is not None:
+                given[...] = array
+                self._copies["result", number, "from a pool"] += 1
+                return given
+            if self._are_views:
+                return array
+        self._copies["result", number, "handed out"] += 1
         return array.copy()
+
+
+def _are_same(given: Sequence[object], last: Sequence[object]) -> bool:
+    return len(given) == len(last) and all(map(is_, given, last))
 
 
 def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
@@ -302,16 +345,12 @@ def _check_out(given: Array, result: Result, number: int) -> None:
         raise ValueError(f"{name} is not a writable C-contiguous array")
 
 
-def _address(array: Array) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def _overlaps(
     arrays: Mapping[SSAValue, Array],
 ) -> Iterator[tuple[SSAValue, SSAValue]]:
     """The pairs of contiguous arrays that share memory."""
     live: list[tuple[int, SSAValue]] = []  # with their ends
-    spans = [(_address(a), a.nbytes, v) for v, a in arrays.items() if a.nbytes]
+    spans = [(address(a), a.nbytes, v) for v, a in arrays.items() if a.nbytes]
     for start, size, value in sorted(spans, key=lambda span: span[0]):
         live = [(stop, other) for stop, other in live if stop > start]
         yield from ((value, other) for _, other in live)

@@ -15,7 +15,8 @@ def donations(
     program: Program, signature: Signature, donate: Collection[int]
 ) -> dict[SSAValue, int]:
     """For each result the input whose memory it may take: of the same size, and read
-    for the last time before the result is first written, in the same queue."""
+    for the last time before the result's memory is first used, for itself or for a
+    buffer that lies there until then, in the same queue."""
     steps = [step for step in program.steps if step.op is not None]
     free: list[int] = []
     for index in sorted(donate):

@@ -67,6 +67,11 @@ def _bfloat16(op: Operation | None) -> DType:
     return np.dtype(bfloat16)
 
 
+def address(array: Array) -> int:
+    """Where the first element is."""
+    return array.__array_interface__["data"][0]
+
+
 def is_float(dtype: DType) -> bool:
     """Whether this is a floating-point type; ml_dtypes' have kind "V"."""
     return dtype.kind in "fV"

@@ -60,6 +60,10 @@ class Executable:
     compiled to native code, unless `native` is false (or the environment variable
     `TENSORPLAN_NATIVE` is 0).
 
+    Parameters, the inputs with `tgraph.parameter`, are the same in every run: kernels
+    may read a copy in a layout of their own, made once for each array that is given
+    (`packed_bytes`). Who changes its contents gives another, or calls `bind` again.
+
     With `threads` each stream of each device runs in a thread of its own, without one
     after the other, as by default, unless threads are estimated to be faster. With
     `processes` devices live in other processes, here or on other hosts; see
@@ -124,10 +128,16 @@ class Executable:
         """Bytes of the workspaces that kernels use while they run, on all devices."""
         return self._program.scratch_bytes
 
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the copies of constants in the layouts that kernels want."""
+        return self._program.packed_bytes
+
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on; these take the others
         only. Programs share parameters when one binds those of another:
-        `other.bind(program.parameters)`; then each sees how the others update them.
+        `other.bind(program.parameters)`; then each sees how the others update them,
+        unless the inputs are marked `tgraph.parameter`: then it binds them again.
 
         Raises `TypeError` or `ValueError` for arrays that do not fit.
         """

@@ -11,23 +11,30 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 from tensorplan.runtime.dtypes import Array
-from tensorplan.runtime.signature import Input, Result, Signature, Slot
+from tensorplan.runtime.signature import Input, Result, Signature, Slot, is_number
 
 PIPELINE = (
+    "--symbol-dce",
     "--convert-linalg-to-affine-loops",
     "--affine-loop-invariant-code-motion",
     "--expand-strided-metadata",
@@ -41,12 +48,44 @@ PIPELINE = (
 )
 """From level 4, without memory spaces, to the LLVM dialect (docs/lowering.md)."""
 
-NEWEST, OLDEST = 40, 22
+NEWEST, OLDEST = 40, 19
 """The versions of MLIR that are looked for under names such as `mlir-opt-22`."""
+
+RUNNERS = ("mlir-runner", "mlir-cpu-runner")
+"""The second is what the first was called until MLIR 20."""
 
 _ALIGNMENT = 64
 _ENTRY = "tensorplan_program"
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The paths of MLIR's programs, of one version."""
+
+    opt: str
+    runner: str
+
+
+def installed() -> Iterator[Tools]:
+    """What is on PATH: under plain names, then from the newest version on."""
+    for suffix in ("", *(f"-{v}" for v in range(NEWEST, OLDEST - 1, -1))):
+        opt = shutil.which(f"mlir-opt{suffix}")
+        runners = (shutil.which(name + suffix) for name in RUNNERS)
+        runner = next(filter(None, runners), None)
+        if opt and runner:
+            yield Tools(opt, runner)
+
+
+def find_tools() -> Tools:
+    """The first that are `installed`. Raises `LocatedError` if there are none."""
+    tools = next(installed(), None)
+    if tools is None:
+        raise LocatedError(
+            "mlir-opt and mlir-runner are not on PATH, expected those of MLIR "
+            f"{OLDEST} or newer (Debian: mlir-22-tools)"
+        )
+    return tools
 
 
 class MlirExecutable:
@@ -54,33 +93,28 @@ class MlirExecutable:
 
     `executable(*arrays)` takes and returns arrays as `runtime.executor.Executable`
     does, but never uses the caller's memory. `signature` is that of the program at
-    level 2 or 3 (level 4 does not tell unsigned integers).
+    level 2 or 3 (level 4 does not tell unsigned integers). Without `tools`, the first
+    found are used.
 
     Raises `LocatedError` if MLIR's tools are not on PATH or do not take the program.
     """
 
-    def __init__(self, module: ModuleOp, signature: Signature):
+    def __init__(
+        self, module: ModuleOp, signature: Signature, tools: Tools | None = None
+    ):
         self.inputs: Sequence[Input] = signature.inputs
         self.results: Sequence[Result] = signature.results
-        opt, runner = find_tools()
-        name = signature.function.sym_name.data
+        tools = tools or find_tools()
         module = module.clone()
-        function = next(
-            op
-            for op in module.ops
-            if isinstance(op, FuncOp) and op.sym_name.data == name
-        )
-        function.properties["sym_name"] = StringAttr(_ENTRY)
+        function = _isolate(module, signature.function.sym_name.data)
         # Else LLVM sees that all arguments are parts of one file, and asks what of it
         # a loop reads and writes, in vain.
         function.attributes["passthrough"] = ArrayAttr([StringAttr("noinline")])
         self.workspace_bytes = _workspace(function)
-        arguments = function.body.block.args
+        arguments = function.args
         size = 0
         places: dict[SSAValue, int] = {}
-        for ours, theirs in zip(
-            signature.function.body.block.args, arguments, strict=True
-        ):
+        for ours, theirs in zip(signature.function.args, arguments, strict=True):
             places[ours] = size
             size += -(-_bytes(theirs) // _ALIGNMENT) * _ALIGNMENT
         file = tempfile.TemporaryFile()
@@ -90,15 +124,15 @@ class MlirExecutable:
             slot.value: self._array(slot, places[slot.value])
             for slot in (*self.inputs, *self.results)
         }
-        types = [str(argument.type) for argument in arguments]
+        types = [argument.type for argument in arguments]
         server = _server(types, list(places.values()), file.fileno(), len(self._memory))
-        lowered = _lowered(opt, f"module {{\n{_text(module)}\n{server}\n}}\n")
         with file, tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "program.mlir"
-            program.write_text(lowered)
+            text = f"module {{\n{_text(module)}\n{server}\n}}\n"
+            program.write_text(_lowered(tools.opt, text))
             entry = ("-e", "tensorplan_serve", "--entry-point-result=i32")
             self._process = subprocess.Popen(
-                [runner, "-O3", *entry, str(program)],
+                [tools.runner, "-O3", *entry, str(program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -133,20 +167,20 @@ class MlirExecutable:
         raise LocatedError(f"mlir-runner ended with {code}: {message[:1000]}")
 
 
-def find_tools() -> tuple[str, str]:
-    """The paths of mlir-opt and mlir-runner, of one version.
-
-    Raises `LocatedError` if they are not on PATH.
-    """
-    for suffix in ("", *(f"-{v}" for v in range(NEWEST, OLDEST - 1, -1))):
-        opt = shutil.which(f"mlir-opt{suffix}")
-        runner = shutil.which(f"mlir-runner{suffix}")
-        if opt and runner:
-            return opt, runner
-    raise LocatedError(
-        f"mlir-opt and mlir-runner are not on PATH, expected those of MLIR {OLDEST} or "
-        "newer (Debian: mlir-22-tools)"
-    )
+def _isolate(module: ModuleOp, name: str) -> FuncOp:
+    """Makes a function, under a name that nothing else has, the only one that others
+    may call: those that it does not need need not be there."""
+    entry: FuncOp | None = None
+    for op in module.walk():
+        if isinstance(op, CallOp) and op.callee.string_value() == name:
+            op.properties["callee"] = SymbolRefAttr(_ENTRY)
+        elif isinstance(op, FuncOp):
+            op.properties["sym_visibility"] = StringAttr("private")
+            if op.sym_name.data == name:
+                entry = op
+    assert entry is not None
+    entry.properties["sym_name"] = StringAttr(_ENTRY)
+    return entry
 
 
 def _lowered(opt: str, text: str) -> str:
@@ -166,15 +200,23 @@ def _text(module: ModuleOp) -> str:
     return stream.getvalue()
 
 
-def _server(types: Sequence[str], places: Sequence[int], file: int, size: int) -> str:
+def _server(
+    types: Sequence[Attribute], places: Sequence[int], file: int, size: int
+) -> str:
     """`tensorplan_serve`: maps the file, then runs the program as often as asked to."""
     arena = f"memref<{size}xi8>"
-    views = [
-        f"    %o{n} = arith.constant {place} : index\n"
-        f"    %a{n} = memref.view %all[%o{n}][] : {arena} to {type}\n"
-        for n, (type, place) in enumerate(zip(types, places, strict=True))
-    ]
+    views = loads = ""
+    for n, (type, place) in enumerate(zip(types, places, strict=True)):
+        name = f"%m{n}" if is_number(type) else f"%a{n}"
+        memref = f"memref<{type}>" if is_number(type) else str(type)
+        views += (
+            f"    %o{n} = arith.constant {place} : index\n"
+            f"    {name} = memref.view %all[%o{n}][] : {arena} to {memref}\n"
+        )
+        if is_number(type):
+            loads += f"      %a{n} = memref.load {name}[] : {memref}\n"
     arguments = ", ".join(f"%a{n}" for n in range(len(types)))
+    of_types = ", ".join(map(str, types))
     return f"""\
   llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
   llvm.func @read(i32, !llvm.ptr, i64) -> i64
@@ -191,14 +233,14 @@ def _server(types: Sequence[str], places: Sequence[int], file: int, size: int) -
     %null = llvm.mlir.zero : !llvm.ptr
     %map = llvm.call @mmap(%null, %size, %access, %shared, %file, %0)
         : (!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
-    %d0 = llvm.mlir.poison : {_DESCRIPTOR}
+    %d0 = llvm.mlir.undef : {_DESCRIPTOR}
     %d1 = llvm.insertvalue %map, %d0[0] : {_DESCRIPTOR}
     %d2 = llvm.insertvalue %map, %d1[1] : {_DESCRIPTOR}
     %d3 = llvm.insertvalue %0, %d2[2] : {_DESCRIPTOR}
     %d4 = llvm.insertvalue %size, %d3[3, 0] : {_DESCRIPTOR}
     %d5 = llvm.insertvalue %1, %d4[4, 0] : {_DESCRIPTOR}
     %all = builtin.unrealized_conversion_cast %d5 : {_DESCRIPTOR} to {arena}
-{"".join(views)}\
+{views}\
     %byte = llvm.alloca %1 x i8 : (i64) -> !llvm.ptr
     %r = llvm.mlir.constant({ord("r")} : i8) : i8
     llvm.store %r, %byte : i8, !llvm.ptr
@@ -208,7 +250,8 @@ def _server(types: Sequence[str], places: Sequence[int], file: int, size: int) -
       %more = arith.cmpi eq, %count, %1 : i64
       scf.condition(%more)
     }} do {{
-      func.call @{_ENTRY}({arguments}) : ({", ".join(types)}) -> ()
+{loads}\
+      func.call @{_ENTRY}({arguments}) : ({of_types}) -> ()
       %done = llvm.call @write(%stdout, %byte, %1) : (i32, !llvm.ptr, i64) -> i64
       scf.yield
     }}
@@ -226,7 +269,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 def _workspace(function: FuncOp) -> int:
     """The most bytes allocated at a time, but for arenas."""
     most = now = 0
-    for op in function.body.block.ops:
+    for op in function.walk():
         if isinstance(op, memref.AllocOp) and not _is_arena(op.memref):
             now += _bytes(op.memref)
         elif isinstance(op, memref.DeallocOp) and not _is_arena(op.memref):
@@ -245,4 +288,6 @@ def _users(value: SSAValue) -> Iterator[object]:
 
 def _bytes(value: SSAValue) -> int:
     type = cast(AnyMemRef, value.type)
+    if is_number(type):
+        return element_bytes(type)
     return type.element_count() * element_bytes(type.element_type)

@@ -1,5 +1,6 @@
 """A device's memory, and the workspace that kernels on the device share."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -10,6 +11,7 @@ from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from tensorplan.runtime.allocators.host import aligned_bytes
 from tensorplan.runtime.dtypes import Array, DType
+from tensorplan.runtime.prepacking import Prepacked
 
 ALIGNMENT = 64
 """Bytes: a cache line, and what DLPack consumers expect of a pointer."""
@@ -98,6 +100,8 @@ class Scratch:
         self.pool = Pool(device, 0)
         self.is_used = False
         self.mark = 0
+        self.constants: Sequence[Prepacked] = ()
+        """The memories that the kernel being made reads and no run changes."""
 
     @property
     def bytes(self) -> int:
@@ -107,6 +111,10 @@ class Scratch:
         """Starts the next kernel: the whole block is free again."""
         self.is_used = False
         self.mark = 0
+
+    def constant(self, array: Array) -> Prepacked | None:
+        """The copies that there are of an array, if no run changes it."""
+        return next((x for x in self.constants if x.holds(array)), None)
 
     def take(self, shape: Shape, dtype: DType) -> Array:
         """A C-contiguous array for the current kernel, distinct from its others.

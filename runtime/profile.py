@@ -4,10 +4,11 @@
     executable(*arrays)
     Path("trace.json").write_text(profile.to_json())
 
-Each device is a process there, each stream a thread of it, each run of an operation an
-event (`ph: X`) with its place in the source; copies are of the category `copy`. A
-counter for each pool has the bytes of the buffers that are live, from the first
-operation that has them to the last. A loop or branch is one event.
+Each device is a process there, each stream a thread of it, copies from other devices
+one more, each run of an operation an event (`ph: X`) with its place in the source;
+copies are of the category `copy`. A counter for each pool has the bytes of the buffers
+that are live, from the first operation that has them to the last. A loop or branch is
+one event.
 """
 
 import json
@@ -21,7 +22,7 @@ from tensorplan.dialects.diagnostics import name_of, place_of
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import Buffer, Step
+from tensorplan.runtime.steps import COPIES, Buffer, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]
@@ -68,7 +69,7 @@ class Profile:
                 "name": "thread_name",
                 "pid": devices[device],
                 "tid": stream,
-                "args": {"name": f"stream {stream}"},
+                "args": {"name": "copies" if stream == COPIES else f"stream {stream}"},
             }
             for device, stream in streams
         ]

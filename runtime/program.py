@@ -5,12 +5,13 @@ device's pool. Any other `memref.alloc` (level 2) is served by the pool's alloca
 once, in program order: it may have the memory of what has been deallocated before.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -20,9 +21,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.tgraph.base import (
     STREAM,
     AnyMemRef,
@@ -30,12 +32,13 @@ from tensorplan.dialects.tgraph.base import (
     is_static,
 )
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
-from tensorplan.runtime.control import control_calls, touched
+from tensorplan.runtime.control import Control
 from tensorplan.runtime.dtypes import constant, numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
-from tensorplan.runtime.signature import Signature
-from tensorplan.runtime.steps import Buffer, Memory, Step, View
+from tensorplan.runtime.prepacking import Prepacked
+from tensorplan.runtime.signature import Signature, check_one_block, is_number
+from tensorplan.runtime.steps import COPIES, Buffer, Memory, Step, View
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -58,15 +61,16 @@ class Program:
     ):
         """`pools` are those to share; devices without get one with `allocator`."""
         function = signature.function
+        check_one_block(function)
         self._native = native
         self.steps: list[Step] = []
         self.arguments: dict[SSAValue, Memory] = {}
         """By function argument. Who binds one sets its `bytes` and remakes steps."""
         self._scratches: dict[tuple[str, Operation | int], Scratch] = {}
         self.views: dict[SSAValue, View] = {}
-        """Where each memref lies."""
+        """Where each memref lies, and each number that is read or computed."""
         self._indices: dict[SSAValue, int] = {}
-        self._loaded: dict[SSAValue, View] = {}  # scalars, and where from
+        self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
         """The loops and branches around an operation, and the steps around these."""
         self.arenas: set[Buffer] = set()
@@ -79,7 +83,7 @@ class Program:
         self._globals_memory: dict[str, Memory] = {}
         self._regions: dict[tuple[str, int], Memory] = {}  # of allocators
         self._allocated: dict[Buffer, tuple[Pool, int]] = {}  # where from
-        self._held: set[Buffer] = set()  # of those, not yet deallocated
+        self._held: dict[Buffer, Block | None] = {}  # not yet deallocated; where made
         self._read_only = {s.value for s in signature.inputs if not s.is_variable}
 
         block = function.body.block
@@ -87,6 +91,7 @@ class Program:
             view = self._contiguous(argument, function)
             self.views[argument] = view
             self.arguments[argument] = view.buffer.memory
+        self._argument_in = {memory: value for value, memory in self.arguments.items()}
         given = {pool.device: pool for pool in pools}
         self._pools: dict[str, Pool] = {}
         for op in function.walk():
@@ -121,6 +126,11 @@ class Program:
         return sum(scratch.bytes for scratch in self._scratches.values())
 
     @property
+    def packed_bytes(self) -> int:
+        memories = (*self.arguments.values(), *self._globals_memory.values())
+        return sum(m.prepacked.bytes for m in memories if m.prepacked)
+
+    @property
     def pools(self) -> Sequence[Pool]:
         """One for each device, in order of first use."""
         return list(self._pools.values())
@@ -143,9 +153,11 @@ class Program:
     # Memory
 
     def _contiguous(self, argument: BlockArgument, op: Operation) -> View:
-        """A view of new memory, without gaps."""
+        """A view of new memory, without gaps; for a number, too."""
         type = cast(AnyMemRef, argument.type)
-        if not isinstance(argument.type, MemRefType) or not isinstance(
+        if is_number(type):
+            type = MemRefType(type, ())
+        elif not isinstance(argument.type, MemRefType) or not isinstance(
             type.layout, NoneAttr
         ):
             raise LocatedError(
@@ -197,12 +209,12 @@ class Program:
         )
         buffer = Buffer(memory, address - start, size, name)
         self._allocated[buffer] = pool, address
-        self._held.add(buffer)
+        self._held[buffer] = op.parent
         return _layout(buffer, type, op)
 
     def _release(self, buffer: Buffer) -> None:
         if buffer in self._held:
-            self._held.remove(buffer)
+            del self._held[buffer]
             pool, address = self._allocated[buffer]
             pool.allocator.deallocate(address)
 
@@ -215,8 +227,9 @@ class Program:
                 raise LocatedError(f"no memref.global @{name} with a dense value", op)
             dtype = numpy_dtype(value.get_element_type(), op)
             elements = np.ascontiguousarray(constant(value, dtype))
+            bytes = elements.reshape(-1).view(np.uint8)
             self._globals_memory[name] = Memory(
-                elements.reshape(-1).view(np.uint8), f"constant @{name}"
+                bytes, f"constant @{name}", prepacked=Prepacked(bytes)
             )
         memory = self._globals_memory[name]
         buffer = Buffer(memory, 0, memory.bytes.size, f"@{name}")
@@ -240,6 +253,17 @@ class Program:
         buffer = Buffer(source.memory, start, size, _name(op.result))
         return _layout(buffer, type, op)
 
+    def _lent(self, op: Operation) -> View:
+        """A view of a buffer in a result's memory."""
+        source = self.views[op.operands[0]].buffer
+        type = cast(AnyMemRef, op.results[0].type)
+        view = _layout(source, type, op)
+        size = prod(view.shape) * view.dtype.itemsize
+        start = source.start + view.offset
+        name = _name(op.results[0])
+        buffer = Buffer(source.memory, start, size, name, source.start)
+        return _layout(buffer, type, op)
+
     # Steps
 
     def _add(self, op: Operation) -> None:
@@ -252,6 +276,8 @@ class Program:
             self.views[op.result] = self._arena_view(op)
         elif isinstance(op, memref.GetGlobalOp):
             self.views[op.memref] = self._global(op)
+        elif is_buffer(op):
+            self.views[op.results[0]] = self._lent(op)
         elif isinstance(
             op,
             memref.ReinterpretCastOp
@@ -271,20 +297,21 @@ class Program:
         elif isinstance(op, memref.DeallocOp):
             buffer = self.views[op.memref].buffer
             self.deallocations.append((buffer, self._steps_before()))
-            self._release(buffer)
-        elif isinstance(op, memref.LoadOp) and not op.indices:
-            self._loaded[op.res] = self.views[op.memref]
-        elif isinstance(op, scf.WhileOp | scf.IfOp) and not op.results:
-            self._add_control(op)
-        elif not isinstance(op, ReturnOp | scf.ConditionOp | scf.YieldOp):
-            raise LocatedError(f"{op.name} has no kernel", op)
+            # In a branch or a loop, what is freed may still be in use elsewhere.
+            if self._held.get(buffer) is op.parent:
+                self._release(buffer)
+        elif isinstance(op, memref.ExtractStridedMetaDataOp):
+            source = self.views[op.source]
+            self.views[op.base_buffer] = replace(source, shape=(), offset=0, strides=())
+        elif not self._control.add(op) and not isinstance(op, ReturnOp):
+            raise LocatedError(f"{name_of(op)} has no kernel", op)
 
     def _steps_before(self) -> int:
         """How many of the function's steps there are, the one being made included."""
         return len(self._outside[0][1]) + 1 if self._outside else len(self.steps)
 
-    def _add_control(self, op: scf.WhileOp | scf.IfOp) -> None:
-        """One step for a loop or a branch, with what is inside."""
+    def steps_of(self, op: Operation) -> list[list[Step]]:
+        """The steps of each region of an operation, made but not added."""
         self._outside.append((op, self.steps))
         regions: list[list[Step]] = []
         for region in op.regions:
@@ -293,25 +320,43 @@ class Program:
                 self._add(inner)
             regions.append(self.steps)
         _, self.steps = self._outside.pop()
-        condition = (
-            op.before_region.block.last_op if isinstance(op, scf.WhileOp) else op
-        )
-        loaded = self._loaded.get(condition.operands[0]) if condition else None
-        if loaded is None:
-            raise LocatedError(
-                f"the condition of {op.name} is not loaded from a buffer", op
-            )
-        reads, writes = touched(regions)
-        steps = [step for steps in regions for step in steps]
+        return regions
+
+    def add_step(
+        self,
+        op: Operation,
+        make: Callable[[], list[Call]],
+        reads: Sequence[View],
+        writes: Sequence[View],
+        inside: Sequence[Step] = (),
+        scratch: Scratch | None = None,
+    ) -> None:
+        """Adds a step. `inside` are those that it runs itself."""
+        touched = [view.buffer.memory for view in (*writes, *reads)]
+        for memory in touched[: len(writes)]:
+            if memory.is_constant:
+                raise LocatedError(f"{name_of(op)} writes a constant", op)
+            if self._argument_in.get(memory) in self._read_only:
+                raise LocatedError(
+                    f"{name_of(op)} writes an argument, expected it to have the "
+                    "attribute tgraph.variable or tgraph.result",
+                    op,
+                )
+        arguments = {
+            self._argument_in[memory]
+            for memory in touched
+            if memory in self._argument_in
+        }
+        device = next((memory.device for memory in touched if memory.device), "")
         self.steps.append(
             Step(
-                lambda: control_calls(op, loaded.array(), regions),
-                frozenset[SSAValue]().union(*(step.arguments for step in steps)),
-                None,
+                make,
+                frozenset(arguments.union(*(step.arguments for step in inside))),
+                scratch,
                 op,
-                next((step.device for step in steps), ""),
-                _stream(op),
-                [loaded, *reads] if isinstance(op, scf.IfOp) else reads,
+                device,
+                COPIES if _is_from_elsewhere(op, reads, writes) else _stream(op),
+                reads,
                 writes,
             )
         )
@@ -323,17 +368,6 @@ class Program:
             raise LocatedError(f"{op.name} is on tensors, expected memrefs", op)
         sources = [self.views[value] for value in inputs]
         targets = [self.views[value] for value in outs]
-        by_memory = {memory: value for value, memory in self.arguments.items()}
-        for target in targets:
-            memory = target.buffer.memory
-            if memory.is_constant:
-                raise LocatedError(f"{op.name} writes a constant", op)
-            if by_memory.get(memory) in self._read_only:
-                raise LocatedError(
-                    f"{op.name} writes an argument, expected it to have the attribute "
-                    "tgraph.variable or tgraph.result",
-                    op,
-                )
         device = _device(cast(AnyMemRef, outs[0].type))
         # A loop runs by itself beside the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
@@ -342,24 +376,13 @@ class Program:
         def make() -> list[Call]:
             inputs = [v.array() for v in sources]
             outs = [v.array() for v in targets]
+            memories = dict.fromkeys(view.buffer.memory for view in sources)
+            scratch.constants = [m.prepacked for m in memories if m.prepacked]
             return compile_call(op, inputs, outs, scratch, self._native)
 
-        touched = [view.buffer.memory for view in (*sources, *targets)]
-        arguments = frozenset(by_memory[m] for m in touched if m in by_memory)
         unread = op.SHAPE_ONLY if isinstance(op, TensorOp) else ()
         reads = [view for n, view in enumerate(sources) if n not in unread]
-        self.steps.append(
-            Step(
-                make,
-                arguments,
-                scratch,
-                op,
-                device,
-                _stream(op),
-                reads,
-                targets,
-            )
-        )
+        self.add_step(op, make, reads, targets, scratch=scratch)
 
 
 def _name(value: SSAValue) -> str:
@@ -369,6 +392,16 @@ def _name(value: SSAValue) -> str:
 def _stream(op: Operation) -> int:
     stream = op.attributes.get(STREAM)
     return stream.value.data if isinstance(stream, IntegerAttr) else 0
+
+
+def _is_from_elsewhere(
+    op: Operation, reads: Sequence[View], writes: Sequence[View]
+) -> bool:
+    """Whether it copies from another device, on no stream that is named."""
+    if not isinstance(op, memref.CopyOp) or STREAM in op.attributes:
+        return False
+    devices = {view.buffer.memory.device for view in (*reads, *writes)}
+    return len(devices - {""}) > 1  # constants are everywhere
 
 
 def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:
@@ -404,6 +437,8 @@ def _layout(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
     dtype = numpy_dtype(type.element_type, op)
     steps = tuple(dtype.itemsize * cast(int, stride) for stride in strides)
     start = offset * dtype.itemsize
+    if buffer.origin is not None:
+        start -= buffer.start - buffer.origin
     view = View(buffer, dtype, shape, start, steps)
     if 0 in shape:
         return view

@@ -58,7 +58,7 @@ from tensorplan.runtime.dtypes import (
     numpy_dtype,
 )
 from tensorplan.runtime.reference_random import random_bits
-from tensorplan.runtime.signature import signature
+from tensorplan.runtime.signature import check_one_block, signature
 
 
 def run_reference(
@@ -74,6 +74,7 @@ def run_reference(
     """
     program = signature(module, entry)
     _check_supported(module)
+    check_one_block(program.function)
     if len(inputs) != len(program.inputs):
         raise ValueError(f"got {len(inputs)} inputs, expected {len(program.inputs)}")
     arguments: list[Array | Variable] = []
@@ -728,8 +729,9 @@ def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
     count = len(inputs) // 2
     dims = op.dimensions.get_values()
     kept = [d for d in range(inputs[0].ndim) if d not in dims]
+    number = math.prod(inputs[0].shape[d] for d in dims)
     rows = [
-        x.transpose([*sorted(dims), *kept]).reshape(-1, *(x.shape[d] for d in kept))
+        x.transpose([*sorted(dims), *kept]).reshape(number, *(x.shape[d] for d in kept))
         for x in inputs[:count]
     ]
     state = [

@@ -10,6 +10,11 @@ from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool, Scratch
+from tensorplan.runtime.prepacking import Prepacked
+
+COPIES = -1
+"""The stream of copies that other devices' memory is read by: they run beside the
+operations of their device, as by an engine of their own."""
 
 
 @dataclass(eq=False)
@@ -20,6 +25,8 @@ class Memory:
     name: str
     device: str = ""
     """Empty for constants, which are everywhere."""
+    prepacked: Prepacked | None = None
+    """Copies for kernels; None if runs may find other contents."""
 
     @property
     def is_constant(self) -> bool:
@@ -35,6 +42,8 @@ class Buffer:
     size: int
     name: str = ""
     """As in the IR, `%a`; empty if it has none there."""
+    origin: int | None = None
+    """The byte of the memory that the offsets of views count from, if not `start`."""
 
     @property
     def stop(self) -> int:
@@ -77,6 +86,7 @@ class Step:
     op: Operation | None = None
     device: str = ""
     stream: int = 0
+    """`COPIES` for a copy from another device for which no stream is named."""
     reads: Sequence[View] = ()
     """Without the inputs that an operation reads for their shape only."""
     writes: Sequence[View] = ()

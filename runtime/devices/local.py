@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.order import Queue, pays, queue_of, waits
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.native.records import joined
+from tensorplan.runtime.native.records import is_native, joined
 from tensorplan.runtime.program import Program
 from tensorplan.runtime.steps import Step
 
@@ -52,8 +52,13 @@ class Serial:
     def remake(self, changed: Set[SSAValue] | None = None) -> None:
         self._program.make(changed)
         self._tape = _tape(self._program.steps)
+        self._is_native = is_native(self._tape)
 
     def run(self) -> None:
+        if self._is_native:  # NumPy's setting takes longer than small programs
+            for function, arguments in self._tape:
+                function(*arguments)
+            return
         with np.errstate(all="ignore"):
             for function, arguments in self._tape:
                 function(*arguments)

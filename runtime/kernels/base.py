@@ -59,11 +59,12 @@ def compile_call(
     if not any(out.size for out in outs):
         return []
     if native:
-        from tensorplan.runtime.native import compile_native
+        from tensorplan.runtime.native import compile_native, with_native_copies
 
         calls = compile_native(op, inputs, outs, scratch)
         if calls is not None:
             return calls
+        return with_native_copies(KERNELS[type(op)](op, inputs, outs, scratch), scratch)
     return KERNELS[type(op)](op, inputs, outs, scratch)
 
 
@@ -105,6 +106,8 @@ def copy(out: Array, x: Array) -> list[Call]:
     """`out[...] = x`, converting elements if their types differ."""
     if out.dtype == x.dtype and same_memory(out, x):
         return []
+    if out.dtype == x.dtype and out.size:
+        return [(np.copyto, (out, x))]  # see `native.with_native_copies`
     return [(out.__setitem__, (..., x))]
 
 
@@ -133,12 +136,14 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
 
 
 def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
-    """Cuts an iteration space, not empty, along its leading dimensions into like parts.
+    """Cuts an iteration space along its leading dimensions into like parts.
 
     Each part has at most `limit` elements, or one if `limit` is smaller, and is given
     as one slice for each dimension. Only one dimension is cut within: those before it
     are taken one by one, those after it whole.
     """
+    if 0 in shape:
+        return
     if not shape:
         yield ()
         return

@@ -56,12 +56,13 @@ def contraction(
     calls: list[Call] = []
     for block in _blocks(op, out.shape, limit):
         start = scratch.mark
-        target = scratch.take(out[block].shape, dtype)
+        part_of_out = out[*block, ...]  # a view even of what has no dimensions
+        target = scratch.take(part_of_out.shape, dtype)
         mark = scratch.mark
         calls += product(op, _operands(op, inputs, block), target, scratch)
         scratch.mark = mark
-        part = {value: array[block] for value, array in sides.items()}
-        calls += loop({**part, result: target}, out[block])
+        part = {value: array[*block, ...] for value, array in sides.items()}
+        calls += loop({**part, result: target}, part_of_out)
         scratch.mark = start
     return calls
 

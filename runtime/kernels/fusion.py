@@ -3,8 +3,7 @@
 By the group's form (`dialects/tgraph/fusing.py`):
 
  * a loop, tile by tile;
- * rows, some at a time: all that is between lies in tiles of the workspace, and the
-   last operation alone writes the result;
+ * rows, some at a time (rows.py);
  * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
  * a contraction, then a loop over its result (contraction.py).
 
@@ -19,17 +18,15 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.dtypes import (
     Array,
-    DType,
     constant,
     identity,
     is_float,
-    numpy_dtype,
 )
 from tensorplan.runtime.kernels.base import (
     KERNELS,
@@ -43,18 +40,16 @@ from tensorplan.runtime.kernels.base import (
 )
 from tensorplan.runtime.kernels.contraction import Contraction, contraction
 from tensorplan.runtime.kernels.elementwise import (
-    COMPOSITES,
     TILE,
     Body,
     Instruction,
-    Operand,
     Program,
     Registers,
     loop,
-    one_ufunc,
 )
 from tensorplan.runtime.kernels.moving import broadcast_in_dim, iota
 from tensorplan.runtime.kernels.reducing import reduce, reduction_ufunc
+from tensorplan.runtime.kernels.rows import dtype_of, rows, shape_of
 from tensorplan.runtime.pool import Scratch
 
 
@@ -76,21 +71,13 @@ def fusion(
         case Form.REDUCTION:
             return _reduction(parts, out, scratch)
         case Form.ROWS:
-            return _rows(group, parts, out, scratch)
+            return rows(group, parts.ops, parts.arrays, parts.splats, out, scratch)
         case _:
             return _stored(op, inputs, outs, scratch)
 
 
 def _is_empty(group: Group) -> bool:
     return any(prod(shape) == 0 for shape, _ in group.reductions)
-
-
-def _shape(value: SSAValue) -> Shape:
-    return tensor_type_of(value.type).get_shape()
-
-
-def _dtype(op: TensorOp) -> DType:
-    return numpy_dtype(op.declared[0].element_type, op)
 
 
 @dataclass
@@ -114,7 +101,7 @@ class _Parts:
     def array(self, value: SSAValue) -> Array:
         """A leaf at its full size."""
         if value in self.splats:
-            return np.broadcast_to(self.splats[value], _shape(value))
+            return np.broadcast_to(self.splats[value], shape_of(value))
         return self.arrays[value]
 
 
@@ -126,12 +113,12 @@ def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
     for inner in op.body.block.ops:
         if not isinstance(inner, TensorOp):
             continue
-        result, dtype = inner.results[0], _dtype(inner)
+        result, dtype = inner.results[0], dtype_of(inner)
         if isinstance(inner, shaping.ConstantOp | shaping.FullLikeOp):
             value = constant(inner.value, dtype)
             (arrays if value.ndim else splats)[result] = value
         elif isinstance(inner, shaping.IotaOp):
-            arrays[result] = iota(inner, _shape(result), dtype)
+            arrays[result] = iota(inner, shape_of(result), dtype)
         elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in splats:
             splats[result] = splats[inner.inputs[0]]
         elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in arrays:
@@ -146,7 +133,7 @@ def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
 
 def _viewed(op: shaping.ViewOp, x: Array) -> Array | None:
     """The operation's result as a view, if there is one."""
-    shape = _shape(op.results[0])
+    shape = shape_of(op.results[0])
     match op:
         case shaping.BroadcastInDimOp():
             return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
@@ -193,7 +180,7 @@ def _stored(
             continue
         out = targets.get(result)
         arrays[result] = (
-            scratch.take(_shape(result), _dtype(inner)) if out is None else out
+            scratch.take(shape_of(result), dtype_of(inner)) if out is None else out
         )
         mark = scratch.mark
         calls += KERNELS[type(inner)](inner, sources, [arrays[result]], scratch)
@@ -234,8 +221,8 @@ def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     assert isinstance(last, ReduceOp)
     if not before:
         return reduce(last, [parts.array(last.inputs[0])], [out], scratch)
-    shape, axes = _shape(last.inputs[0]), set(last.dimensions.get_values())
-    kind, dtype = last.kind.data, _dtype(before[-1])
+    shape, axes = shape_of(last.inputs[0]), set(last.dimensions.get_values())
+    kind, dtype = last.kind.data, dtype_of(before[-1])
     body = _Parts(parts.arrays, parts.splats, before).body()
     program, leaves = Program(body), list(body.leaves.values())
     limit = min(TILE, prod(shape))
@@ -261,98 +248,3 @@ def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
             calls.append(ufunc_call(combine, to, part, to))
         scratch.mark = mark
     return [*calls, *copy(out, sums)]
-
-
-# Rows
-
-
-def _rows(group: Group, parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
-    """Rows are taken in tiles of as many as fit; each operation runs on a tile."""
-    count = group.rows
-    assert count is not None
-    full, _ = group.reductions[0]
-    length = prod(full[count:])
-    limit = max(1, TILE // length)
-    rows = min(limit, prod(full[:count]))
-    program = _RowProgram(parts, count, rows, scratch)
-    calls: list[Call] = []
-    for tile in tiles(full[:count], limit):
-        calls += program.compile_tile(tile, out[*tile, ...])
-    return calls
-
-
-class _RowProgram:
-    """The operations on some rows at a time, at most `rows`."""
-
-    def __init__(self, parts: _Parts, count: int, rows: int, scratch: Scratch):
-        self.ops = parts.ops
-        self.count = count  # of the dimensions that number rows
-        self.rows = rows
-        self.scratch = scratch
-        self.registers: dict[int, Registers] = {}  # by the elements of a row
-        read = {value for op in parts.ops for value in op.inputs}
-        self.arrays = {v: x for v, x in parts.arrays.items() if v in read}
-        self.splats = {v: Operand(x, x) for v, x in parts.splats.items()}
-        self.dying: dict[TensorOp, list[SSAValue]] = {}
-        last_use: dict[SSAValue, TensorOp] = {}
-        sources: dict[SSAValue, SSAValue] = {}  # of broadcasts, which are views
-        for op in parts.ops:
-            if isinstance(op, shaping.BroadcastInDimOp):
-                (source,) = op.inputs
-                sources[op.result] = sources.get(source, source)
-            else:
-                last_use |= {sources.get(value, value): op for value in op.inputs}
-        for value, op in last_use.items():
-            self.dying.setdefault(op, []).append(value)
-
-    def compile_tile(self, tile: tuple[slice, ...], out: Array) -> list[Call]:
-        """The calls for some rows; the last operation alone writes `out`."""
-        values = {v: Operand(x[*tile, ...]) for v, x in self.arrays.items()}
-        values |= self.splats
-        held: dict[SSAValue, Array] = {}
-        sizes = tuple(s.stop - s.start for s in tile)
-        calls: list[Call] = []
-        for op in self.ops:
-            result = op.result
-            shape = (*sizes, *_shape(result)[self.count :])
-            operands = [values[value] for value in op.inputs]
-            if isinstance(op, shaping.BroadcastInDimOp):
-                dims = op.broadcast_dimensions.get_values()
-                view = broadcast_in_dim(operands[0].array, dims, shape)
-                values[result] = Operand(view)
-                continue
-            target = out
-            if op is not self.ops[-1]:
-                target = held[result] = self._of(shape).take(shape, _dtype(op))
-            values[result] = Operand(target)
-            calls += self._compute(op, operands, target)
-            for value in self.dying.get(op, ()):
-                if value in held:
-                    array = held.pop(value)
-                    self._of(array.shape).release(array)
-        return calls
-
-    def _compute(
-        self, op: TensorOp, operands: Sequence[Operand], target: Array
-    ) -> list[Call]:
-        mark = self.scratch.mark
-        if isinstance(op, ReduceOp):
-            (x,) = operands
-            sizes = target.shape[: self.count]
-            shape = (*sizes, *_shape(op.inputs[0])[self.count :])
-            array = np.broadcast_to(x.array, shape)
-            calls = reduce(op, [array], [target], self.scratch)
-        else:
-            emit = COMPOSITES.get(type(op), one_ufunc)
-            calls = emit(
-                op, operands, target, lambda d: self.scratch.take(target.shape, d)
-            )
-        self.scratch.mark = mark
-        return calls
-
-    def _of(self, shape: Shape) -> Registers:
-        """The registers for values of such rows."""
-        elements = prod(shape[self.count :])
-        if elements not in self.registers:
-            self.registers[elements] = Registers(self.scratch, self.rows * elements)
-        return self.registers[elements]

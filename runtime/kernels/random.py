@@ -9,18 +9,20 @@ from math import prod
 import numpy as np
 
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
+from tensorplan.dialects.tgraph.random import (
+    PHILOX_KEY_STEPS,
+    PHILOX_MULTIPLIERS,
+    PHILOX_ROUNDS,
+    THREEFRY_PARITY,
+    THREEFRY_ROTATIONS,
+    RngBitGeneratorOp,
+)
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import Call, kernel
 from tensorplan.runtime.pool import Scratch
 
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
-
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-ROUNDS = 10
-MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-WEYL = 0x9E3779B9, 0xBB67AE85
 
 
 @kernel(RngBitGeneratorOp)
@@ -59,11 +61,11 @@ def _threefry(state: Array, after: Array, out: Array) -> None:
 
 def _threefry_words(key: np.uint64, counters: Array) -> tuple[Array, Array]:
     words = np.array([key & WORD, key >> HALF], np.uint32)
-    keys = [*words, words[0] ^ words[1] ^ np.uint32(0x1BD11BDA)]
+    keys = [*words, words[0] ^ words[1] ^ np.uint32(THREEFRY_PARITY)]
     x = (counters & WORD).astype(np.uint32) + keys[0]
     y = (counters >> HALF).astype(np.uint32) + keys[1]
     for step in range(1, 6):
-        for shift in ROTATIONS[(step - 1) % 2]:
+        for shift in THREEFRY_ROTATIONS[(step - 1) % 2]:
             x += y
             y = y << np.uint32(shift) | y >> np.uint32(32 - shift)
             y ^= x
@@ -93,12 +95,13 @@ def _philox(state: Array, after: Array, out: Array) -> None:
 def _philox_words(key: np.uint64, low: Array, high: Array) -> Array:
     """A row of four words for each counter."""
     keys = [int(key & WORD), int(key >> HALF)]
+    multipliers = [np.uint64(number) for number in PHILOX_MULTIPLIERS]
     a, b, c, d = low & WORD, low >> HALF, high & WORD, high >> HALF
-    for number in range(ROUNDS):
-        first, second = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c
+    for number in range(PHILOX_ROUNDS):
+        first, second = multipliers[0] * a, multipliers[1] * c
         k = [
             np.uint64((word + number * step) & 0xFFFFFFFF)
-            for word, step in zip(keys, WEYL, strict=True)
+            for word, step in zip(keys, PHILOX_KEY_STEPS, strict=True)
         ]
         a, b = second >> HALF ^ b ^ k[0], second & WORD
         c, d = first >> HALF ^ d ^ k[1], first & WORD

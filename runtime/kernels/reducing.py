@@ -21,10 +21,10 @@ from tensorplan.runtime.kernels.base import (
     fill,
     kernel,
     tiles,
-    try_reshape,
     ufunc_call,
 )
 from tensorplan.runtime.kernels.elementwise import keep_where
+from tensorplan.runtime.kernels.reductions import reduced
 from tensorplan.runtime.pool import Scratch
 
 UFUNCS: Mapping[str, np.ufunc] = {
@@ -35,9 +35,6 @@ UFUNCS: Mapping[str, np.ufunc] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
 }
-
-BLOCK = 32
-"""Rows that are added one to the next."""
 
 PART = 1 << 16
 """Places (elements) of a window that are worked on at a time, where they can be cut."""
@@ -70,40 +67,8 @@ def reduce(
     function = reduction_ufunc(op, kind, x.dtype)
     dtype = accumulated(kind, x.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    calls = _sum_of_rows(x, axes, target, scratch) if function is np.add else []
-    if not calls:
-        calls = [(function.reduce, (x, axes, dtype, target))]
+    calls = reduced(function, x, axes, target, scratch)
     return [*calls, *copy(out, target)]
-
-
-def _sum_of_rows(
-    x: Array, axes: Sequence[int], out: Array, scratch: Scratch
-) -> list[Call]:
-    """Calls for sums over many leading dimensions, or none if it is not that.
-
-    NumPy sums pairwise along a contiguous dimension only; of leading dimensions it adds
-    one row to the next, and the rounding errors with them. So rows are added up in
-    blocks, and the blocks' sums likewise.
-    """
-    kept = x.shape[len(axes) :]
-    rows = prod(x.shape[: len(axes)])
-    if sorted(axes) != list(range(len(axes))) or not kept or rows < 2 * BLOCK:
-        return []
-    matrix = try_reshape(x, (rows, *kept))
-    if matrix is None:
-        return []
-    calls: list[Call] = []
-    while rows >= 2 * BLOCK:
-        blocks, rest = divmod(rows, BLOCK)
-        whole = try_reshape(matrix[: rows - rest], (blocks, BLOCK, *kept))
-        assert whole is not None
-        sums = scratch.take((blocks + (rest > 0), *kept), out.dtype)
-        calls.append((np.add.reduce, (whole, 1, out.dtype, sums[:blocks])))
-        if rest:
-            last = (matrix[rows - rest :], 0, out.dtype, sums[blocks])
-            calls.append((np.add.reduce, last))
-        matrix, rows = sums, len(sums)
-    return [*calls, (np.add.reduce, (matrix, 0, out.dtype, out))]
 
 
 def spans(

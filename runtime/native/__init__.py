@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
@@ -75,6 +76,25 @@ def compile_native(
     assert isinstance(op, TensorOp)
     arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
     return calls_of([op], op.outs[0], arrays, out, scratch)
+
+
+def with_native_copies(calls: "list[Call]", scratch: Scratch) -> "list[Call]":
+    """The same calls, but those that only copy elements are native."""
+    if not is_available():
+        return calls
+    from tensorplan.runtime.native.groups import Unsupported
+    from tensorplan.runtime.native.kernels import copy_of
+
+    def translated(call: "Call") -> "Call":
+        function, arguments = call
+        if function is not np.copyto or len(arguments) != 2:
+            return call
+        try:
+            return copy_of(*arguments, scratch)
+        except Unsupported:
+            return call
+
+    return [translated(call) for call in calls]
 
 
 _SUPPORTED = (

@@ -143,11 +143,11 @@ class Code:
         """The whole module's text. The function takes a pointer to its words."""
         return "\n".join(
             [
-                f"define void @{name}(ptr noalias readonly %words) {{",
+                f"define i32 @{name}(ptr noalias readonly %words) {{",
                 "entry:",
                 *self._slots,
                 *self._lines,
-                "  ret void",
+                "  ret i32 0",
                 "}",
                 *(f"declare {d}" for d in self._declared),
             ]
@@ -263,6 +263,12 @@ class Code:
             return pointer
         offset = index if stride == 1 else self.index("mul", index, stride)
         return self.name(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def prefetch(self, pointer: str, offset: int) -> None:
+        """Has the cache line at `pointer + offset` read, if there is such memory."""
+        self.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        at = self.moved(pointer, str(offset), 1)
+        self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def word(self, number: int) -> str:
         """The function's argument of this number, a pointer."""

@@ -3,20 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime import onednn
-from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.dtypes import Array, address
 from tensorplan.runtime.kernels.base import KERNELS, Call
 from tensorplan.runtime.kernels.contraction import (
     BLOCK,
     Contraction,
     contraction,
 )
-from tensorplan.runtime.native.groups import Unsupported, group_of, views
+from tensorplan.runtime.native.elements import register_type
+from tensorplan.runtime.native.groups import Group, Node, Unsupported, group_of, views
 from tensorplan.runtime.native.llvm import compiler
 from tensorplan.runtime.native.loops import lower
 from tensorplan.runtime.native.nests import Nest, nest_of
@@ -41,9 +43,21 @@ def calls_of(
     try:
         if any(isinstance(op, CONTRACTIONS) for op in ops):
             return _contraction(ops, result, arrays, out, scratch)
-        return [(_record(ops, result, arrays, out, scratch), ())]
+        return [(_record(group_of(ops, result, arrays, out), scratch), ())]
     except (Unsupported, KeyError):
         return None
+
+
+def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
+    """`np.copyto(out, x)`, for arrays of one type. `out` is not empty.
+
+    Raises `Unsupported` for elements that have no native type.
+    """
+    if register_type(x.dtype) is None:
+        raise Unsupported
+    node = Node(x.dtype, array=0)
+    arrays = [np.broadcast_to(x, out.shape), out]
+    return _record(Group(out.shape, frozenset(), node, arrays, [node]), scratch), ()
 
 
 def _contraction(
@@ -69,7 +83,7 @@ def _contraction(
         raise Unsupported  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
-        return [(_record(after, result, arrays, out, scratch), ())]
+        return [(_record(group_of(after, result, arrays, out), scratch), ())]
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
@@ -88,21 +102,15 @@ def _product(
     return KERNELS[type(op)](op, inputs, [out], scratch)
 
 
-def _record(
-    ops: Sequence[TensorOp],
-    result: SSAValue,
-    arrays: Mapping[SSAValue, Array],
-    out: Array,
-    scratch: Scratch,
-) -> Record:
-    group = group_of(ops, result, arrays, out)
+def _record(group: Group, scratch: Scratch) -> Record:
     if 0 in group.shape:
         raise Unsupported
     nest = nest_of(group)
     function = _function(nest)
     sizes = tuple(nest.sizes[nest.kept :])
     buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
-    return Record(function, [*group.arrays, *buffers])
+    used = [*group.arrays, *buffers]
+    return Record(function, [address(x) for x in used], used)
 
 
 def _function(nest: Nest) -> Any:

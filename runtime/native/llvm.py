@@ -10,7 +10,7 @@ that several processes may write at a time.
 import os
 import sys
 import tempfile
-from ctypes import CFUNCTYPE, c_void_p
+from ctypes import CFUNCTYPE, c_int, c_void_p
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -76,8 +76,8 @@ class Compiler:
         self._functions: dict[str, Any] = {}
 
     def function(self, text: str) -> Any:
-        """The function that `text` defines under the name `{name}`, which takes
-        pointers. Its attribute `address` is where its code is."""
+        """The function that `text` defines under the name `{name}`, which takes a
+        pointer and returns an `i32`. Its attribute `address` is where its code is."""
         digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
         with self._lock:
             if digest not in self._functions:
@@ -87,7 +87,7 @@ class Compiler:
                 self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
                 self._engine.finalize_object()
                 address = self._engine.get_function_address(name)
-                function = CFUNCTYPE(None, c_void_p)(address)
+                function = CFUNCTYPE(c_int, c_void_p)(address)
                 function.address = address  # pyright: ignore
                 self._functions[digest] = function
             return self._functions[digest]

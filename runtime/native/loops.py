@@ -37,10 +37,19 @@ VECTOR = 64
 """Bytes of a vector register. LLVM divides vectors that are too large."""
 
 UNROLLED = 4
-"""Vectors that are worked on side by side, in a nest of few cheap operations."""
+"""Vectors that are worked on side by side: what one waits for, others do meanwhile."""
 
 COLUMNS = 16
 """The same where columns are reduced: more of each row is read at a time."""
+
+AHEAD = 4
+"""Rows from the one that is read to the one that is read ahead, in sums of columns."""
+
+FAR = 1 << 11
+"""Bytes from row to row from which on that is of use."""
+
+LINE = 64
+"""Bytes of a cache line."""
 
 
 def lower(nest: Nest) -> str:
@@ -93,11 +102,9 @@ class _Lowering:
             self.wide = [self._width(passes)] * len(passes)
 
     def _width(self, passes: Sequence[int]) -> int:
-        """Lanes for passes: of several vectors, if that is not too much for the
-        registers."""
+        """Lanes for passes."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
-        costly = sum(isinstance(n.op, operations.COSTLY) for n in nodes)
-        vectors = UNROLLED if not costly else 2 if costly == 1 else 1
+        vectors = UNROLLED
         if not self.is_across and self.nest.group.reduced and len(nodes) < 4:
             vectors = COLUMNS
         size = self.nest.sizes[self.nest.lane]
@@ -279,7 +286,19 @@ class _Lowering:
     def _load(self, node: Node, array: int, scope: _Scope) -> Value:
         stride = self._lane_stride(array, scope)
         pointer = scope.pointers[array]
+        if stride == node.dtype.itemsize:
+            self._read_ahead(array, stride * scope.lanes, scope)
         return load(self.code, pointer, stride, node.dtype, scope.lanes, scope.active)
+
+    def _read_ahead(self, array: int, size: int, scope: _Scope) -> None:
+        """In columns, has `size` bytes of a later row fetched: rows that are far from
+        one another are no pattern that processors see."""
+        is_inside = len(scope.entered) == len(self.nest.sizes)
+        if self.is_across or not self.nest.group.reduced or not is_inside:
+            return
+        step = self.strides[array][-1]
+        for line in range(0, size, LINE) if step >= FAR else ():
+            self.code.prefetch(scope.pointers[array], AHEAD * step + line)
 
     def _store(self, node: Node, scope: _Scope) -> None:
         self._write(self._value(node, scope), node.dtype, self.out, scope)

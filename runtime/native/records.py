@@ -1,4 +1,8 @@
-"""Calls of native functions on arrays, and runs of such calls as one call."""
+"""Calls of native functions, and runs of such calls as one call.
+
+A native function takes the address of its words, mostly addresses themselves, and
+returns 0 or, as only oneDNN's do, the status of an error.
+"""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -6,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.native.llvm import compiler
 
-TAPE = """define void @{name}(ptr %words) {
+TAPE = """define i32 @{name}(ptr %words) {
 entry:
   %count = load i64, ptr %words
   %first = getelementptr i64, ptr %words, i64 1
@@ -21,32 +24,37 @@ next:
   %sizeat = getelementptr i64, ptr %at, i64 1
   %size = load i64, ptr %sizeat
   %arguments = getelementptr i64, ptr %at, i64 2
-  call void %function(ptr %arguments)
+  %status = call i32 %function(ptr %arguments)
   %following = getelementptr i64, ptr %arguments, i64 %size
   %fewer = sub i64 %left, 1
   %more = icmp ne i64 %fewer, 0
-  br i1 %more, label %next, label %done
+  %good = icmp eq i32 %status, 0
+  %goes_on = and i1 %more, %good
+  br i1 %goes_on, label %next, label %done
 done:
-  ret void
+  ret i32 %status
 }"""
-"""Calls functions one after the other. The words: how many there are, then for each
-its address, the number of its words, and these."""
+"""Calls functions one after the other, up to the first that fails. The words: how many
+there are, then for each its address, the number of its words, and these."""
 
 
 class Record:
-    """A call of a native function on arrays, which it keeps alive."""
+    """A call of a native function, which keeps alive what its words point to.
 
-    __slots__ = ("_arrays", "_function", "_words", "words")
+    Raises `RuntimeError` if the function fails.
+    """
 
-    def __init__(self, function: Any, arrays: Sequence[Array]):
+    __slots__ = ("_function", "_kept", "_words", "words")
+
+    def __init__(self, function: Any, words: Sequence[int], kept: object):
         self._function = function
-        self._arrays = arrays
-        addresses = [a.__array_interface__["data"][0] for a in arrays]
-        self.words = [function.address, len(addresses), *addresses]
-        self._words = (ctypes.c_int64 * len(addresses))(*addresses)
+        self._kept = kept
+        self.words = [function.address, len(words), *words]
+        self._words = (ctypes.c_int64 * len(words))(*words)
 
     def __call__(self) -> None:
-        self._function(self._words)
+        if status := self._function(self._words):
+            raise RuntimeError(f"native code (oneDNN) gives status {status}")
 
 
 class Tape:
@@ -61,10 +69,16 @@ class Tape:
         self._words = np.array(words, np.uint64).ctypes.data_as(ctypes.c_void_p)
 
     def __call__(self) -> None:
-        self._function(self._words)
+        if status := self._function(self._words):
+            raise RuntimeError(f"native code (oneDNN) gives status {status}")
 
 
 Call = tuple[Callable[..., object], tuple[Any, ...]]
+
+
+def is_native(calls: Sequence[Call]) -> bool:
+    """Whether no call is Python's or NumPy's."""
+    return all(isinstance(function, Record | Tape) for function, _ in calls)
 
 
 def joined(calls: Sequence[Call]) -> list[Call]:

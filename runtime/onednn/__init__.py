@@ -5,11 +5,11 @@ primitives.py    its primitives on arrays
 epilogue.py      elementwise operations that a primitive does on the way
 dot.py, convolution.py   which primitive computes an operation
 
-Needs the extra `fast`. Without it, with `TENSORPLAN_NATIVE=0`, and for what only
-oneDNN's reference could compute, the NumPy kernels do it.
+Needs the extra `fast` (llvmlite, too: calls are native code). Without it, with
+`TENSORPLAN_NATIVE=0`, and for what only oneDNN's reference could compute, the NumPy
+kernels do it.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 @cache
 def is_available() -> bool:
     """Whether oneDNN can be used in this process."""
-    if os.environ.get("TENSORPLAN_NATIVE") == "0":
-        return False
+    from tensorplan.runtime import native
     from tensorplan.runtime.onednn.library import Refused, library
 
+    if not native.is_available():
+        return False
     try:
         library()
     except (AttributeError, OSError, Refused):  # none, an old one, not for this machine
@@ -68,10 +69,8 @@ def compiled(
     try:
         epilogue = Epilogue(op, after, result, arrays or {}, out)
         if isinstance(op, DotGeneralOp):
-            calls = dot(op, inputs, out, epilogue, scratch)
-        else:
-            calls = convolution(op, inputs, out, epilogue, scratch)
-        return [(call, ()) for call in calls]
+            return dot(op, inputs, out, epilogue, scratch)
+        return convolution(op, inputs, out, epilogue, scratch)
     except Refused:
         scratch.mark = mark
         return None

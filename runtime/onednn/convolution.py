@@ -4,19 +4,19 @@ StableHLO has one convolution, with dimension numbers for everything; a training
 has three of them. That over an image with holes, or with a kernel seen backwards, is
 the gradient of another by its data; that with a "kernel" larger than its result is the
 gradient by the weights. oneDNN has primitives for these, and no others for what they
-compute. Weights are brought to oneDNN's layout in each run.
+compute. Weights are brought to oneDNN's layout once if they are constants, else in each
+run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
-
-import numpy as np
 
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.kernels.base import Call, copy
 from tensorplan.runtime.kernels.convolution import by_labels
+from tensorplan.runtime.native import with_native_copies
 from tensorplan.runtime.onednn.epilogue import Epilogue
 from tensorplan.runtime.onednn.library import Refused, dims, library
 from tensorplan.runtime.onednn.primitives import (
@@ -35,8 +35,6 @@ from tensorplan.runtime.pool import Scratch
 DIRECT, INFERENCE = 1, 96
 """`dnnl_convolution_direct`, `dnnl_forward_inference`."""
 
-Calls = list[Callable[[], object]]
-
 
 def convolution(
     op: ConvolutionOp,
@@ -44,7 +42,7 @@ def convolution(
     out: Array,
     epilogue: Epilogue,
     scratch: Scratch,
-) -> Calls:
+) -> list[Call]:
     """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
     rank = out.ndim - 2
     if not 1 <= rank <= 3 or op.batch_group_count.value.data > 1:
@@ -69,19 +67,21 @@ def convolution(
         reach = zip(weights.shape[2:], dilation, low, strict=True)
         padding = [(size - 1) * step - at for size, step, at in reach]
         window = _window(target, weights, image, holes, dilation, padding)
-        return _by_data(target, weights, image, window, scratch)
+        plain = Attributes()
+        return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
     if has_holes:
         raise Refused
     if is_simple and prod(kernel.shape[2:]) > prod(target.shape[2:]):
         source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
-        return _by_weights(source, weights, result, window, scratch)
+        plain = Attributes()
+        return _calls(_BY_WEIGHTS, source, weights, result, window, plain, scratch)
     window = _window(image, kernel, target, strides, dilation, low)
     if op.groups > 1:
         kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
     attributes = epilogue.attributes(lambda x: by_labels(x, out_labels, "bf" + spatial))
-    return _forward(image, kernel, target, window, attributes, scratch)
+    return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
 
 
 def _is_flipped(kernel: Array) -> bool:
@@ -127,70 +127,69 @@ def _window(
     return _Window(strides, dilation, low, high)
 
 
-def _forward(
+@dataclass(frozen=True)
+class _Direction:
+    """One of oneDNN's three convolutions: its name, its arguments before, between and
+    after those that all have, and what its arrays are to it."""
+
+    name: str
+    first: Sequence[int]
+    bias: Sequence[None]
+    hint: Sequence[None]
+    image: int
+    weights: int
+    result: int
+
+
+_FORWARD = _Direction(
+    "forward", (INFERENCE, DIRECT), (None,), (), SOURCE, WEIGHTS, TARGET
+)
+_BY_DATA = _Direction(
+    *("backward_data", (DIRECT,), (), (None,)),
+    *(SOURCE_GRADIENT, WEIGHTS, TARGET_GRADIENT),
+)
+_BY_WEIGHTS = _Direction(
+    *("backward_weights", (DIRECT,), (None,), (None,)),
+    *(SOURCE, WEIGHTS_GRADIENT, TARGET_GRADIENT),
+)
+
+
+def _calls(
+    direction: _Direction,
     image: Array,
     weights: Array,
-    target: Array,
+    result: Array,
     window: _Window,
     attributes: Attributes,
     scratch: Scratch,
-) -> Calls:
-    lib = library()
-    made = attributes.made()
-    source, result = describe(image), describe(target)
-    kernel = lib.describe_any(weights.shape)
-    description = lib.make(
-        *("primitive_desc", "convolution_forward_primitive_desc_create", lib.engine),
-        *(INFERENCE, DIRECT, source.value, kernel.value, None, result.value),
-        *(*window.arguments(), made.value),
-    )
-    weights, copied = _not_flipped(weights, scratch)
-    arrays = {SOURCE: image, WEIGHTS: weights, TARGET: target}
-    calls = compiled(description, arrays, attributes, scratch, [WEIGHTS])
-    return [*copied, *calls]
-
-
-def _by_data(
-    image: Array, weights: Array, result: Array, window: _Window, scratch: Scratch
-) -> Calls:
-    """The gradient by the data of a convolution, `image`, from that by its result."""
-    lib, attributes = library(), Attributes()
-    made = attributes.made()
+) -> list[Call]:
+    """Computes one of the three from the two others."""
+    lib, made = library(), attributes.made()
     source, target = describe(image), describe(result)
     kernel = lib.describe_any(weights.shape)
     description = lib.make(
-        *("primitive_desc", "convolution_backward_data_primitive_desc_create"),
-        *(lib.engine, DIRECT, source.value, kernel.value, target.value),
-        *(*window.arguments(), None, made.value),
+        "primitive_desc",
+        f"convolution_{direction.name}_primitive_desc_create",
+        *(lib.engine, *direction.first, source.value, kernel.value),
+        *(*direction.bias, target.value),
+        *(*window.arguments(), *direction.hint, made.value),
     )
     weights, copied = _not_flipped(weights, scratch)
-    arrays = {SOURCE_GRADIENT: image, WEIGHTS: weights, TARGET_GRADIENT: result}
-    calls = compiled(description, arrays, attributes, scratch, [WEIGHTS])
+    arrays = {
+        direction.image: image,
+        direction.weights: weights,
+        direction.result: result,
+    }
+    calls = compiled(description, arrays, attributes, scratch, [direction.weights])
     return [*copied, *calls]
 
 
-def _by_weights(
-    image: Array, weights: Array, result: Array, window: _Window, scratch: Scratch
-) -> Calls:
-    """The gradient by the weights of a convolution, from that by its result."""
-    lib, attributes = library(), Attributes()
-    made = attributes.made()
-    source, target = describe(image), describe(result)
-    kernel = lib.describe_any(weights.shape)
-    description = lib.make(
-        *("primitive_desc", "convolution_backward_weights_primitive_desc_create"),
-        *(lib.engine, DIRECT, source.value, kernel.value, None, target.value),
-        *(*window.arguments(), None, made.value),
-    )
-    arrays = {SOURCE: image, WEIGHTS_GRADIENT: weights, TARGET_GRADIENT: result}
-    return [*compiled(description, arrays, attributes, scratch, [WEIGHTS_GRADIENT])]
-
-
-def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, Calls]:
-    """`x`, or a copy in the order of memory if oneDNN cannot see it."""
-    if not _is_flipped(x):
+def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
+    """`x`, or a copy in the order of memory if oneDNN cannot see it. Constants are
+    turned when they are packed."""
+    if not _is_flipped(x) or scratch.constant(x):
         return x, []
     order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
     buffer = scratch.take(tuple(x.shape[d] for d in order), x.dtype)
-    copy = buffer.transpose([order.index(d) for d in range(x.ndim)])
-    return copy, [partial(np.copyto, copy, x)]
+    buffer = buffer.transpose([order.index(d) for d in range(x.ndim)])
+    return buffer, with_native_copies(copy(buffer, x), scratch)

@@ -1,12 +1,12 @@
 """`dot_general` as oneDNN's matmul, whatever memory the operands lie in."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import Call, try_reshape
 from tensorplan.runtime.kernels.dot import matrices
+from tensorplan.runtime.native import with_native_copies
 from tensorplan.runtime.onednn.epilogue import Epilogue
 from tensorplan.runtime.onednn.library import MAX_DIMS, Refused, library
 from tensorplan.runtime.onednn.primitives import (
@@ -18,6 +18,9 @@ from tensorplan.runtime.onednn.primitives import (
 )
 from tensorplan.runtime.pool import Scratch
 
+FEW_ROWS = 8
+"""A product of fewer rows reads the weights once, which packing does not help."""
+
 
 def dot(
     op: DotGeneralOp,
@@ -25,7 +28,7 @@ def dot(
     out: Array,
     epilogue: Epilogue,
     scratch: Scratch,
-) -> list[Callable[[], object]]:
+) -> list[Call]:
     """Raises `Refused` where oneDNN has only its reference."""
     lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
     rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
@@ -36,18 +39,14 @@ def dot(
     attributes = epilogue.attributes(lambda x: try_reshape(x, shape))
     lib = library()
     made = attributes.made()
-    descriptions = [describe(x) for x in (lhs, rhs, target)]
-    source, weights, result = (d.value for d in descriptions)
-    name = "matmul_primitive_desc_create"
+    is_packed = shape[-2] >= FEW_ROWS and scratch.constant(rhs)
+    source, result = describe(lhs), describe(target)
+    weights = lib.describe_any(rhs.shape) if is_packed else describe(rhs)
     description = lib.make(
-        *("primitive_desc", name, lib.engine),
-        *(source, weights, None, result, made.value),
+        *("primitive_desc", "matmul_primitive_desc_create", lib.engine),
+        *(source.value, weights.value, None, result.value, made.value),
     )
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
-    before = [_bound(call) for call in (*made_lhs, *made_rhs)]
-    return [*before, *compiled(description, arrays, attributes, scratch)]
-
-
-def _bound(call: Call) -> Callable[[], object]:
-    function, arguments = call
-    return partial(function, *arguments)
+    reordered = [WEIGHTS] if is_packed else []
+    calls = compiled(description, arrays, attributes, scratch, reordered)
+    return with_native_copies([*made_lhs, *made_rhs, *calls], scratch)

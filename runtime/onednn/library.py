@@ -26,6 +26,7 @@ _FUNCTIONS: dict[str, Sequence[Any]] = {
     "stream_create": (pointer, pointer, c_int),
     "memory_desc_create_with_strides": (pointer, c_int, _dims, c_int, _dims),
     "memory_desc_create_with_tag": (pointer, c_int, _dims, c_int, c_int),
+    "memory_desc_clone": (pointer, pointer),
     "memory_desc_get_size": (pointer,),
     "memory_desc_equal": (pointer, pointer),
     "memory_create": (pointer, pointer, pointer, pointer),
@@ -73,7 +74,7 @@ class Handle:
 
     __slots__ = ("_destroy", "value")
 
-    def __init__(self, value: int | None, destroy: Callable[[int | None], object]):
+    def __init__(self, value: int, destroy: Callable[[int], object]):
         self.value = value
         self._destroy = destroy
 
@@ -107,8 +108,10 @@ class Library:
         self._stream = pointer()
         self.do("engine_create", byref(self._engine), CPU, 0)
         self.do("stream_create", byref(self._stream), self._engine, IN_ORDER)
-        self.engine, self.stream = self._engine.value, self._stream.value
-        self.execute = self._functions["primitive_execute"]
+        self.engine, self.stream = self._engine.value or 0, self._stream.value or 0
+        execute = self._functions["primitive_execute"]
+        self.execute = ctypes.cast(execute, pointer).value or 0
+        """Its address."""
 
     def do(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status. Raises `Refused` if it is bad."""
@@ -123,7 +126,7 @@ class Library:
         """A new object of a kind (`memory`, `primitive`, ...)."""
         made = pointer()
         self.do(function, byref(made), *arguments)
-        return Handle(made.value, self._functions[f"{kind}_destroy"])
+        return Handle(made.value or 0, self._functions[f"{kind}_destroy"])
 
     def describe(self, shape: Sequence[int], strides: Sequence[int]) -> Handle:
         """A descriptor of f32 memory; strides in elements."""

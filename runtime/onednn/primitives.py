@@ -1,18 +1,23 @@
-"""oneDNN's primitives on arrays, as calls."""
+"""oneDNN's primitives on arrays, as native calls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
 
 import numpy as np
 
-from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.allocators.host import aligned_bytes
+from tensorplan.runtime.dtypes import Array, address
+from tensorplan.runtime.kernels.base import Call
+from tensorplan.runtime.native.llvm import compiler
+from tensorplan.runtime.native.records import Record
 from tensorplan.runtime.onednn.library import (
     USER_SCRATCHPAD,
     Handle,
     Refused,
     library,
 )
-from tensorplan.runtime.pool import Scratch
+from tensorplan.runtime.pool import ALIGNMENT, Scratch
+from tensorplan.runtime.prepacking import Prepacked
 
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
 SOURCE_GRADIENT, TARGET_GRADIENT, WEIGHTS_GRADIENT = 129, 145, 161
@@ -30,38 +35,42 @@ class _Argument(Structure):
     _fields_ = (("kind", c_int), ("memory", c_void_p))
 
 
-class Execution:
-    """A primitive to be executed on some memory, which it keeps alive."""
+_EXECUTE = """define i32 @{name}(ptr %words) {
+  %execute = load ptr, ptr %words
+  %at1 = getelementptr i64, ptr %words, i64 1
+  %primitive = load ptr, ptr %at1
+  %at2 = getelementptr i64, ptr %words, i64 2
+  %stream = load ptr, ptr %at2
+  %at3 = getelementptr i64, ptr %words, i64 3
+  %wide = load i64, ptr %at3
+  %count = trunc i64 %wide to i32
+  %at4 = getelementptr i64, ptr %words, i64 4
+  %arguments = load ptr, ptr %at4
+  %status = call i32 %execute(ptr %primitive, ptr %stream, i32 %count, ptr %arguments)
+  ret i32 %status
+}"""
+"""`dnnl_primitive_execute`, whose address is the first word, on the others."""
 
-    __slots__ = ("_arguments", "_call", "_execute", "_kept")
 
-    def __init__(
-        self, description: Handle, memory: Mapping[int, tuple[int | None, Array]]
-    ):
-        """`memory`: for each argument its descriptor and its array."""
-        lib = library()
-        primitive = lib.make("primitive", "primitive_create", description.value)
-        handles = {
-            kind: lib.make(
-                "memory", "memory_create", descriptor, lib.engine, address(array)
-            )
-            for kind, (descriptor, array) in memory.items()
-        }
-        self._arguments = (_Argument * len(handles))(
-            *((kind, handle.value) for kind, handle in handles.items())
+def execution(description: Handle, memory: Mapping[int, tuple[int, Array]]) -> Record:
+    """The call of a primitive on `memory`: each argument's descriptor and array."""
+    lib = library()
+    primitive = lib.make("primitive", "primitive_create", description.value)
+    handles = {
+        kind: lib.make(
+            "memory", "memory_create", descriptor, lib.engine, address(array)
         )
-        self._execute = lib.execute
-        self._call = (
-            primitive.value,
-            lib.stream,
-            len(handles),
-            addressof(self._arguments),
-        )
-        self._kept = primitive, handles, memory
-
-    def __call__(self) -> None:
-        if status := self._execute(*self._call):
-            raise RuntimeError(f"oneDNN gives status {status}")
+        for kind, (descriptor, array) in memory.items()
+    }
+    arguments = (_Argument * len(handles))(
+        *((kind, handle.value) for kind, handle in handles.items())
+    )
+    words = [lib.execute, primitive.value, lib.stream, len(handles)]
+    return Record(
+        compiler().function(_EXECUTE),
+        [*words, addressof(arguments)],
+        (primitive, handles, memory, arguments),
+    )
 
 
 class Attributes:
@@ -101,7 +110,7 @@ class Attributes:
         lib.do("primitive_attr_set_post_ops", made.value, self._operations.value)
         return made
 
-    def memory(self) -> dict[int, tuple[int | None, Array]]:
+    def memory(self) -> dict[int, tuple[int, Array]]:
         return {
             POST_OP * (index + 1) | SECOND_SOURCE: (used[0].value, used[1])
             for index, used in enumerate(self._arrays)
@@ -125,67 +134,79 @@ def describe(array: Array) -> Handle:
     return library().describe(array.shape, strides)
 
 
-def address(array: Array) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def compiled(
     description: Handle,
     arrays: Mapping[int, Array],
     attributes: Attributes,
     scratch: Scratch,
     reordered: Sequence[int] = (),
-) -> list[Callable[[], None]]:
-    """The executions that compute a primitive on arrays.
+) -> list[Call]:
+    """The calls that compute a primitive on arrays.
 
-    The arguments in `reordered` are brought to the layout that the primitive wants,
-    in the workspace, before or (what it writes) after it. Raises `Refused` if only
-    oneDNN's reference, a plain loop, could do it.
+    The arguments in `reordered` are brought to the layout that the primitive wants: in
+    the workspace, before or (what it writes) after it, or once and now if no run
+    changes them. Raises `Refused` if only oneDNN's reference, a plain loop, could do
+    it.
     """
     lib = library()
     if lib.implementation(description).startswith("ref"):
         raise Refused
     memory = attributes.memory()
-    before: list[Callable[[], None]] = []
-    after: list[Callable[[], None]] = []
+    before: list[Record] = []
+    after: list[Record] = []
     for kind, array in arrays.items():
-        wanted = lib.get(
-            "primitive_desc_query_md", description.value, _QUERIES[kind], 0
-        )
-        if kind in reordered:
-            given = describe(array)
-            if not lib.get("memory_desc_equal", given.value, wanted):
-                size = lib.get("memory_desc_get_size", wanted)
-                copy = scratch.take((size,), np.dtype(np.uint8))
-                ends = (given.value, array), (wanted, copy)
-                if kind == WEIGHTS_GRADIENT:
-                    after.append(_reorder(ends[1], ends[0]))
-                else:
-                    before.append(_reorder(*ends))
-                array = copy
-        memory[kind] = wanted, array
-    wanted = lib.get(
-        "primitive_desc_query_md", description.value, _QUERIES[WORKSPACE], 0
-    )
+        wanted = _wanted(description, kind)
+        if kind not in reordered:
+            memory[kind] = wanted, array
+        elif constant := scratch.constant(array):
+            memory[kind] = wanted, _prepacked(constant, array, wanted)
+        elif lib.get("memory_desc_equal", (given := describe(array)).value, wanted):
+            memory[kind] = wanted, array
+        else:
+            size = lib.get("memory_desc_get_size", wanted)
+            copy = scratch.take((size,), np.dtype(np.uint8))
+            source, memory[kind] = (given.value, array), (wanted, copy)
+            if kind == WEIGHTS_GRADIENT:
+                after.append(_reorder(memory[kind], source))
+            else:
+                before.append(_reorder(source, memory[kind]))
+    wanted = _wanted(description, WORKSPACE)
     size = lib.get("memory_desc_get_size", wanted)
     if size:
         memory[WORKSPACE] = wanted, scratch.take((size,), np.dtype(np.uint8))
-    return [*before, Execution(description, memory), *after]
+    return [(x, ()) for x in (*before, execution(description, memory), *after)]
 
 
-def _reorder(
-    source: tuple[int | None, Array], target: tuple[int | None, Array]
-) -> Execution:
-    lib = library()
-    attributes = Attributes()
-    made = attributes.made()
-    description = lib.make(
-        "primitive_desc",
-        "reorder_primitive_desc_create",
-        source[0],
-        lib.engine,
-        target[0],
-        lib.engine,
-        made.value,
+def _wanted(description: Handle, kind: int) -> int:
+    """The descriptor of the memory that a primitive wants."""
+    return library().get(
+        "primitive_desc_query_md", description.value, _QUERIES[kind], 0
     )
-    return Execution(description, {SOURCE: source, TARGET: target})
+
+
+def _prepacked(constant: Prepacked, array: Array, wanted: int) -> Array:
+    """The array in the layout `wanted`: a copy, made unless it is there."""
+    lib = library()
+    copies = constant.copies_of(array)
+    for layout, copy in copies:
+        if lib.get("memory_desc_equal", layout.value, wanted):
+            return copy
+    is_flipped = min(array.strides, default=0) < 0
+    source = np.copy(array) if is_flipped else array
+    given = describe(source)
+    if not is_flipped and lib.get("memory_desc_equal", given.value, wanted):
+        return array
+    layout = lib.make("memory_desc", "memory_desc_clone", wanted)
+    copy = aligned_bytes(lib.get("memory_desc_get_size", wanted), ALIGNMENT)
+    _reorder((given.value, source), (wanted, copy))()
+    copies.append((layout, copy))
+    return copy
+
+
+def _reorder(source: tuple[int, Array], target: tuple[int, Array]) -> Record:
+    lib = library()
+    description = lib.make(
+        *("primitive_desc", "reorder_primitive_desc_create"),
+        *(source[0], lib.engine, target[0], lib.engine, None),
+    )
+    return execution(description, {SOURCE: source, TARGET: target})

@@ -1,0 +1,206 @@
+"""Programs with symbolic sizes: one static program for the sizes of each call.
+
+A call binds the names in the types of the arguments to sizes; the program is
+specialised to them once, and then kept. All have the same pools: an arena of static
+size is the same for all sizes, one of computed size grows to the largest.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.symbolic import (
+    Size,
+    Symbolic,
+    definitions,
+    inverse,
+    names_in,
+    substitute,
+)
+from tensorplan.dialects.tgraph.dims import BOUNDS, REQUIRES, numbers_in, violated
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.signature import Input, Result, Signature, signature
+
+Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
+"""A copy of a module with numbers for its symbolic sizes."""
+
+KEPT = 16
+"""Programs that are kept, those called last."""
+
+
+class DynamicExecutable:
+    """A memref program with symbolic sizes, ready to run; called as an `Executable`.
+
+    `sizes` are those of the last call. The first call with other sizes takes the time
+    to specialise the program and to make it ready, with its plan checked once more;
+    `kept` of these programs are kept. Options are those of `Executable`.
+
+    Raises `ValueError` when called with sizes that contradict each other, or that the
+    program does not allow.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        specialize: Specialize,
+        entry: str = "main",
+        *,
+        kept: int = KEPT,
+        pools: Sequence[Pool] = (),
+        **options: Any,
+    ):
+        if options.get("processes"):
+            raise ValueError("symbolic sizes are for one process")
+        self.sizes: Mapping[str, int] = {}
+        self.pools: Sequence[Pool] = pools
+        self.parameters: dict[int, object] = {}
+        """The inputs that `bind` has given once, by number."""
+        self._module = module
+        self._specialize = specialize
+        self._entry = entry
+        self._kept = kept
+        self._options = options
+        self._binding = Binding(signature(module, entry))
+        self._programs: OrderedDict[tuple[int, ...], Executable] = OrderedDict()
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        return self._binding.signature.inputs
+
+    @property
+    def results(self) -> Sequence[Result]:
+        return self._binding.signature.results
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The most bytes of workspaces of a program that is kept."""
+        return max((p.scratch_bytes for p in self._programs.values()), default=0)
+
+    def bind(self, parameters: Mapping[int, object]) -> None:
+        """Gives inputs, by number, for all calls from now on."""
+        self.parameters.update(parameters)
+        for program in self._programs.values():
+            program.bind(parameters)
+
+    def at(self, sizes: Mapping[str, int]) -> Executable:
+        """The program for these sizes. Raises `ValueError` for sizes that it does not
+        allow."""
+        self._binding.check(sizes)
+        key = tuple(sizes[name] for name in self._binding.names)
+        if key not in self._programs:
+            module = self._specialize(self._module, sizes)
+            pools, options = self.pools, self._options
+            program = Executable(module, self._entry, pools=pools, **options)
+            if self.parameters:
+                program.bind(self.parameters)
+            self._programs[key] = program
+            devices = {pool.device for pool in pools}
+            new = [pool for pool in program.pools if pool.device not in devices]
+            self.pools = [*pools, *new]
+            if len(self._programs) > self._kept:
+                self._programs.popitem(last=False)[1].close()
+        self._programs.move_to_end(key)
+        return self._programs[key]
+
+    def __call__(
+        self, *arrays: object, out: Sequence[Array | None] | None = None
+    ) -> list[Array]:
+        given = iter(arrays)
+        count = len(self.inputs) - len(self.parameters)
+        if len(arrays) != count:
+            raise TypeError(f"got {len(arrays)} arrays, expected {count}")
+        shapes = [
+            np.shape(
+                cast(Any, self.parameters[n] if n in self.parameters else next(given))
+            )
+            for n in range(len(self.inputs))
+        ]
+        self.sizes = self._binding.sizes(shapes)
+        return self.at(self.sizes)(*arrays, out=out)
+
+    def close(self) -> None:
+        """Ends threads, which a later call starts again."""
+        for program in self._programs.values():
+            program.close()
+
+
+class Binding:
+    """How the names of sizes follow from the shapes of a program's inputs.
+
+    Raises `LocatedError` if one does not.
+    """
+
+    def __init__(self, signature: Signature):
+        self.signature = signature
+        sizes = [size for _, _, size in self._places()]
+        self._definitions = definitions(sizes)
+        self.names = [name for name, _ in self._definitions]
+        results = [size for result in signature.results for size in result.shape]
+        for size in (*sizes, *results):
+            if unknown := [n for n in names_in(size) if n not in self.names]:
+                raise LocatedError(
+                    f"size {unknown[0]} does not follow from the inputs' shapes",
+                    signature.function,
+                )
+
+    def _places(self) -> Iterator[tuple[int, int, Size]]:
+        for number, slot in enumerate(self.signature.inputs):
+            for dim, size in enumerate(slot.shape):
+                yield number, dim, cast(Size, size)
+
+    def sizes(self, shapes: Sequence[Sequence[int]]) -> dict[str, int]:
+        """The value of each name. Raises `ValueError` for shapes that do not fit."""
+        for number, (slot, shape) in enumerate(
+            zip(self.signature.inputs, shapes, strict=True)
+        ):
+            if len(shape) != len(slot.shape):
+                raise ValueError(
+                    f"argument {number} has {len(shape)} dimensions, expected "
+                    f"{len(slot.shape)}"
+                )
+        places = [*self._places()]
+        values: dict[str, int] = {}
+        for name, index in self._definitions:
+            number, dim, size = places[index]
+            found = inverse(substitute(size, values), name, shapes[number][dim])
+            values[name] = cast(int, found)
+        for number, dim, size in places:
+            got, expected = shapes[number][dim], substitute(size, values)
+            if got != expected:
+                text = (
+                    f"{size} = {expected}" if isinstance(size, Symbolic) else expected
+                )
+                raise ValueError(
+                    f"argument {number} has size {got} along dimension {dim}, expected "
+                    f"{text}"
+                )
+        return values
+
+    def check(self, values: Mapping[str, int]) -> None:
+        """Raises `ValueError` for sizes that the program does not allow."""
+        attributes = self.signature.function.attributes
+        bounds = numbers_in(attributes.get(BOUNDS))
+        for name in self.names:
+            value = values.get(name, 0)
+            if value < 1:
+                raise ValueError(f"size {name} is {value}, expected 1 or more")
+            if name in bounds and value > bounds[name]:
+                raise ValueError(
+                    f"size {name} is {value}, expected at most {bounds[name]}: the "
+                    "program was planned for no more"
+                )
+        if fault := violated(attributes.get(REQUIRES), values):
+            raise ValueError(fault)
+
+
+def is_dynamic(module: ModuleOp, entry: str = "main") -> bool:
+    """Whether the program has symbolic sizes."""
+    io = signature(module, entry)
+    slots = (*io.inputs, *io.results)
+    return any(isinstance(size, Symbolic) for slot in slots for size in slot.shape)

@@ -1,0 +1,34 @@
+"""Copies of constants in the layouts that kernels want, made once.
+
+As ONNX Runtime prepacks initialisers, OpenVINO reorders a model's constants, and
+PyTorch Inductor packs what it has frozen. All of these do so for what is known not to
+change; here that is `memref.global`s, and arguments with `tgraph.parameter` while they
+are bound to one array. XLA, which knows of none, packs in every run.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tensorplan.runtime.dtypes import Array, address
+
+
+class Prepacked:
+    """The copies of arrays in one memory, whose contents stay as they are."""
+
+    def __init__(self, memory: Array):
+        self._memory = memory
+        self._copies: dict[Any, list[tuple[Any, Array]]] = {}
+
+    def holds(self, array: Array) -> bool:
+        return np.may_share_memory(array, self._memory)
+
+    def copies_of(self, array: Array) -> list[tuple[Any, Array]]:
+        """Layouts, as their library describes them, with the copies in them. Who makes
+        another one appends it."""
+        key = address(array), array.shape, array.strides
+        return self._copies.setdefault(key, [])
+
+    @property
+    def bytes(self) -> int:
+        return sum(x.nbytes for copies in self._copies.values() for _, x in copies)
