@@ -25,7 +25,9 @@ STAMP = VENV / "installed-from"
 
 COMMANDS = {
     "demo": ["-m", "tensorplan.tools.demo"],
+    "docs": ["docs/build.py"],
     "test": ["-m", "pytest"],
+    "fuzz": ["tests/fuzz"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
     "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
@@ -67,7 +69,7 @@ def main() -> None:
         sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
     install()
     # The tools take paths relative to where they are called; the others know the root.
-    folder = ROOT if name in ("demo", "test") else None
+    folder = ROOT if name in ("demo", "docs", "fuzz", "test") else None
     command = [str(PYTHON), *COMMANDS[name], *arguments]
     try:
         sys.exit(subprocess.call(command, cwd=folder))

@@ -6,6 +6,7 @@ order.
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +16,16 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.signature import Input, Signature
 from tensorplan.tools.common import write_atomically
+
+_UNREADABLE = (
+    EOFError,
+    OSError,  # a place in the file that is none
+    NotImplementedError,  # zip files of versions to come
+    RuntimeError,  # encrypted ones
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class Difference(NamedTuple):
@@ -51,14 +62,15 @@ def fed_back(
 
 def load(path: str, prefix: str, count: int) -> list[Array]:
     """The arrays `prefix0` … of an npz file, which must hold these and no others."""
-    try:
-        loaded: object = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise LocatedError(f"{path}: a single array, expected an npz file")
-        with cast("np.lib.npyio.NpzFile[Any]", loaded) as file:
+    with open(path, "rb") as stream:  # np.load would leave it open on errors
+        try:
+            loaded: object = np.load(stream, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                raise LocatedError(f"{path}: a single array, expected an npz file")
+            file = cast("np.lib.npyio.NpzFile[Any]", loaded)
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise LocatedError(f"{path}: cannot be read as npz: {error}") from None
+        except _UNREADABLE as error:
+            raise LocatedError(f"{path}: cannot be read as npz: {error}") from None
     wanted = [f"{prefix}{index}" for index in range(count)]
     if missing := [name for name in wanted if name not in arrays]:
         raise LocatedError(f"{path}: has no {', '.join(missing)}")

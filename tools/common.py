@@ -1,35 +1,32 @@
-"""What plan-opt and plan-run share: reading, writing whole files, and saying errors.
+"""What the tools share: reading, writing whole files, and how they end.
 
-Errors go to stderr as `file:line:col: error: message`, with the source line and a caret
-where the place is in the input. Exit codes: 0 well, 1 the input is at fault, 2 wrong
-usage, 70 a bug of ours, 130 interrupted, 141 nobody reads the output any more.
+Errors go to stderr as `file:line:col: error: message` (`messages.py`), in colours on a
+terminal. Exit codes: 0 well, 1 the input is at fault, 2 wrong usage, 70 a bug of ours,
+129, 130, 143 hung up, interrupted, terminated, 141 nobody reads the output any more.
 """
 
 import json
 import logging
 import os
-import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from difflib import get_close_matches
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import NamedTuple, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import (
-    ArgSpecParseError,
-    DiagnosticException,
-    MultipleSpansParseError,
-    ParseError,
-)
-from xdsl.utils.lexer import Span
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError, LocatedVerifyError
+from tensorplan.dialects.diagnostics import PROGRESS, REMARKS
+from tensorplan.tools.colours import diagnostic
+from tensorplan.tools.messages import describe, remember
 
 USAGE = 2
 BUG = 70
@@ -39,8 +36,6 @@ USER_ERRORS = (ParseError, DiagnosticException, OSError, RecursionError, MemoryE
 
 OPTION_ERRORS = (ValueError, DiagnosticException)
 """What passes raise when they are made with wrong options."""
-
-_EXCERPT = 160  # characters of a source line that are shown at most
 
 
 class UsageError(Exception):
@@ -63,9 +58,6 @@ class Source(NamedTuple):
     """Of the dimensions that an ONNX model leaves open, by name."""
 
 
-_read: dict[str, bytes] = {}  # by name: for the source lines in errors
-
-
 def parse_sizes(text: str) -> Mapping[str, int]:
     """`batch=1,sequence=128` as a dictionary; for argparse."""
     sizes: dict[str, int] = {}
@@ -83,8 +75,18 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
         source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
     else:
         source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
-    _read[source.name] = source.data
+    remember(source.name, source.data)
     return source
+
+
+def check_outputs(*paths: str | None) -> None:
+    """Raises `UsageError` if two outputs are to go to one place; None is no output."""
+    places = [p if p == "-" else os.path.realpath(p) for p in paths if p]
+    for place in places:
+        is_device = os.path.exists(place) and not os.path.isfile(place)
+        if places.count(place) > 1 and not is_device:
+            where = "stdout" if place == "-" else place
+            raise UsageError(f"only one output can go to {where}")
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -140,123 +142,80 @@ def write_report(
     write_atomically(path, f"{text}\n".encode())
 
 
-def suggest(word: str, known: Sequence[str]) -> str:
-    """`; did you mean X?`, or nothing if no known word is near."""
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def describe(error: BaseException) -> str:
-    """The error as the user sees it, without a final newline."""
-    match error:
-        case ParseError():
-            return _describe_parse_error(error)
-        case LocatedError() | LocatedVerifyError():
-            return _placed(error.place, "error", _house_style(error.message))
-        case RecursionError():
-            return "error: the program is nested too deeply"
-        case MemoryError():
-            return "error: out of memory"
-        case ArgSpecParseError():
-            _, place, *shown, message = str(error).splitlines()
-            return "\n".join(
-                (f"error: {place}: {_house_style(message.strip())}", *shown)
-            )
-        case OSError(filename=str(name), strerror=str(reason)):
-            return f"{name}: error: {reason[0].lower()}{reason[1:]}"
-        case _:
-            return f"error: {_house_style(str(error)) or type(error).__name__}"
-
-
-def _house_style(message: str) -> str:
-    """xDSL's messages start with a capital and may end with a mark; ours do not."""
-    if message[:2].istitle() or re.match(r"[A-Z] ", message):
-        message = message[0].lower() + message[1:]
-    return message.rstrip(".!\n ")
-
-
-def _describe_parse_error(error: ParseError) -> str:
-    span, message = error.span, error.msg
-    if match := re.match(r"values used but not defined: \[%([^],]+)", message):
-        span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
-    elif message == "Could not parse entire input!":
-        message = "expected an operation"
-    lines = [_at_span(span, "error", _house_style(message))]
-    if isinstance(error, MultipleSpansParseError):
-        for other, note in error.refs:
-            text = note or error.ref_text or "see here"
-            lines.append(_at_span(other, "note", _house_style(text).rstrip(":")))
-    return "\n".join(lines)
-
-
-def _first_use(name: str, end: Span[str] | Span[bytes]) -> Span[str] | Span[bytes]:
-    """Where the undefined value is used; xDSL notices at the end of the file.
-
-    Stays there if the name is defined elsewhere: which use is meant is not clear.
-    """
-    file = end.input
-    assert isinstance(file.content, str)
-    value = rf"%{re.escape(name)}(?![\w$.-])"
-    if re.search(rf"{value}(:\d+)?\s*=|[(,]\s*{value}\s*:", file.content):
-        return end
-    use = re.search(value, file.content)
-    return replace(end, start=use.start(), end=use.end()) if use else end
-
-
-def _at_span(span: Span[str] | Span[bytes], severity: str, message: str) -> str:
-    content = span.input.content
-    data = content.encode() if isinstance(content, str) else content
-    place = span.get_location()
-    head = f"{place}: {severity}: {message}"
-    return "\n".join((head, *_excerpt(data, place.line - span.line_offset, place.col)))
-
-
-def _placed(place: str | None, severity: str, message: str) -> str:
-    """The message at its place; its further lines come after the source line."""
-    head, *more = message.splitlines() or [""]
-    if place is None:
-        return "\n".join((f"{severity}: {head}", *more))
-    file, line, column = place.rsplit(":", 2)
-    excerpt = _excerpt(_read.get(file, b""), int(line), int(column))
-    return "\n".join((f"{place}: {severity}: {head}", *excerpt, *more))
-
-
-def _excerpt(data: bytes, line: int, column: int) -> Sequence[str]:
-    """The source line and a caret below; nothing if there is no such line."""
-    lines = data.split(b"\n", line)
-    if b"\0" in data or not 1 <= line <= len(lines):
-        return ()
-    text = lines[line - 1].decode(errors="replace").rstrip("\r")
-    if not text.strip():
-        return ()
-    if not 1 <= column <= len(text) + 1:
-        return (text[:_EXCERPT],)
-    start = max(0, column - _EXCERPT // 2) if len(text) > _EXCERPT else 0
-    text = text[start : start + _EXCERPT]
-    margin = re.sub(r"[^\t]", " ", text[: column - 1 - start])
-    return (text, f"{margin}^")
-
-
 def complain(tool: str, error: BaseException) -> None:
     text = describe(error)
-    print(f"{tool}: {text}" if text.startswith("error:") else text, file=sys.stderr)
+    _say(f"{tool}: {text}" if text.startswith("error:") else text)
+
+
+def _say(text: str) -> None:
+    print(diagnostic(text, sys.stderr), file=sys.stderr)
+
+
+class _Stopped(BaseException):
+    """A signal asks us to end."""
+
+    def __init__(self, number: int):
+        self.number = number
+        super().__init__(number)
+
+
+class _Remarks(logging.StreamHandler[TextIO]):
+    def format(self, record: logging.LogRecord) -> str:
+        return diagnostic(super().format(record), self.stream)
+
+
+@contextmanager
+def _stoppable() -> Generator[None]:
+    """Signals to end are exceptions, so that no temporary file is left."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def guard(tool: str, body: Callable[[], int]) -> int:
     """Runs a tool's `body`; says what it raises, and returns the exit code."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Remarks(sys.stderr)
     REMARKS.addHandler(handler)
     REMARKS.setLevel(logging.DEBUG if tool == "plan-opt" else logging.INFO)
+    progress = logging.StreamHandler(sys.stderr)
+    if sys.stderr.isatty():
+        PROGRESS.addHandler(progress)
+        PROGRESS.setLevel(logging.INFO)
     try:
-        code = body()
+        with _stoppable():
+            return _guarded(tool, body)
+    except _Stopped as signalled:
+        return 128 + signalled.number
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        REMARKS.removeHandler(handler)
+        PROGRESS.removeHandler(progress)
+
+
+def _guarded(tool: str, body: Callable[[], int]) -> int:
+    try:
+        try:
+            code = body()
+        except SystemExit as exit:  # argparse's
+            code = exit.code if isinstance(exit.code, int) else 0
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Python flushes stdout at exit, which would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 141
-    except KeyboardInterrupt:
-        return 130
     except (Exception, ArgSpecParseError) as error:  # the latter is no Exception
         if os.environ.get("PLAN_OPT_TRACEBACK"):
             raise
@@ -265,16 +224,21 @@ def guard(tool: str, body: Callable[[], int]) -> int:
                 complain(tool, error)
                 return USAGE
             case _ if isinstance(error, USER_ERRORS):
+                if isinstance(error, OSError) and error.filename is None:
+                    _discard_output()  # it may be what cannot be written
                 complain(tool, error)
                 return 1
             case InternalError():
-                print(f"{tool}: {error}", file=sys.stderr)
+                _say(f"{tool}: {error}")
             case _:
-                print(f"{tool}: {bug_message(tool, error)}", file=sys.stderr)
-                print(f"note: to reproduce: {this_command(tool)}", file=sys.stderr)
+                _say(f"{tool}: {bug_message(tool, error)}")
+                _say(f"note: to reproduce: {this_command(tool)}")
         return BUG
-    finally:
-        REMARKS.removeHandler(handler)
+
+
+def _discard_output() -> None:
+    """Python flushes stdout at exit, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def bug_message(tool: str, error: BaseException) -> str:

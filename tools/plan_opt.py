@@ -4,7 +4,6 @@ xDSL's `xdsl-opt` with all its flags, on the passes of tensorplan, of xDSL and o
 other installed `xdsl.universe`; see `plan-opt --help` for what it adds.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,56 +11,74 @@ from functools import cache, cached_property
 from io import BytesIO
 from typing import IO, cast
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes import get_all_passes
 from tensorplan.passes.driver import flatten
-from tensorplan.tools import pipelines
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.tools import colours, pipelines
 from tensorplan.tools.common import (
     OPTION_ERRORS,
     Source,
     UsageError,
-    describe,
+    check_outputs,
     guard,
-    parse_sizes,
     read_source,
     write_atomically,
     write_report,
 )
 from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.messages import describe
+from tensorplan.tools.plan_opt_arguments import make_parser
+from tensorplan.tools.progress import tracked
 from tensorplan.tools.targets import get_all_targets
 from tensorplan.tools.timing import print_timing
 
 _get_multiverse = cache(Universe.get_multiverse)
 
-_DESCRIPTION = (
-    "Reads StableHLO (text or bytecode), tgraph or memref IR, told apart by content, "
-    "runs passes on it, and prints the result. An input file '-', or none, is stdin."
-)
-_EXAMPLES = """\
-examples:
-  plan-opt model.mlir -p plan-pipeline
-  plan-opt model.mlir -p 'convert-stablehlo-to-tgraph, tgraph-fuse' -o fused.mlir
-  plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --timing --report report.json
-"""
-
 
 class PlanOptMain(xDSLOptMain):
     """`xdsl-opt` with our input formats, located errors and whole-file output."""
 
-    version_format = f"plan-opt {__version__} (xdsl {{xdsl_version}})"
-
     passes: Sequence[ModulePass]
     """What `-p` names."""
+
+    explained: PlanPipeline
+    """The last of them, with `--explain`."""
+
+    def __init__(self, args: Sequence[str] | None = None):
+        # In place of the base class's: with a parser of our own.
+        self.available_frontends = {}
+        self.available_passes = {}
+        self.available_targets = {}
+        self.ctx = Context()
+        self.register_all_dialects()
+        self.register_all_frontends()
+        self.register_all_passes()
+        self.register_all_targets()
+        parser = make_parser(list(self.available_targets))
+        self.args = parser.parse(args)
+        target = parse_spec(self.args.target).name
+        if target not in self.available_targets:
+            names = ", ".join(self.available_targets)
+            parser.error(f"target is {target!r}, expected one of {names}")
+        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
+        if self.args.disable_verify:
+            Attribute.__post_init__ = _no_check
+        if self.args.syntax_highlight:
+            Diagnostic.colored = True
+        self.setup_pipeline()
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -81,60 +98,11 @@ class PlanOptMain(xDSLOptMain):
     def register_all_targets(self) -> None:
         self.available_targets = {**_get_multiverse().all_targets, **get_all_targets()}
 
-    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
-        super().register_all_arguments(arg_parser)
-        arg_parser.prog = "plan-opt"
-        arg_parser.description = _DESCRIPTION
-        arg_parser.epilog = _EXAMPLES
-        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        # Replaces options of the base class: its `-p` lists all passes there are.
-        arg_parser.conflict_handler = "resolve"
-        group = arg_parser.add_argument_group("tensorplan")
-        group.add_argument(
-            "-o",
-            "--output-file",
-            help="path to output file, written whole or not at all",
-        )
-        group.add_argument(
-            "-p",
-            "--passes",
-            default="",
-            metavar="PIPELINE",
-            help="passes and their options: 'a,b{option=1 other=x}'; see --list-passes",
-        )
-        group.add_argument(
-            "--list-passes",
-            action="store_true",
-            help="list the passes with their options, and exit",
-        )
-        group.add_argument(
-            "--print-ir-after",
-            action="append",
-            default=[],
-            metavar="PASS",
-            help="print the IR after each run of PASS to stderr ('all': after every "
-            "pass); may be repeated",
-        )
-        group.add_argument(
-            "--sizes",
-            type=parse_sizes,
-            default={},
-            metavar="NAME=N,...",
-            help="sizes of the dimensions that an ONNX model leaves open",
-        )
-        group.add_argument(
-            "--timing",
-            action="store_true",
-            help="print the CPU time of each stage and pass to stderr",
-        )
-        group.add_argument(
-            "--report",
-            metavar="FILE",
-            help="write the figures of the planned program as JSON",
-        )
-
     def setup_pipeline(self) -> None:
-        self.passes = pipelines.parse(self.args.passes, self.available_passes)
+        named = self.args.passes or ("plan-pipeline" if self.args.explain else "")
+        self.passes = pipelines.parse(named, self.available_passes)
+        if self.args.explain:
+            self._check_explain()
         try:
             self.flat = list(flatten(self.passes))
         except OPTION_ERRORS as error:  # an option that a pipeline hands on
@@ -142,8 +110,11 @@ class PlanOptMain(xDSLOptMain):
         for name in self.args.print_ir_after:
             if name != "all":
                 pipelines.check_name(name, self.available_passes)
-        if self.args.report and self.args.split_input_file:
-            raise UsageError("--report is about one program, not --split-input-file")
+        for option in ("report", "explain"):
+            if getattr(self.args, option) and self.args.split_input_file:
+                message = f"--{option} is about one program, not --split-input-file"
+                raise UsageError(message)
+        check_outputs(self.args.output_file, self.args.report)
         target = parse_spec(self.args.target)
         if not target.parameters:
             return
@@ -202,6 +173,8 @@ class PlanOptMain(xDSLOptMain):
             module = self.parse_chunk(chunk, extension, offset)
             if module is None:
                 return ""
+            if self.args.explain:
+                return self._explained(module)
             self.apply_passes(module)
             start = time.process_time()
             text = self.output_resulting_program(module)
@@ -221,6 +194,34 @@ class PlanOptMain(xDSLOptMain):
         if self.args.report:
             write_report(self.args.report, module, self.compiler.seconds())
         return text
+
+    def _check_explain(self) -> None:
+        last = self.passes[-1] if self.passes else None
+        if not isinstance(last, PlanPipeline):
+            raise UsageError(
+                f"--explain: the last pass is {last.name if last else 'missing'}, "
+                "expected plan-pipeline"
+            )
+        for option in ("report", "timing", "target"):
+            if getattr(self.args, option) not in (None, False, "mlir"):
+                raise UsageError(f"--explain prints no IR: --{option} is of no use")
+        self.passes, self.explained = self.passes[:-1], last
+
+    def _explained(self, module: ModuleOp) -> str:
+        from tensorplan.tools.explanation import explain
+
+        self.apply_passes(module)
+        explanation = explain(
+            self.ctx,
+            module,
+            self.explained,
+            limit=self.args.explain_limit,
+            track=lambda options: tracked("trying", options),
+        )
+        if self.args.explain == "json":
+            return f"{explanation.json()}\n"
+        is_shown = not self.args.output_file and colours.wanted(sys.stdout)
+        return f"{explanation.text(colour=is_shown)}\n"
 
     def apply_passes(self, prog: ModuleOp) -> None:
         left = len(self.flat)
@@ -245,6 +246,10 @@ class PlanOptMain(xDSLOptMain):
 
         verify = not self.args.disable_verify
         self.compiler.run(prog, self.passes, verify=verify, after=after)
+
+
+def _no_check(self: Attribute) -> None:
+    pass
 
 
 def _print_now(text: str) -> None:

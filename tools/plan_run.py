@@ -7,27 +7,30 @@ reuse, and their number; see `plan-run --help`.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from tensorplan import __version__
 from tensorplan.dialects import get_all_dialects
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.symbolic import TYPICAL
 from tensorplan.dialects.tgraph.base import NAME
 from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.functions import argument_attributes
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.report import PoolReport, report
+from tensorplan.passes.report import PoolReport, ResultReport, report
+from tensorplan.tools.arguments import Parser
 from tensorplan.tools.common import (
     OPTION_ERRORS,
     UsageError,
+    check_outputs,
     guard,
     parse_sizes,
     read_source,
@@ -38,8 +41,11 @@ from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.progress import Progress
 
 if TYPE_CHECKING:
+    from tensorplan.runtime.allocators import Statistics
     from tensorplan.runtime.mlir import MlirExecutable
+    from tensorplan.runtime.pool import Pool
     from tensorplan.runtime.profile import Profile
+    from tensorplan.runtime.signature import Signature
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
@@ -51,18 +57,19 @@ donated argument) is an input; its contents afterwards are the output it was don
 An ONNX model's parameters are those in its file, and no inputs.
 """
 
+Step: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+Beside: TypeAlias = Callable[[], Mapping[str, int]]
 
-def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+_BESIDE = {
+    "scratch_bytes": "workspace of the kernels",
+    "packed_bytes": "parameters in the kernels' layout",
+}
+
+
+def make_parser() -> Parser:
     defaults = PlanPipeline()
-    parser = argparse.ArgumentParser(
-        "plan-run",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("plan-run", "[OPTION ...] FILE", _DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="the program; '-' is stdin")
-    parser.add_argument(
-        "-v", "--version", action="version", version=f"plan-run {__version__}"
-    )
     data = parser.add_argument_group("inputs and outputs")
     given = data.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="IN.npz", help="read the inputs")
@@ -79,7 +86,8 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         type=parse_sizes,
         default={},
         metavar="NAME=N,...",
-        help="sizes of the dimensions that an ONNX model leaves open",
+        help="sizes of the dimensions that an ONNX model leaves open; for random "
+        "inputs, symbolic sizes (default: 64 each)",
     )
     data.add_argument("--outputs", metavar="OUT.npz", help="write the outputs")
     data.add_argument(
@@ -162,6 +170,23 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         help="of every buffer (default: %(default)s)",
     )
     plan.add_argument(
+        "--bounds",
+        default="",
+        metavar="NAME<=N,...",
+        help="plan for symbolic sizes up to these, in arenas of static size",
+    )
+    plan.add_argument(
+        "--hints",
+        default="",
+        metavar="NAME=N,...",
+        help="plan for symbolic sizes like these, with offsets computed from the sizes",
+    )
+    plan.add_argument(
+        "--allocator",
+        choices=("bfc", "buddy", "slab", "slab-buddy"),
+        help="plan nothing: each buffer comes from this allocator",
+    )
+    plan.add_argument(
         "--device",
         default=defaults.device,
         help="of what names no device (default: %(default)s)",
@@ -174,7 +199,12 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         help="of each device, for operations that can run side by side "
         "(default: %(default)s)",
     )
-    options = parser.parse_args(args)
+    return parser
+
+
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = make_parser()
+    options = parser.parse(args)
     if options.level == "reference" and (options.sanitize or options.report):
         parser.error("--sanitize and --report are about the planned level")
     if sum(map(bool, (options.sanitize, options.threads, options.processes))) > 1:
@@ -201,6 +231,7 @@ def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], floa
 
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
+    check_outputs(options.outputs, options.report, options.profile)
     ctx = Context()
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
@@ -216,10 +247,14 @@ def run(options: argparse.Namespace) -> int:
 
     # NumPy takes longer to load than most errors above need to show.
     from tensorplan.runtime.dtypes import Array
+    from tensorplan.runtime.dynamic import is_dynamic
     from tensorplan.runtime.signature import signature
     from tensorplan.tools import arrays
 
     io = signature(module, options.entry)
+    if is_dynamic(module, options.entry):
+        module = with_sizes(module, io, options)
+        io = signature(module, options.entry)
     parameters = onnx.parameters(source.data, source.name)
     given = [parameters[name] for name in names if name in parameters]
     inputs = io.inputs[: len(io.inputs) - len(given)]
@@ -228,7 +263,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         values = arrays.random_inputs(inputs, options.seed)
     values += given
-    step, workspace, profile = make_step(module, options)
+    step, beside, pools, profile = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()
     with Progress("run", options.steps) as progress:
@@ -243,12 +278,18 @@ def run(options: argparse.Namespace) -> int:
         figures = report(module)
         for pool in figures["pools"]:
             print(pool_line(pool))
+        for pool in pools if options.allocator else ():
+            print(allocator_line(pool.device, pool.allocator.statistics()))
+        for result in figures["results"]:
+            print(result_line(result))
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
-            write_report(options.report, module, seconds, scratch_bytes=workspace)
+            write_report(options.report, module, seconds, **beside())
     steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
-    beside = f", workspace of the kernels {size(workspace)}" if workspace else ""
-    print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{beside}")
+    further = "".join(
+        f", {_BESIDE[name]} {size(bytes)}" for name, bytes in beside().items() if bytes
+    )
+    print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{further}")
     if options.outputs:
         arrays.save(options.outputs, "out", results)
     if not options.expect:
@@ -290,25 +331,55 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
         return [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
     try:
         pipeline = PlanPipeline(
-            options.strategy, options.alignment, options.device, streams=options.streams
+            options.strategy,
+            options.alignment,
+            options.device,
+            streams=options.streams,
+            bounds=options.bounds,
+            hints=options.hints,
         )
-        return list(flatten([pipeline]))
+        passes = flatten([pipeline])
+        return [p for p in passes if not options.allocator or p.name != "plan-memory"]
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
 
 
+def with_sizes(
+    module: ModuleOp, io: "Signature", options: argparse.Namespace
+) -> ModuleOp:
+    """The program for the sizes of the inputs in the file, or of `--sizes`, or typical
+    ones. Prints them."""
+    from tensorplan.passes.specialize_sizes import specialized
+    from tensorplan.runtime.dynamic import Binding
+    from tensorplan.tools import arrays
+
+    binding = Binding(io)
+    try:
+        if options.inputs:
+            given = arrays.load(options.inputs, "arg", len(io.inputs))
+            sizes = binding.sizes([array.shape for array in given])
+        else:
+            sizes = {n: options.sizes.get(n, TYPICAL) for n in binding.names}
+        binding.check(sizes)
+    except ValueError as error:
+        raise LocatedError(str(error)) from None
+    print("sizes:", ", ".join(f"{name} = {size}" for name, size in sizes.items()))
+    return specialized(module, sizes)
+
+
 def make_step(
     module: ModuleOp, options: argparse.Namespace
-) -> "tuple[Callable[[Sequence[Any]], list[Any]], int, Profile | None]":
-    """What runs the program once, arrays in, arrays out; its bytes beside the pools;
-    what records it."""
+) -> "tuple[Step, Beside, Sequence[Pool], Profile | None]":
+    """What runs the program once, arrays in, arrays out; what gives its bytes beside
+    the pools; the pools; what records it."""
     if options.level == "reference":
         from tensorplan.runtime.reference import run_reference
 
-        return partial(run_reference, module, entry=options.entry), 0, None
+        return partial(run_reference, module, entry=options.entry), dict, (), None
     if options.backend == "mlir":
-        executable = native(module, options.entry)
-        return lambda values: executable(*values), executable.workspace_bytes, None
+        compiled = native(module, options.entry)
+        workspace = {"scratch_bytes": compiled.workspace_bytes}
+        return lambda values: compiled(*values), lambda: workspace, (), None
     from tensorplan.runtime.devices.processes import Processes
     from tensorplan.runtime.executor import Executable
 
@@ -318,9 +389,14 @@ def make_step(
         sanitize=options.sanitize,
         threads=options.threads,
         processes=Processes(options.processes) if options.processes else None,
+        allocator=options.allocator or "bfc",
     )
     profile = executable.profile() if options.profile else None
-    return lambda values: executable(*values), executable.scratch_bytes, profile
+
+    def beside() -> Mapping[str, int]:
+        return {name: getattr(executable, name) for name in _BESIDE}
+
+    return lambda values: executable(*values), beside, executable.pools, profile
 
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":
@@ -341,6 +417,22 @@ def pool_line(pool: PoolReport) -> str:
         f"lower bound {size(pool['lower_bound_bytes'])}, "
         f"without reuse {size(pool['unshared_bytes'])}, "
         f"{plural(pool['buffers'], 'buffer')}"
+    )
+
+
+def result_line(result: ResultReport) -> str:
+    return (
+        f"result {result['result']}: {plural(result['buffers'], 'buffer')} in "
+        f"{size(result['lent_bytes'])} of it, until it is written"
+    )
+
+
+def allocator_line(device: str, statistics: "Statistics") -> str:
+    return (
+        f"{device}: {plural(statistics.num_allocs, 'allocation')}, "
+        f"{size(statistics.peak_bytes_in_use)} at the peak, "
+        f"{size(statistics.pool_bytes)} in regions, "
+        f"{size(statistics.bytes_in_use)} still in use"
     )
 
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tensorplan import __version__
 from tensorplan.planning import (
     Limits,
     Plan,
@@ -22,11 +21,12 @@ from tensorplan.planning import (
     solve,
     validate,
 )
+from tensorplan.tools.arguments import Parser
 from tensorplan.tools.common import (
     UsageError,
+    check_outputs,
     guard,
     read_source,
-    suggest,
     write_atomically,
 )
 
@@ -50,16 +50,9 @@ Exit code: 1 if no strategy met --capacity, or the file is at fault.
 """
 
 
-def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "plan-solve",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def make_parser() -> Parser:
+    parser = Parser("plan-solve", "[OPTION ...] BUFFERS.csv", _DESCRIPTION)
     parser.add_argument("file", nargs="?", metavar="BUFFERS.csv", help="'-' is stdin")
-    parser.add_argument(
-        "-v", "--version", action="version", version=f"plan-solve {__version__}"
-    )
     parser.add_argument(
         "--list-strategies",
         action="store_true",
@@ -113,7 +106,12 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         "the table to stderr), unless the capacity is not met",
     )
     out.add_argument("--report", metavar="R.json", help="write the figures as JSON")
-    options = parser.parse_args(args)
+    return parser
+
+
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = make_parser()
+    options = parser.parse(args)
     if not options.file and not options.list_strategies:
         parser.error("the following arguments are required: BUFFERS.csv")
     for name, least in (("capacity", 0), ("time_limit", 0), ("alignment", 1)):
@@ -133,7 +131,7 @@ def chosen(wanted: str) -> Sequence[str]:
         try:
             find(name)
         except ValueError as error:
-            raise UsageError(f"{error}{suggest(name, names())}") from None
+            raise UsageError(f"{error}") from None
     return result
 
 
@@ -144,6 +142,7 @@ def run(options: argparse.Namespace) -> int:
             summary = (find(name).__doc__ or "").strip().partition("\n")[0]
             print(f"{name:20}{summary}".rstrip())
         return 0
+    check_outputs(options.output, options.report)
     strategies = chosen(options.strategy)
     source = read_source(options.file)
     try:

@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from tensorplan import __version__
+from tensorplan.tools.arguments import Parser
 from tensorplan.tools.common import guard, read_source, write_atomically
 from tensorplan.tools.plan_solve import chosen
 from tensorplan.tools.views.model import PlanView
@@ -19,11 +19,11 @@ _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
 the curve of live bytes and what is live at its peak. A FILE is one of these:
 
-  planned IR                    plan-opt model.mlir -p plan-pipeline -o FILE.mlir
-                                (--print-debuginfo keeps places in the model)
-  a report                      plan-opt or plan-run with --report FILE.json
-  buffers, in minimalloc's CSV  with a column 'offset' the plan is shown as it is, else
-                                the buffers are placed by 'auto' first (plan-solve)
+  planned IR     plan-opt model.mlir -p plan-pipeline -o FILE.mlir
+                 (--print-debuginfo keeps places in the model)
+  a report       plan-opt or plan-run with --report FILE.json
+  buffers        in minimalloc's CSV: with a column 'offset' the plan is shown
+                 as it is, else 'auto' places the buffers first (plan-solve)
 
 Plans of several files, and those of --compare, are shown beside one another. Without an
 option from 'outputs' it draws in the terminal.
@@ -36,18 +36,10 @@ examples:
 """
 
 
-def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "plan-view",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def make_parser() -> Parser:
+    parser = Parser("plan-view", "[OPTION ...] [FILE ...]", _DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="'-', or none, is stdin"
-    )
-    parser.add_argument(
-        "-v", "--version", action="version", version=f"plan-view {__version__}"
     )
     parser.add_argument(
         "--compare",
@@ -87,7 +79,12 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         help="for pytorch.org/memory_viz: 'Allocator State History' shows addresses",
     )
     out.add_argument("--ascii", action="store_true", help="in the terminal")
-    options = parser.parse_args(args)
+    return parser
+
+
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = make_parser()
+    options = parser.parse(args)
     if options.alignment < 1:
         parser.error(f"argument --alignment: {options.alignment}, expected 1 or more")
     if options.files.count("-") > 1:

@@ -5,12 +5,23 @@ run [##########----------] 5/10, 7 s
 
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from threading import Event, Thread
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 DELAY = 2.0  # seconds before the bar is shown
 INTERVAL = 0.2  # seconds between two pictures
 _WIDTH = 20  # characters
+
+T = TypeVar("T")
+
+
+def tracked(name: str, items: Sequence[T]) -> Iterator[T]:
+    """The items, with a bar of how many are done."""
+    with Progress(name, len(items)) as progress:
+        for item in items:
+            yield item
+            progress.step()
 
 
 class Progress:

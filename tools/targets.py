@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,6 +25,9 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.passes.functions import argument_attributes
 
+if TYPE_CHECKING:
+    from tensorplan.passes.report import BufferReport
+
 SCHEMA = 1
 """The version of the JSON plan; raised when a field changes its meaning or goes."""
 
@@ -38,9 +41,11 @@ class JsonTarget(Target):
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         from tensorplan.passes.report import buffers, report  # with it comes planning
 
+        figures = report(module)
         plan = {
             "schema": SCHEMA,
-            "pools": report(module)["pools"],
+            "pools": figures["pools"],
+            "results": figures["results"],
             "buffers": buffers(module),
             "functions": {
                 function.sym_name.data: [
@@ -79,20 +84,20 @@ class CHeaderTarget(Target):
             f"#ifndef {prefix}_PLAN_H",
             f"#define {prefix}_PLAN_H",
         ]
-        pools = report(module)["pools"]
+        figures = report(module)
+        pools = figures["pools"]
         names = _distinct([_macro(pool["device"]) for pool in pools])
         for index, (pool, name) in enumerate(zip(pools, names, strict=True)):
             arena = f"{prefix}_{name}"
             lines += ["", f"/* {pool['device']}: {pool['buffers']} buffers */"]
             lines.append(f"#define {arena}_ARENA_BYTES {pool['bytes']}")
             lines.append(f"#define {arena}_ARENA_ALIGNMENT {pool['alignment']}")
+            lines += _offsets(arena, [b for b in placed if b["pool"] == index])
+        for index, result in enumerate(figures["results"], len(pools)):
+            number, count = result["result"], result["buffers"]
+            lines += ["", f"/* result {number}: its memory lends to {count} buffers */"]
             own = [buffer for buffer in placed if buffer["pool"] == index]
-            ids = _distinct([_macro(buffer["id"].lstrip("%")) for buffer in own])
-            for buffer, id in zip(own, ids, strict=True):
-                lines.append(
-                    f"#define {arena}_BUFFER_{id}_OFFSET {buffer['offset']}"
-                    f"  /* {buffer['size']} bytes, {buffer['op']} */"
-                )
+            lines += _offsets(f"{prefix}_RESULT_{number}", own[1:])
         for function in _functions(module):
             lines += ["", f"/* arguments of {function.sym_name.data}, in order */"]
             arguments = _arguments(function)
@@ -102,6 +107,15 @@ class CHeaderTarget(Target):
                 lines.append(f"#define {macro} {argument.size}  /* {argument.role} */")
         lines += ["", f"#endif /* {prefix}_PLAN_H */"]
         output.write("\n".join(lines) + "\n")
+
+
+def _offsets(pool: str, buffers: Sequence["BufferReport"]) -> list[str]:
+    ids = _distinct([_macro(buffer["id"].lstrip("%")) for buffer in buffers])
+    return [
+        f"#define {pool}_BUFFER_{id}_OFFSET {buffer['offset']}"
+        f"  /* {buffer['size']} bytes, {buffer['op']} */"
+        for buffer, id in zip(buffers, ids, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def _functions(module: ModuleOp) -> list[FuncOp]:
 def _arguments(function: FuncOp) -> list[_Argument]:
     arguments: list[_Argument] = []
     for value, attributes in zip(
-        function.body.block.args, argument_attributes(function), strict=True
+        function.body.blocks[0].args, argument_attributes(function), strict=True
     ):
         type = tensor_type_of(value.type)
         if not is_static(type):

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
-    from tensorplan.frontends.onnx import Model
+    from tensorplan.frontends.model import Model
     from tensorplan.passes.report import Report
+    from tensorplan.runtime.dynamic import DynamicExecutable
     from tensorplan.runtime.executor import Executable
+    from tensorplan.tools.explanation import Explanation
 
 __version__ = "0.1.0"
 
 __all__ = [
     "compile",
     "context",
+    "explain",
     "from_jax",
     "from_onnx",
     "from_stablehlo",
+    "from_torch",
     "plan",
     "report",
 ]
@@ -52,7 +56,8 @@ def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or a file.
 
     Text in pretty form and bytecode need the extra `jax`. A donated argument becomes a
-    variable. Sizes `?` must follow from others.
+    variable. Sizes `?` must follow from others, or be those of arguments that the
+    program computes with, as `jax.export` writes them.
 
     Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
     supported, or types that stay unknown.
@@ -75,15 +80,32 @@ def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
 
 
 def from_jax(
-    fn: Callable[..., Any], *args: Any, donate_argnums: int | Sequence[int] = ()
+    fn: Callable[..., Any],
+    *args: Any,
+    donate_argnums: int | Sequence[int] = (),
+    parameter_argnums: int | Sequence[int] = (),
 ) -> ModuleOp:
     """A `tgraph` program from a JAX function, traced for arguments like `args`.
 
-    The arguments that `donate_argnums` names become variables, as under `jax.jit`.
-    """
-    from tensorplan.frontends.jax import lower
+    Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments that
+    `donate_argnums` names become variables, as under `jax.jit`.
+    Those in `parameter_argnums` are the same in every run, like weights in inference:
+    compiled programs bring them to the fastest layout, once (see `Executable`).
 
-    return from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+    Raises `ValueError` for numbers that are in both, or that no argument has.
+    """
+    from tensorplan.frontends.jax import flat_numbers, lower
+    from tensorplan.passes.functions import mark_parameters
+
+    parameters = flat_numbers(args, parameter_argnums)
+    if both := parameters & flat_numbers(args, donate_argnums):
+        raise ValueError(
+            f"array {min(both)} is in donate_argnums and in parameter_argnums, "
+            "expected one"
+        )
+    module = from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+    mark_parameters(module, parameters)
+    return module
 
 
 def from_onnx(
@@ -104,11 +126,47 @@ def from_onnx(
     return import_model(source, "onnx", sizes)
 
 
+def from_torch(
+    source: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic: Any = None,
+    gradients: bool = False,
+    learning_rate: float | None = None,
+) -> Model:
+    """A `tgraph` program from a PyTorch module, and its parameters.
+
+    `source` is exported for `args`, or is a `torch.export.ExportedProgram`. The
+    program's arguments are the inputs, then parameters and buffers, as views of the
+    module's own memory:
+    `compile(module)(*inputs, *parameters.values())`. Buffers that a run changes are
+    variables, whose new contents come behind the other results. `dynamic` is
+    `torch.export`'s `dynamic_shapes`. Takes the extra `torch`.
+
+    For training, of a module whose first result is the loss: with `gradients`, the
+    gradients by the parameters are further results; with `learning_rate`, parameters
+    are variables, and a run is a step of stochastic gradient descent.
+
+    Raises `LocatedError` that lists all operations that are not supported.
+    """
+    from tensorplan.frontends.torch import import_program
+
+    return import_program(
+        source,
+        args,
+        kwargs,
+        dynamic=dynamic,
+        gradients=gradients,
+        learning_rate=learning_rate,
+    )
+
+
 def plan(module: ModuleOp, **options: Any) -> ModuleOp:
     """The module with all buffers in arenas, one per device; `module` stays as it is.
 
     The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
-    `device`. The plan is checked.
+    `device`; `bounds` or `hints` for symbolic sizes. The plan is checked.
 
     Raises `ValueError` for a bad option, `LocatedError` for IR that can't be planned.
     """
@@ -127,13 +185,36 @@ def report(module: ModuleOp) -> Report:
     return report(module)
 
 
-def compile(module: ModuleOp, **options: Any) -> Executable:
+def explain(module: ModuleOp, *, limit: float = 60.0, **options: Any) -> Explanation:
+    """Why the planned module's arenas are as large as they are, and what would help.
+
+    Prints as text: what is live at each peak, what made it and waits for it, why it is
+    not in place of something else; then other ways of planning, each tried on a copy.
+    `module` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
+    nothing more is tried.
+
+    Raises `ValueError` for a bad option, `LocatedError` for IR that can't be planned.
+    """
+    from tensorplan.passes.plan_pipeline import PlanPipeline
+    from tensorplan.tools.explanation import explain
+
+    return explain(context(), module, PlanPipeline(**options), limit=limit)
+
+
+def compile(module: ModuleOp, **options: Any) -> Executable | DynamicExecutable:
     """A callable that runs the module's `@main`; it is planned first if need be.
 
     Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
     returns the results as a list, in the order of the program's signature. A variable
-    that is passed as a NumPy array is updated in place.
+    that is passed as a NumPy array is updated in place. Symbolic sizes are those of the
+    arrays of each call.
     """
+    from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
-    return Executable(plan(module, **options))
+    planned = plan(module, **options)
+    if not is_dynamic(planned):
+        return Executable(planned)
+    from tensorplan.passes.specialize_sizes import specialized
+
+    return DynamicExecutable(planned, specialized)

@@ -139,11 +139,17 @@ def _from_ir(source: Source, *, to_be_planned: bool) -> PlanView:
                 b.offset,
                 b.op,
                 b.location,
-                [text.lines[op] for op in (b.view, *b.accesses) if op in text.lines],
+                [
+                    text.lines[op]
+                    for op in (b.view, *b.accesses)
+                    if op is not None and op in text.lines
+                ],
             )
             for b in arena.buffers
         ]
         name = f"@{arena.function} {arena.device}" if several else arena.device
+        if arena.result is not None:
+            name = f"result {arena.result} on {name}"
         pools.append(PoolView(name, arena.size, placed))
     return PlanView(source.name, pools, text.text.splitlines())
 
@@ -162,6 +168,10 @@ def _from_report(source: Source) -> PlanView:
             PoolView(_get(pool, "device", str), _get(pool, "bytes", int), [])
             for pool in _rows(report, "pools")
         ]
+        for row in _rows(report, "results") if "results" in report else ():
+            number, device = _get(row, "result", int), _get(row, "device", str)
+            name = f"result {number} on {device}"
+            pools.append(PoolView(name, _get(row, "bytes", int), []))
         members: list[list[Placed]] = [[] for _ in pools]
         for row in _rows(report, "buffers"):
             pool = _get(row, "pool", int)

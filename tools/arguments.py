@@ -1,0 +1,115 @@
+"""What the command lines of all tools have in common.
+
+Wrong options and choices get a suggestion; `--version` also names xDSL and Python.
+"""
+
+import argparse
+import platform
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tensorplan import __version__
+from tensorplan.tools import colours
+from tensorplan.tools.completion import SHELLS, script
+from tensorplan.tools.messages import hinted, suggest
+
+EXIT_CODES = """\
+exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
+tensorplan's. Colours: only on a terminal; NO_COLOR=1, CLICOLOR_FORCE=1."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, for help of at most 80 columns, with suggestions in errors."""
+
+    def __init__(self, prog: str, usage: str, description: str, epilog: str = ""):
+        super().__init__(
+            prog,
+            f"{prog} {usage}",
+            _wrapped(description),
+            f"{epilog}\n{EXIT_CODES}" if epilog else EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.add_argument("-v", "--version", action=_Version, help="print versions")
+        self.add_argument(
+            "--print-completion",
+            action=_Completion,
+            choices=SHELLS,
+            help="print a script that completes this command in a shell; takes the "
+            "extra 'completion'",
+        )
+
+    def parse(self, args: Sequence[str] | None = None) -> argparse.Namespace:
+        """As `parse_args`, with suggestions."""
+        given = sys.argv[1:] if args is None else args
+        # An option with an optional value takes it after `=` only, not the next word.
+        values = {
+            name: action.const
+            for name, action in vars(self)["_option_string_actions"].items()
+            if action.nargs == "?"
+        }
+        given = [f"{a}={values[a]}" if a in values else a for a in given]
+        parsed, unknown = self.parse_known_args(given)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            known = list(vars(self)["_option_string_actions"])
+            self.error(f"unknown argument {unknown[0]!r}{suggest(word, known)}")
+        return parsed
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file)  # argparse's hides errors
+
+    def error(self, message: str) -> NoReturn:
+        text = f"{self.prog}: error: {hinted(message)}\n"
+        hint = f"note: {self.prog} --help lists the options"
+        self.exit(2, f"{colours.diagnostic(text + hint, sys.stderr)}\n")
+
+
+def _wrapped(text: str) -> str:
+    """Paragraphs to 79 columns; what is indented stays as it is."""
+    return "\n\n".join(
+        part if "\n " in part or part.startswith(" ") else textwrap.fill(part, 79)
+        for part in text.strip().split("\n\n")
+    )
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from xdsl import __version__ as xdsl_version
+
+        python = platform.python_version()
+        print(f"{parser.prog} {__version__} (xdsl {xdsl_version}, Python {python})")
+        parser.exit()
+
+
+class _Completion(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any):
+        super().__init__(option_strings, argparse.SUPPRESS, **kwargs)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        try:
+            print(script(parser, values), end="")
+        except ImportError as error:
+            parser.error(f"--print-completion takes the package shtab: {error}")
+        parser.exit()
+
+
+def seconds(text: str) -> float:
+    """A time of 0 or more; for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 or more")
+    return number

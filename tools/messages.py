@@ -1,0 +1,142 @@
+"""Errors as the user sees them: place, message, source line, caret, and what was meant.
+
+model.mlir:2:22: error: %b is not defined
+  %0 = tgraph.negate %b : tensor<4xf32>
+                     ^
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    MultipleSpansParseError,
+    ParseError,
+)
+from xdsl.utils.lexer import Span
+
+from tensorplan.dialects.diagnostics import LocatedError, LocatedVerifyError
+
+_EXCERPT = 160  # characters of a source line that are shown at most
+
+_read: dict[str, bytes] = {}
+
+
+def remember(name: str, data: bytes) -> None:
+    """A file was read: errors in it show their lines."""
+    _read[name] = data
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """`; did you mean X?`, or nothing if no known word is near."""
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+_CHOICE = re.compile(
+    r"(?:is|is on|invalid choice:) '?([^\s',]+)'?,?"
+    r" (?:expected one of|\(choose from) ([^()\n]+)\)?$"
+)
+
+
+def hinted(message: str) -> str:
+    """The message, with a suggestion if it says that a word is none of some others."""
+    match = _CHOICE.search(message)
+    if match is None:
+        return message
+    return message + suggest(match[1], re.findall(r"[^\s,']+", match[2]))
+
+
+def describe(error: BaseException) -> str:
+    """The error as the user sees it, without a final newline."""
+    match error:
+        case ParseError():
+            return _describe_parse_error(error)
+        case LocatedError() | LocatedVerifyError():
+            return _placed(error.place, "error", _house_style(error.message))
+        case RecursionError():
+            return "error: the program is nested too deeply"
+        case MemoryError():
+            return "error: out of memory"
+        case ArgSpecParseError():
+            _, place, *shown, message = str(error).splitlines()
+            return "\n".join(
+                (f"error: {place}: {_house_style(message.strip())}", *shown)
+            )
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"{name}: error: {reason[0].lower()}{reason[1:]}"
+        case OSError(strerror=str(reason)):
+            return f"error: {reason[0].lower()}{reason[1:]}"
+        case _:
+            return f"error: {_house_style(str(error)) or type(error).__name__}"
+
+
+def _house_style(message: str) -> str:
+    """xDSL's messages start with a capital and may end with a mark; ours do not."""
+    if message[:2].istitle() or re.match(r"[A-Z] ", message):
+        message = message[0].lower() + message[1:]
+    return hinted(message.rstrip(".!\n "))
+
+
+def _describe_parse_error(error: ParseError) -> str:
+    span, message = error.span, error.msg
+    if match := re.match(r"values used but not defined: \[%([^],]+)", message):
+        span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
+    elif message == "Could not parse entire input!":
+        message = "expected an operation"
+    lines = [_at_span(span, "error", _house_style(message))]
+    if isinstance(error, MultipleSpansParseError):
+        for other, note in error.refs:
+            text = note or error.ref_text or "see here"
+            lines.append(_at_span(other, "note", _house_style(text).rstrip(":")))
+    return "\n".join(lines)
+
+
+def _first_use(name: str, end: Span[str] | Span[bytes]) -> Span[str] | Span[bytes]:
+    """Where the undefined value is used; xDSL notices at the end of the file.
+
+    Stays there if the name is defined elsewhere: which use is meant is not clear.
+    """
+    file = end.input
+    assert isinstance(file.content, str)
+    value = rf"%{re.escape(name)}(?![\w$.-])"
+    if re.search(rf"{value}(:\d+)?\s*=|\([^()]*{value}\s*:", file.content):
+        return end
+    use = re.search(value, file.content)
+    return replace(end, start=use.start(), end=use.end()) if use else end
+
+
+def _at_span(span: Span[str] | Span[bytes], severity: str, message: str) -> str:
+    content = span.input.content
+    data = content.encode() if isinstance(content, str) else content
+    place = span.get_location()
+    head = f"{place}: {severity}: {message}"
+    return "\n".join((head, *_excerpt(data, place.line - span.line_offset, place.col)))
+
+
+def _placed(place: str | None, severity: str, message: str) -> str:
+    """The message at its place; its further lines come after the source line."""
+    head, *more = message.splitlines() or [""]
+    if place is None:
+        return "\n".join((f"{severity}: {head}", *more))
+    file, line, column = place.rsplit(":", 2)
+    excerpt = _excerpt(_read.get(file, b""), int(line), int(column))
+    return "\n".join((f"{place}: {severity}: {head}", *excerpt, *more))
+
+
+def _excerpt(data: bytes, line: int, column: int) -> Sequence[str]:
+    """The source line and a caret below; nothing if there is no such line."""
+    lines = data.split(b"\n", line)
+    if b"\0" in data or not 1 <= line <= len(lines):
+        return ()
+    text = lines[line - 1].decode(errors="replace").rstrip("\r")
+    if not text.strip():
+        return ()
+    if not 1 <= column <= len(text) + 1:
+        return (text[:_EXCERPT],)
+    start = max(0, column - _EXCERPT // 2) if len(text) > _EXCERPT else 0
+    text = text[start : start + _EXCERPT]
+    margin = re.sub(r"[^\t]", " ", text[: column - 1 - start])
+    return (text, f"{margin}^")

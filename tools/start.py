@@ -1,0 +1,31 @@
+"""Where the commands start: what an impatient Ctrl-C ends while modules are loaded.
+
+Each tool's `main` has its own ways to end (`common.guard`), but loading it takes a
+third of a second, in which Python would print a traceback.
+"""
+
+from importlib import import_module
+
+
+def plan_opt() -> int:
+    return _run("plan_opt")
+
+
+def plan_run() -> int:
+    return _run("plan_run")
+
+
+def plan_solve() -> int:
+    return _run("plan_solve")
+
+
+def plan_view() -> int:
+    return _run("plan_view")
+
+
+def _run(tool: str) -> int:
+    try:
+        main = import_module(f"tensorplan.tools.{tool}").main
+    except KeyboardInterrupt:
+        return 130
+    return main()
