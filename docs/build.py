@@ -1,0 +1,28 @@
+"""Builds the site, strictly: `python docs/build.py [FOLDER]`, build/docs by default.
+
+First the pages and the picture that follow from the source are brought up to date.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+
+
+def main(arguments: Sequence[str]) -> int:
+    target = Path(arguments[0]) if arguments else DOCS.parent / "build" / "docs"
+    python = sys.executable
+    for command in (
+        [python, DOCS / "generate.py"],
+        [python, "-m", "sphinx", "--fail-on-warning", "--quiet", DOCS, target],
+    ):
+        if code := subprocess.call(command):
+            return code
+    print(f"the site is in {target}: open {target / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Writes what follows from the source: references, lists of errors, the picture.
+
+python docs/generate.py           # writes the files that are out of date
+python docs/generate.py --check   # names them, and exits with 1 if there are any
+"""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import interfaces
+import ir
+import messages
+
+import tensorplan
+from tensorplan.tools.common import write_report
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+
+
+def pages() -> Mapping[Path, str]:
+    """The generated pages, by file."""
+    reference = DOCS / "reference"
+    return {
+        reference / "passes.md": ir.passes(),
+        reference / "commands.md": interfaces.commands(),
+        reference / "dialect.md": ir.dialect(),
+        reference / "strategies.md": interfaces.strategies(),
+        reference / "python.md": interfaces.python(),
+        DOCS / "pictures" / "lenet_train.svg": _picture("lenet_train"),
+        **messages.pages(),
+    }
+
+
+def _picture(model: str) -> str:
+    """The plan of a model of the tests, as plan-view draws it."""
+    source = ROOT / "tests" / "models" / f"{model}.mlir"
+    planned = tensorplan.plan(tensorplan.from_stablehlo(source))
+    command = [sys.executable, "-m", "tensorplan.tools.plan_view", model, "--svg", "-"]
+    with TemporaryDirectory() as folder:
+        write_report(f"{folder}/{model}", planned, {})
+        return subprocess.run(
+            command, check=True, cwd=folder, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    texts = pages()
+    stale = [
+        path
+        for path, text in texts.items()
+        if not path.exists() or path.read_text() != text
+    ]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(DOCS.parent)} is out of date")
+        if stale:
+            print("run: python3 dev.py docs")
+        return bool(stale)
+    for path in stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(texts[path])
+        print(f"wrote {path.relative_to(DOCS.parent)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""The pages on interfaces: commands, strategies and Python, from what defines them."""
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import cast
+
+from docstrings import capitalized, code, escaped, from_docstring, page, table
+
+import tensorplan
+from tensorplan.planning import STRATEGIES
+from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools.plan_opt_arguments import make_parser
+
+
+def commands() -> str:
+    parsers = (
+        make_parser(list(plan_opt.PlanOptMain(args=[]).available_targets)),
+        plan_run.make_parser(),
+        plan_solve.make_parser(),
+        plan_view.make_parser(),
+    )
+    return page(
+        "Commands",
+        "For those at a terminal: every option of the four commands. Written by "
+        "`docs/generate.py` from the commands' own parsers.",
+        "Exit codes: 0 well; 1 the input is at fault; 2 the command line is; 70 a bug "
+        "of tensorplan; 130 interrupted; 141 nobody reads the output any more. `-` is "
+        "stdin or stdout. Files are written whole or not at all. Colours are for "
+        "terminals only; `NO_COLOR=1` turns them off, `CLICOLOR_FORCE=1` on.",
+        "With the extra `completion`, `--print-completion` prints a script for a "
+        "shell, which completes passes, their options and strategies inside `-p`, too: "
+        '`eval "$(plan-opt --print-completion bash)"`, the same with `zsh`, and '
+        "`plan-opt --print-completion fish | source`.",
+        *map(_command, parsers),
+    )
+
+
+def _command(parser: argparse.ArgumentParser) -> str:
+    # argparse has no public way to walk over what a parser knows.
+    parts = [f"## {parser.prog}", from_docstring(parser.description or "")]
+    for group in vars(parser)["_action_groups"]:
+        actions = cast("list[argparse.Action]", vars(group)["_group_actions"])
+        rows = [_argument(action, parser.prog) for action in actions]
+        if rows:
+            parts += [f"**{capitalized(group.title)}**", table(("", "what"), rows)]
+    if parser.epilog:
+        parts.append(from_docstring(capitalized(parser.epilog)))
+    return "\n\n".join(parts)
+
+
+def _argument(action: argparse.Action, prog: str) -> tuple[str, str]:
+    metavar = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else None
+    )
+    if action.nargs == 0:
+        value = ""
+    elif action.option_strings:
+        value = f" {metavar or action.dest.upper()}"
+    else:
+        value = str(metavar or action.dest)
+    names = ", ".join(action.option_strings) + value
+    is_version = "--version" in action.option_strings
+    text = action.help or ("print the version and exit" if is_version else "")
+    text %= {**vars(action), "prog": prog}
+    return code(names), escaped(capitalized(text))
+
+
+def strategies() -> str:
+    parts: list[str] = []
+    for name, function in STRATEGIES.items():
+        parts.append(f"## {name}\n\n{from_docstring(function.__doc__ or '')}")
+    return page(
+        "Strategies",
+        "For those who compare planners: what each one does, and whom it follows. "
+        "Written by `docs/generate.py` from the source.",
+        "[Planning strategies compared](../planning.md) has what they reach and how "
+        "long they take. `plan-memory{strategy=NAME}`, `plan-run --strategy NAME` and "
+        "`plan-solve --strategy NAME` take them; [a package can add its own]"
+        "(../embedding.md#a-strategy-of-your-own).",
+        *parts,
+    )
+
+
+PUBLIC = {
+    "tensorplan": tensorplan.__all__,
+    "tensorplan.runtime.executor": ("Executable",),
+    "tensorplan.tools.explanation": ("Explanation",),
+    "tensorplan.planning": (
+        *("Buffer", "Problem", "Limits", "Placement", "Plan"),
+        *("solve", "validate", "strategy"),
+    ),
+    "tensorplan.dialects.memory": ("ViewLike", "DestinationStyle", "Elementwise"),
+    "tensorplan.dialects.diagnostics": ("LocatedError",),
+}
+"""What other programs may rely on, by module."""
+
+
+def python() -> str:
+    parts: list[str] = []
+    for module, names in PUBLIC.items():
+        parts.append(f"## {module}")
+        for name in names:
+            member = getattr(import_module(module), name)
+            parts += _class(member) if inspect.isclass(member) else [_function(member)]
+    return page(
+        "Python",
+        "For those who call tensorplan: what other programs may rely on. Written by "
+        "`docs/generate.py` from the source.",
+        "[Embedding](../embedding.md) shows these at work.",
+        *parts,
+    )
+
+
+def _class(cls: type) -> Iterator[str]:
+    """A class; its fields, if it is made of these; its public methods."""
+    yield f"### {cls.__name__}"
+    yield from_docstring(cls.__doc__ or "")
+    if fields := _fields(cls):
+        yield f"```python\n{fields}\n```"
+    for attribute in inspect.classify_class_attrs(cls):
+        if attribute.defining_class is not cls or attribute.name.startswith("_"):
+            continue
+        member = getattr(cls, attribute.name)
+        if not (text := member.__doc__):
+            continue
+        if attribute.kind == "property":
+            yield f"`{attribute.name}`: {from_docstring(text)}"
+        elif attribute.kind.endswith("method"):
+            yield _function(member, "####")
+
+
+def _fields(cls: type) -> str:
+    """The fields of a dataclass or a named tuple as they stand in the source."""
+    source = inspect.getsource(cls) if "__annotations__" in vars(cls) else ""
+    fields = re.findall(r"^    [a-z]\w*: .*(?:\n(?!    [\w@]).+)*", source, re.M)
+    return inspect.cleandoc("\n" + "\n".join(fields))
+
+
+def _function(function: Callable[..., object], level: str = "###") -> str:
+    name = function.__name__
+    signature = str(inspect.signature(function))
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)  # annotations
+    signature = re.sub(r"([A-Za-z_]\w*\.)+(?=\w)", "", signature)
+    text = from_docstring(function.__doc__ or "")
+    return f"{level} {name}\n\n```text\n{name}{signature}\n```\n\n{text}"
