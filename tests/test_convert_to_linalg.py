@@ -4,18 +4,15 @@ The cases are those of `test_kernels.py`: collected, put into one program for ma
 compiled once.
 """
 
-import importlib.util
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from one_op import operation, reference, tensor
+from kernel_cases import KERNELS, TESTS, Case, cases
+from modules import parse
+from one_op import reference, tensor
+from upstream import lowered, needs_mlir, with_each_mlir
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -24,17 +21,15 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    TensorType,
     UnitAttr,
     i32,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, TensorOp, ints
+from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, ConvertOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
@@ -42,93 +37,16 @@ from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.linalg.reducing import PANEL
 from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.mlir import MlirExecutable, find_tools
+from tensorplan.runtime.mlir import MlirExecutable, Tools, find_tools
 from tensorplan.runtime.reference import run_reference
 from tensorplan.runtime.signature import signature
 from tensorplan.tools.plan_run import main as plan_run
 
-pytestmark = pytest.mark.skipif(
-    not any(shutil.which(f"mlir-runner{suffix}") for suffix in ("", "-22")),
-    reason="no mlir-runner",
-)
+pytestmark = needs_mlir
 
 ROOT = Path(__file__).parent.parent
-UPSTREAM = {"builtin", "func", "memref", "linalg", "arith", "math", "scf", "llvm"}
-
-
-@dataclass(frozen=True)
-class Case:
-    """One call of `test_kernels.check`."""
-
-    test: str
-    cls: type[TensorOp]
-    inputs: Sequence[Array]
-    properties: dict[str, Attribute]
-    result: TensorType[Attribute] | None
-    region: Callable[[], Region] | None
-
-    def operation(self, on_memrefs: bool) -> TensorOp:
-        types = [tensor(x.shape, x.dtype.name) for x in self.inputs]
-        region = self.region() if self.region else None
-        return operation(
-            self.cls, types, self.properties, self.result, on_memrefs, region
-        )
-
-
-def kernel_tests() -> ModuleType:
-    path = Path(__file__).with_name("test_kernels.py")
-    spec = importlib.util.spec_from_file_location("kernel_cases", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-KERNELS = kernel_tests()
-TESTS = [
-    name
-    for name, test in vars(KERNELS).items()
-    if name.startswith("test_") and "check" in test.__code__.co_names
-]
-
-
-def arguments(test: Any) -> Iterator[dict[str, object]]:
-    """What a test is parametrized with."""
-    axes: list[list[dict[str, object]]] = []
-    for mark in getattr(test, "pytestmark", []):
-        if mark.name != "parametrize":
-            continue
-        names, values = mark.args
-        names = [names] if isinstance(names, str) else list(names)
-        rows = [v.values if hasattr(v, "marks") else v for v in list(values)]
-        rows = [row if len(names) > 1 else (row,) for row in rows]
-        axes.append([dict(zip(names, row, strict=True)) for row in rows])
-    for choice in product(*axes):
-        yield {name: value for part in choice for name, value in part.items()}
-
-
-def cases(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
-    found: list[Case] = []
-
-    def check(
-        rng: object,
-        cls: type[TensorOp],
-        inputs: Sequence[Array],
-        properties: dict[str, Attribute] | None = None,
-        result: TensorType[Attribute] | None = None,
-        region: Callable[[], Region] | None = None,
-    ) -> None:
-        found.append(Case(name, cls, inputs, properties or {}, result, region))
-
-    monkeypatch.setattr(KERNELS, "check", check)
-    test = getattr(KERNELS, name)
-    for given in arguments(test):
-        test(**given)
-    return found
 
 
 class Program:
@@ -183,14 +101,10 @@ class Program:
         return ModuleOp([function])
 
 
-def lowered(module: ModuleOp) -> ModuleOp:
-    module = module.clone()
-    driver.run(Context(), module, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])
-    assert {op.name.partition(".")[0] for op in module.walk()} <= UPSTREAM
-    return module
-
-
-def check_cases(chosen: Sequence[Case]) -> None:
+def check_cases(
+    chosen: Sequence[Case], tools: Tools | None = None, named: bool = False
+) -> ModuleOp:
+    """Returns the module of level 4."""
     program = Program()
     wanted: list[Array] = []
     for case in chosen:
@@ -204,17 +118,47 @@ def check_cases(chosen: Sequence[Case]) -> None:
                 program.add(case, overwritten=index)
                 wanted.append(want)
     module = program.module()
-    run = MlirExecutable(lowered(module), signature(module))
+    upstream = lowered(module, named)
+    run = MlirExecutable(upstream, signature(module), tools)
     for got, want in zip(run(*program.inputs), wanted, strict=True):
         KERNELS.assert_close(got, want)
+    return upstream
 
 
+@with_each_mlir
 @pytest.mark.parametrize("name", TESTS)
-def test_some_cases_of_the_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_cases_of_the_kernels(
+    name: str, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = cases(name, monkeypatch)
     rng = np.random.default_rng(0)
     count = min(len(found), 25)
-    check_cases([found[i] for i in rng.choice(len(found), count, replace=False)])
+    chosen = rng.choice(len(found), count, replace=False)
+    check_cases([found[i] for i in chosen], tools)
+
+
+@with_each_mlir
+@pytest.mark.parametrize(
+    ("name", "ops"),
+    [
+        ("test_dot_general", {"linalg.matmul", "linalg.batch_matmul"}),
+        ("test_convolution", {"linalg.matmul", "linalg.conv_2d_nhwc_hwcf"}),
+    ],
+)
+def test_named_products(
+    name: str, ops: set[str], tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((4, 5), (6, 5)))
+    transposed: dict[str, Attribute] = {
+        f"{side}_{kind}_dimensions": ints(dims)
+        for side in ("lhs", "rhs")
+        for kind, dims in (("batching", ()), ("contracting", [1]))
+    }
+    matrices = Case("", DotGeneralOp, [x, y], transposed, None, None)
+    chosen = [matrices, *cases(name, monkeypatch)[:40]]
+    module = check_cases(chosen, tools, named=True)
+    assert ops <= {op.name for op in module.walk()}
 
 
 @pytest.mark.slow
@@ -253,10 +197,6 @@ def test_models_run_natively(path: Path) -> None:
         for got, expected in zip(run(*inputs), want, strict=True):
             scale = np.max(np.abs(expected), initial=0.0)
             np.testing.assert_allclose(got, expected, rtol=0, atol=2e-4 * scale)
-
-
-def parse(text: str) -> ModuleOp:
-    return Parser(tensorplan.context(), text).parse_module()
 
 
 SOFTMAX = """

@@ -274,7 +274,7 @@ WITHOUT_RULE = {
     *(ew.AndOp, ew.CompareOp, ew.IsFiniteOp, ew.NotOp, ew.OrOp, ew.XorOp),
     *(ew.CountLeadingZerosOp, ew.PopcntOp, random.RngBitGeneratorOp),
     *(ew.ShiftLeftOp, ew.ShiftRightArithmeticOp, ew.ShiftRightLogicalOp),
-    *(shaping.ConstantOp, shaping.FullLikeOp, shaping.IotaOp),
+    *(shaping.ConstantOp, shaping.FullLikeOp, shaping.IotaOp, shaping.SizeOp),
     structure.FusionOp,
 }
 # A gradient through these is refused.

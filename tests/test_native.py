@@ -21,12 +21,13 @@ import tensorplan
 from tensorplan.dialects.tgraph import elementwise, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime import native
+from tensorplan.runtime import native, onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.kernels import compile_call
 from tensorplan.runtime.native import llvm
+from tensorplan.runtime.native.records import Record, joined
 from tensorplan.runtime.pool import Scratch
 
 pytest.importorskip("llvmlite")
@@ -559,12 +560,12 @@ print(lower(nest_of(group_of(ops, op.yielded[0], arrays, np.empty_like(x)))))
 
 # The cache
 
-ADD_ONE = """define void @{name}(ptr %words) {
+ADD_ONE = """define i32 @{name}(ptr %words) {
   %at = load ptr, ptr %words
   %x = load i64, ptr %at
   %y = add i64 %x, 1
   store i64 %y, ptr %at
-  ret void
+  ret i32 0
 }"""
 
 
@@ -650,6 +651,47 @@ def test_a_run_of_operations_is_one_call() -> None:
         out = np.empty(64, np.float32)
         program(a, b, out=[out])
         np.testing.assert_allclose(out, np.exp(a + b) * b, rtol=1e-6)
+
+
+FAILS = """define i32 @{name}(ptr %words) {
+  ret i32 3
+}"""
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_ends_a_run(count: int) -> None:
+    compiler, x = llvm.compiler(), np.array([0])
+    fails = Record(compiler.function(FAILS), [], None)
+    adds = Record(compiler.function(ADD_ONE), [x.ctypes.data], x)
+    ((tape, _),) = joined([(f, ()) for f in [adds, adds, fails, adds][-count - 1 :]])
+    for times in (1, 2):
+        with pytest.raises(RuntimeError, match="gives status 3"):
+            tape()
+        assert x.tolist() == [times * (count - 1)]
+
+
+def test_a_program_of_native_steps_is_one_call() -> None:
+    text = """
+    func.func @main(%a: memref<6x4xf32>, %b: memref<6x8xf32>,
+                    %c: memref<9x8xf32> {tgraph.result = 0 : i64}) {
+      %t = memref.alloc() : memref<4x8xf32>
+      %u = memref.alloc() : memref<5x8xf32>
+      tgraph.dot_general %a, %b outs(%t) {
+        lhs_contracting_dimensions = array<i64: 0>,
+        rhs_contracting_dimensions = array<i64: 0>
+      } : (memref<6x4xf32>, memref<6x8xf32>) -> memref<4x8xf32>
+      tgraph.iota outs(%u) {dimension = 0 : i64} : memref<5x8xf32>
+      tgraph.concatenate %t, %u outs(%c) {dimension = 0 : i64}
+        : (memref<4x8xf32>, memref<5x8xf32>) -> memref<9x8xf32>
+      func.return
+    }"""
+    run = Executable(Parser(tensorplan.context(), text).parse_module())
+    rng = np.random.default_rng(12)
+    a, b = (rng.standard_normal(s, np.float32) for s in ((6, 4), (6, 8)))
+    (got,) = run(a, b)
+    numbers = np.broadcast_to(np.arange(5, dtype=np.float32)[:, None], (5, 8))
+    np.testing.assert_allclose(got, np.concatenate([a.T @ b, numbers]), rtol=1e-5)
+    assert len(calls_of(run)) == (1 if onednn.is_available() else 3)
 
 
 def test_runs_allocate_nothing() -> None:

@@ -23,11 +23,13 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.passes import (
     allocations,
     happens_before,
+    lending,
     liveness,
     ownership,
     plan_check,
     plan_memory,
     pointees,
+    result_pools,
 )
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
@@ -38,13 +40,13 @@ Patch = pytest.MonkeyPatch
 FOUND_BY_CHECK, FOUND_BY_RUN, UNNOTICED, WRONG = "check", "run", "unnoticed", "wrong"
 
 
-def judge(module: ModuleOp, check: bool = True) -> str:
+def judge(module: ModuleOp, check: bool = True, lend: bool = True) -> str:
     """Who notices, in one program, that its plan is wrong."""
     with Patch.context() as patch:
         if not check:  # let the plan through, to see what the run notices
             patch.setattr(plan_memory, "check_plan", lambda module: None)
         try:
-            planned = tensorplan.plan(module)
+            planned = tensorplan.plan(module, lend=lend)
         except LocatedError:
             return FOUND_BY_CHECK
     arguments = [
@@ -109,7 +111,32 @@ def results_freed_early(patch: Patch) -> None:
     patch.setattr(allocations, "moves", over)
 
 
+def result_believed_unwritten(patch: Patch) -> None:
+    """Its memory is lent on, to the step in which the function ends."""
+
+    def lenders(*args: Any) -> list[lending.Lender]:
+        found = lending.find_lenders(*args)
+        return [
+            dataclasses.replace(x, uses=liveness.Uses(0, {max(x.uses.accesses): False}))
+            for x in found
+        ]
+
+    patch.setattr(plan_memory, "find_lenders", lenders)
+
+
+def result_believed_larger(patch: Patch) -> None:
+    def lenders(*args: Any) -> list[lending.Lender]:
+        return [
+            dataclasses.replace(x, size=x.size + 64)
+            for x in lending.find_lenders(*args)
+        ]
+
+    patch.setattr(plan_memory, "find_lenders", lenders)
+
+
 FAULTS = [
+    result_believed_unwritten,
+    result_believed_larger,
     lifespan_one_step_short,
     alignment_ignored,
     size_one_byte_short,
@@ -132,7 +159,7 @@ def verdicts(examples: int, check: bool = True) -> list[str]:
     )
     @given(programs(max_ops=30))
     def collect(program: Program) -> None:
-        found.append(judge(program.module, check))
+        found.append(judge(program.module, check, lend=len(found) % 2 == 0))
 
     collect()
     return found
@@ -163,12 +190,19 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
     """Else the faults above could blind it as well."""
     borrowed = {
         name
-        for module in (plan_check, happens_before, ownership, pointees)
+        for module in (
+            plan_check,
+            happens_before,
+            ownership,
+            pointees,
+            result_pools,
+        )
         for name, value in vars(module).items()
         if getattr(value, "__module__", "").startswith(
             (
                 "tensorplan.passes.plan_memory",
                 "tensorplan.passes.allocations",
+                "tensorplan.passes.lending",
                 "tensorplan.passes.control_flow",
                 "tensorplan.passes.liveness",
                 "tensorplan.passes.stream_order",

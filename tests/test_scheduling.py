@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplan.planning.scheduling import Graph, Task, peak_of, profile, schedule
+from tensorplan.planning.scheduling import (
+    Graph,
+    Task,
+    makespan,
+    mixtures,
+    peak_of,
+    profile,
+    schedule,
+)
 from tensorplan.planning.scheduling.beam import beam
 from tensorplan.planning.scheduling.exact import search
 from tensorplan.planning.scheduling.greedy import backwards, forwards
@@ -201,3 +209,19 @@ def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
 
     times = [looks(layers) for layers in (500, 1000, 2000, 4000)]
     assert all(b < 4 * a + 0.05 for a, b in pairwise(times))
+
+
+def test_queues_run_side_by_side_and_wait_for_values() -> None:
+    tasks = [Task((), (0,)), Task((), (1,)), Task((0,), (2,)), Task((1, 2), (3,))]
+    graph = Graph(tasks, [1] * 4)
+    times, queues = [5, 3, 4, 1], ["a", "a", "b", "a"]
+    assert makespan(graph, [0, 1, 2, 3], times, queues) == 5 + 4 + 1
+    assert makespan(graph, [1, 0, 2, 3], times, queues) == 3 + 5 + 4 + 1
+    assert makespan(graph, [0, 1, 2, 3], times, ["a"] * 4) == sum(times)
+
+
+@given(graphs(20))
+def test_mixtures_of_orders_are_possible(graph: Graph) -> None:
+    given, other = range(len(graph.tasks)), schedule(graph, 0.0).order
+    for order in mixtures(other, given):
+        assert_possible(graph, order)

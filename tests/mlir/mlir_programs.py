@@ -1,8 +1,9 @@
-"""What mlir-opt 22 makes of tensor programs: `programs/*.mlir` and `expected.json`.
+"""What mlir-opt makes of tensor programs: `programs/*.mlir` and `expected.json`, by 22.
 
     python tests/mlir/mlir_programs.py
 
-writes both. Each source is linalg on tensors, written by a small builder. mlir-opt
+writes both. Each source is linalg on tensors, written by a small builder, in what MLIR
+19 and later read. mlir-opt
 bufferizes it (one-shot-bufferize), adds the deallocations that ownership asks for, and
 lowers these to `memref.dealloc`. So that the tests need no mlir-opt, the results are
 kept; each second one in generic form, the others in pretty form, with `linalg.generic`
@@ -15,6 +16,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from tensorplan.runtime.mlir import Tools
 
 HERE = Path(__file__).parent
 BUFFERIZE = (
@@ -40,12 +43,12 @@ LOWER = (
     "--convert-to-llvm",
     "--reconcile-unrealized-casts",
 )
-VERSION = "22"
 LIBRARIES = ",".join(
     str(library)
     for name in ("libmlir_runner_utils.so*", "libmlir_c_runner_utils.so*")
-    for library in sorted(Path(f"/usr/lib/llvm-{VERSION}/lib").glob(name))[:1]
+    for library in sorted(Path("/usr/lib").glob(f"llvm-*/lib/{name}"))[-1:]
 )
+"""What prints memrefs. Its interface is the same in all versions."""
 
 Shape = tuple[int, ...]
 
@@ -234,7 +237,8 @@ class Source:
 
     def text(self, result: str) -> str:
         """The module, for a program that writes `result` to %out."""
-        memref = self.type(self.shape).replace("tensor", "memref")
+        tensor = self.type(self.shape)
+        memref = tensor.replace("tensor", "memref")
         out = self.of(result).replace("tensor", "memref")
         rank = len(self.shape)
         bounds = [f"%d{i}" for i in range(rank)]
@@ -259,8 +263,8 @@ class Source:
         types = f"({self.of(result)}, {out}) -> ()"
         return f"""
 func.func @program({arguments}) {{
-%x = bufferization.to_tensor %xm restrict : {memref} to {self.type(self.shape)}
-%y = bufferization.to_tensor %ym restrict : {memref} to {self.type(self.shape)}
+%x = "bufferization.to_tensor"(%xm) <{{restrict}}> : ({memref}) -> {tensor}
+%y = "bufferization.to_tensor"(%ym) <{{restrict}}> : ({memref}) -> {tensor}
 {chr(10).join(self.lines)}
 bufferization.materialize_in_destination {result} in restrict writable %om : {types}
 return
@@ -503,32 +507,36 @@ def sources() -> Iterator[tuple[str, Source, str]]:
 
 def run(tool: str, arguments: Sequence[str], text: str) -> str:
     done = subprocess.run(
-        [f"{tool}-{VERSION}", *arguments], input=text, capture_output=True, text=True
+        [tool, *arguments], input=text, capture_output=True, text=True
     )
     if done.returncode:
         raise RuntimeError(f"{tool} {' '.join(arguments)}: {done.stderr[:3000]}")
     return done.stdout
 
 
-def run_natively(text: str) -> list[str]:
+def bufferized(opt: str, source: Source, text: str, is_generic: bool) -> str:
+    form = "--mlir-print-op-generic" if is_generic else GENERALIZE
+    return run(opt, [BUFFERIZE, *source.early, *DEALLOCATE, *source.late, form], text)
+
+
+def run_natively(tools: Tools, text: str) -> list[str]:
     """What @main prints, without the addresses."""
     printed = run(
-        "mlir-runner",
+        tools.runner,
         ["-e=main", "--entry-point-result=void", f"--shared-libs={LIBRARIES}"],
-        run("mlir-opt", LOWER, text),
+        run(tools.opt, LOWER, text),
     )
     return [line for line in printed.splitlines() if "base@" not in line]
 
 
 def main() -> None:
+    tools = Tools("mlir-opt-22", "mlir-runner-22")
     expected: dict[str, list[str]] = {}
     (HERE / "programs").mkdir(exist_ok=True)
     for number, (name, source, text) in enumerate(sources()):
-        form = "--mlir-print-op-generic" if number % 2 else GENERALIZE
-        passes = [BUFFERIZE, *source.early, *DEALLOCATE, *source.late, form]
-        bufferized = run("mlir-opt", passes, text)
-        (HERE / "programs" / f"{name}.mlir").write_text(bufferized)
-        expected[name] = run_natively(bufferized)
+        program = bufferized(tools.opt, source, text, is_generic=number % 2 == 1)
+        (HERE / "programs" / f"{name}.mlir").write_text(program)
+        expected[name] = run_natively(tools, program)
     (HERE / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

@@ -12,6 +12,7 @@ from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
 
 PLACE = TGraphPlaceDevices(default="cpu:0")
@@ -21,6 +22,7 @@ TENSOR_PASSES: list[ModulePass] = [
     PLACE,
     CanonicalizePass(),
     CommonSubexpressionElimination(),
+    TGraphRecomputeStacked(),
     TGraphFuse(),
     TGraphFuse(mode="nnvm"),
     TGraphFuse(max_depth=2, keep_peak=False),

@@ -1,0 +1,74 @@
+"""Coverage-guided fuzzing of a reader by atheris: `python tests/fuzz/guided.py csv`.
+
+Starts from the reader's corpus and keeps what reaches new code. Each kind of failure is
+printed once, and its input kept in the folder given by --failures. Takes atheris (Linux
+only); the same readers run without it, and without coverage, by `python tests/fuzz`.
+"""
+
+import argparse
+import sys
+import tempfile
+import warnings
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+
+from limits import limit_memory
+
+atheris: Any = import_module("atheris")  # its types say little
+
+LONGEST = 20_000  # bytes of an input
+_OF_XDSL = ("xdsl.parser", "xdsl.utils")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reader")
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--failures", type=Path, default=Path("failures"))
+    parser.add_argument("--gibibytes", type=float, default=8, help="of address space")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    limit_memory(options.gibibytes)
+    with atheris.instrument_imports(include=["tensorplan", *_OF_XDSL]):
+        from judging import judge_bytes
+        from readers import corpus, mutated
+
+        for data in corpus(options.reader):  # what is imported on first use
+            judge_bytes(options.reader, 0, data)
+    failures: Path = options.failures.resolve()
+    failures.mkdir(exist_ok=True)
+    kinds: set[str] = set()
+
+    def once(data: bytes) -> None:
+        verdict = judge_bytes(options.reader, 0, data)
+        if verdict.failed and verdict.message not in kinds:
+            kinds.add(verdict.message)
+            name = f"{options.reader}-{sha256(data).hexdigest()[:8]}"
+            (failures / name).write_bytes(data)
+            print(f"{name}: {verdict.message}", flush=True)
+
+    def mutate(data: bytes, longest: int, seed: int) -> bytes:
+        random = Random(seed)
+        if random.random() < 0.5:
+            return mutated(data, random)[:longest]
+        return atheris.Mutate(data, longest)
+
+    folder = Path(tempfile.mkdtemp(prefix="corpus-"))
+    for number, data in enumerate(corpus(options.reader)):
+        (folder / str(number)).write_bytes(data)
+    flags = [f"-max_total_time={60 * options.minutes:.0f}", f"-max_len={LONGEST}"]
+    atheris.Setup(
+        [sys.argv[0], *flags, "-timeout=120", "-print_final_stats=1", str(folder)],
+        once,
+        custom_mutator=mutate,
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

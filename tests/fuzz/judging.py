@@ -1,0 +1,251 @@
+"""A seed in, one verdict out: the program of that seed, and what happened to it.
+
+    verdict = judge("tensor", 17)
+
+Everything that is drawn follows from the seed, so a smaller program is judged with the
+same passes, inputs and options.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+import memref_programs
+from limits import Hang, time_limit
+from oracles import (
+    Failure,
+    Refused,
+    arguments,
+    check_round_trip,
+    compare,
+    reference,
+    run,
+    stage,
+    text_of,
+)
+from random_passes import PASSES, place, plan_memory, plan_pipeline
+from readers import READERS
+from tensor_programs import operations, tensor_program
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
+from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.passes import driver
+from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.passes.report import buffers
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.executor import Executable
+
+SECONDS = 30
+"""CPU time for one program, before it counts as one that hangs."""
+
+RUNS: dict[str, dict[str, Any]] = {
+    "a sanitized run": {"sanitize": True, "native": False},
+    "a run in threads": {"threads": True},
+    "a run": {},
+}
+
+_MLIR_OPT = shutil.which("mlir-opt-22")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    seed: int
+    outcome: str  # "ok", "refused" or "failed"
+    message: str = ""
+    kind: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome == "failed"
+
+
+def generate(target: str, seed: int) -> ModuleOp:
+    """The program of a seed; programs are small as long as seeds are."""
+    size = 2 + seed % 7 + min(seed // 500, 12)
+    if target == "tensor":
+        return tensor_program(Random(seed), size)
+    with stage("parse"):
+        text = memref_programs.memref_program(Random(seed), size)
+        return parse_module(text, f"seed-{seed}.mlir", tensorplan.context())
+    raise AssertionError
+
+
+def judge(target: str, seed: int) -> Verdict:
+    return _verdict(seed, lambda: TARGETS[target](generate(target, seed), seed))
+
+
+def judge_module(target: str, module: ModuleOp, seed: int) -> Verdict:
+    """As `judge`, of another program than the seed's own."""
+    return _verdict(seed, lambda: TARGETS[target](module, seed))
+
+
+def judge_bytes(reader: str, seed: int, data: bytes) -> Verdict:
+    """What a reader makes of an input, which is that of the seed or any other."""
+    return _verdict(seed, lambda: READERS[reader](data))
+
+
+def _verdict(seed: int, check: Callable[[], None]) -> Verdict:
+    try:
+        with time_limit(SECONDS):
+            check()
+    except Refused as refused:
+        return Verdict(seed, "refused", str(refused))
+    except Failure as failure:
+        return Verdict(seed, "failed", str(failure), failure.kind)
+    except Hang as hang:
+        return Verdict(seed, "failed", f"hang: {hang}", "hang")
+    return Verdict(seed, "ok")
+
+
+def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
+    """The module after the passes, verified after each; the original stays."""
+    copy = module.clone()
+    with stage(",".join(p.name for p in passes)):
+        driver.run(tensorplan.context(), copy, passes)
+    return copy
+
+
+def check_tensor_program(module: ModuleOp, seed: int) -> None:
+    """Passes in any order, then plans and runs, against the reference interpreter."""
+    random = Random(f"passes of {seed}")
+    driver.check(module)
+    check_round_trip(module)
+    inputs = arguments(module, seed)
+    want = reference(module, inputs)
+    exact = True
+    current = module
+    if random.random() < 0.3:
+        current = _inferred(module, random)
+        compare("infer", reference(current, inputs), want)
+    for promise in random.choices(PASSES, k=random.randrange(7)):
+        pass_ = promise.make(random)
+        options = random.getstate()
+        try:
+            after = applied(current, pass_)
+        except Refused:
+            continue
+        exact &= promise.exact
+        compare(pass_.name, reference(after, inputs), want, exact=exact)
+        if promise.idempotent and text_of(applied(after, pass_)) != text_of(after):
+            raise Failure(f"{pass_.name} again", f"changes what it left: {pass_}")
+        random.setstate(options)
+        current = after
+    check_round_trip(current)
+    levels = [
+        [place(random), TGraphBufferize()],
+        [place(random), TGraphBufferize(), plan_memory(random)],
+        [plan_pipeline(random)],
+    ]
+    passes = random.choice(levels)
+    planned = applied(current, *passes)
+    check_round_trip(planned)
+    if not _plan(applied(planned, passes[-1])) <= _plan(planned):
+        raise Failure(f"{passes[-1].name} again", f"changes its plan: {passes[-1]}")
+    _check_figures(planned)
+    _check_runs(planned, inputs, want)
+    if _MLIR_OPT and random.random() < 0.05:
+        _check_with_mlir(planned)
+
+
+def _plan(planned: ModuleOp) -> set[tuple[object, ...]]:
+    """Where the buffers are. Names may change, and what nobody uses may go."""
+    return {(b["pool"], b["offset"], b["size"]) for b in buffers(planned) if b["size"]}
+
+
+def _check_figures(planned: ModuleOp) -> None:
+    for pool in tensorplan.report(planned)["pools"]:
+        if not pool["lower_bound_bytes"] <= pool["bytes"]:
+            raise Failure("report", f"a pool below its lower bound: {pool}")
+
+
+def _check_runs(planned: ModuleOp, inputs: list[Array], want: list[Array]) -> None:
+    """Twice each: nothing may be left of the first run, but for the variables."""
+    for name, options in RUNS.items():
+        with stage(f"compile for {name}"):
+            executable = Executable(planned, **options)
+        for _ in range(2):
+            compare(name, run(name, executable, inputs), want, exact=False)
+
+
+def _inferred(module: ModuleOp, random: Random) -> ModuleOp:
+    """Some sizes are forgotten, and inferred again; refused if they do not follow."""
+    partial = module.clone()
+    for op in operations(partial):
+        if isinstance(op, TensorOp) and random.random() < 0.5 and not op.regions:
+            _forget(op, random)
+    return applied(partial, TGraphInferShapes(require_static=True))
+
+
+def _forget(op: TensorOp, random: Random) -> None:
+    for result in op.results:
+        if any(not isinstance(u.operation, TensorOp) for u in result.uses):
+            continue
+        known = cast(AnyTensor, result.type)
+        sizes = [
+            DYNAMIC_INDEX if random.random() < 0.5 else n for n in known.get_shape()
+        ]
+        unknown = TensorType(known.element_type, sizes, known.encoding)
+        users = [use.operation for use in result.uses]
+        value: SSAValue = Rewriter.replace_value_with_new_type(result, unknown)
+        try:
+            for user in (op, *users):
+                user.verify()
+        except VerifyException:
+            Rewriter.replace_value_with_new_type(value, known)
+
+
+def _check_with_mlir(planned: ModuleOp) -> None:
+    """Real MLIR verifies what is left when nothing is ours."""
+    assert _MLIR_OPT is not None
+    module = applied(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
+    told = subprocess.run(
+        [_MLIR_OPT, "--verify-each", "-o", "/dev/null"],
+        input=text_of(module, generic=True),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if told.returncode:
+        raise Failure("mlir-opt", told.stderr.partition("\n")[0])
+
+
+def check_memref_program(module: ModuleOp, seed: int) -> None:
+    """A plan on a memory that remembers, along random paths."""
+    random = Random(f"options of {seed}")
+    driver.check(module)
+    check_round_trip(module)
+    planned = applied(module, plan_memory(random))
+    check_round_trip(planned)
+    _check_figures(planned)
+    if text_of(applied(planned, plan_memory(random))) != text_of(planned):
+        raise Failure("plan-memory again", "changes its plan")
+    function, of_plan = (
+        next(op for op in m.ops if isinstance(op, FuncOp)) for m in (module, planned)
+    )
+    for path in range(6):
+        before = memref_programs.run(function, path)
+        after = memref_programs.run(of_plan, path)
+        for number, bytes_ in before.items():
+            for at, (x, y) in enumerate(zip(bytes_, after[number], strict=True)):
+                if x is not None and x != y:
+                    where = f"byte {at} of argument {number}"
+                    raise Failure("bytes", f"another value: {where} on path {path}")
+
+
+TARGETS: dict[str, Callable[[ModuleOp, int], None]] = {
+    "tensor": check_tensor_program,
+    "memref": check_memref_program,
+}

@@ -1,0 +1,332 @@
+"""Random memref programs with control flow, and a memory to run them on.
+
+    text = memref_program(Random(17), size=10)
+    run(function, seed)      what is in the outputs afterwards, byte by byte
+
+Branches, loops and blocks hand buffers on, select between them, look at parts of them.
+What a run does is drawn, and the same for the same seed: so a program and its plan can
+be compared. Bytes that were never written are None.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from random import Random
+from typing import NamedTuple, cast
+
+from xdsl.dialects import arith, cf, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
+
+TYPES = ["16xf32", "8xf32", "16xi8", "33xi16"]
+
+
+class _Writer:
+    def __init__(self, random: Random):
+        self.random = random
+        self.names = count()
+        self.size = 0
+
+    def name(self) -> str:
+        return f"%v{next(self.names)}"
+
+    def body(self, there: dict[str, list[str]], depth: int, size: int) -> Iterator[str]:
+        """Lines that read what is there, which is written, and write new buffers."""
+        there = {type: list(values) for type, values in there.items()}
+        freed: list[tuple[str, str]] = []
+        for _ in range(size):
+            type = self.random.choice(TYPES)
+            kinds = ["new", "new", "copy", "out", "select", "part"]
+            if depth:
+                kinds += ["if", "for", "while", "execute"]
+            kind = self.random.choice(kinds)
+            yield from getattr(self, f"_{kind}")(there, type, depth, freed)
+        for name, type in freed:
+            yield f"memref.dealloc {name} : memref<{type}>"
+
+    def any(self, there: dict[str, list[str]], type: str) -> str:
+        return self.random.choice(there[type][-6:])
+
+    def _new(self, there, type, depth, freed) -> Iterator[str]:
+        name = self.name()
+        yield f"{name} = memref.alloc() : memref<{type}>"
+        yield from self._fill(there, type, name)
+        there[type].append(name)
+        if self.random.random() < 0.5:
+            freed.append((name, type))
+
+    def _fill(self, there, type: str, name: str) -> Iterator[str]:
+        source = self.any(there, type)
+        kind = f"memref<{type}>"
+        yield f'"memref.copy"({source}, {name}) : ({kind}, {kind}) -> ()'
+
+    def _copy(self, there, type, depth, freed) -> Iterator[str]:
+        yield from self._fill(
+            there, type, self.random.choice(there[type][1:] or [f"%o{type}"])
+        )
+
+    def _out(self, there, type, depth, freed) -> Iterator[str]:
+        yield from self._fill(there, type, f"%o{type}")
+
+    def _select(self, there, type, depth, freed) -> Iterator[str]:
+        a, b, name = self.any(there, type), self.any(there, type), self.name()
+        yield f"{name} = arith.select %c, {a}, {b} : memref<{type}>"
+        there[type].append(name)
+
+    def _part(self, there, type, depth, freed) -> Iterator[str]:
+        """A part of a buffer is copied from, or to."""
+        names = self.name(), self.name()
+        size = self.random.randint(1, 4)
+        first, step = self.random.randint(0, 3), self.random.randint(1, 1)
+        item = type.split("x")[1]
+        view = f"memref<{size}x{item}, strided<[{step}], offset: {first}>>"
+        for name in names:
+            yield (
+                f"{name} = memref.subview {self.any(there, type)}[{first}] [{size}] "
+                f"[{step}] : memref<{type}> to {view}"
+            )
+        yield f'"memref.copy"({names[0]}, {names[1]}) : ({view}, {view}) -> ()'
+
+    def _if(self, there, type, depth, freed) -> Iterator[str]:
+        gives = self.random.random() < 0.5
+        name = self.name()
+        yield f"{name} = scf.if %c -> (memref<{type}>) {{" if gives else "scf.if %c {"
+        for line in ("} else {", "}"):
+            yield from self.body(there, depth - 1, self.random.randint(1, 3))
+            if gives:
+                yield f"scf.yield {self.any(there, type)} : memref<{type}>"
+            yield line
+        if gives:
+            there[type].append(name)
+
+    def _for(self, there, type, depth, freed) -> Iterator[str]:
+        gives = self.random.random() < 0.4
+        name, index, argument = self.name(), self.name(), self.name()
+        if not gives:
+            yield f"scf.for {index} = %zero to %n step %one {{"
+            yield from self.body(there, depth - 1, self.random.randint(1, 4))
+            yield "}"
+            return
+        yield (
+            f"{name} = scf.for {index} = %zero to %n step %one iter_args({argument} = "
+            f"{self.any(there, type)}) -> (memref<{type}>) {{"
+        )
+        inside = {**there, type: [*there[type], argument]}
+        yield from self.body(inside, depth - 1, self.random.randint(1, 3))
+        yield f"scf.yield {self.any(inside, type)} : memref<{type}>"
+        yield "}"
+        there[type].append(name)
+
+    def _while(self, there, type, depth, freed) -> Iterator[str]:
+        name, before, after = self.name(), self.name(), self.name()
+        kind = f"memref<{type}>"
+        start = f"{before} = {self.any(there, type)}"
+        yield f"{name} = scf.while ({start}) : ({kind}) -> {kind} {{"
+        inside = {**there, type: [*there[type], before]}
+        yield from self.body(inside, depth - 1, 1)
+        yield f"scf.condition(%c) {self.any(inside, type)} : {kind}"
+        yield "} do {"
+        yield f"^bb0({after}: {kind}):"
+        inside = {**there, type: [*there[type], after]}
+        yield from self.body(inside, depth - 1, self.random.randint(1, 3))
+        yield f"scf.yield {self.any(inside, type)} : {kind}"
+        yield "}"
+        there[type].append(name)
+
+    def _execute(self, there, type, depth, freed) -> Iterator[str]:
+        yield "scf.execute_region {"
+        yield from self.body(there, depth - 1, 2)
+        yield "scf.yield"
+        yield "}"
+
+    def blocks(self, there: dict[str, list[str]], size: int) -> Iterator[str]:
+        """A diamond whose sides hand on a buffer, in a loop of blocks."""
+        type = self.random.choice(TYPES)
+        kind = f"memref<{type}>"
+        yield f"cf.br ^head({self.any(there, type)} : {kind})"
+        yield f"^head(%h: {kind}):"
+        inside = {**there, type: [*there[type], "%h"]}
+        yield from self.body(inside, 1, size)
+        yield f"cf.cond_br %c, ^left({self.any(inside, type)} : {kind}), ^right"
+        yield f"^left(%l: {kind}):"
+        of_left = {**inside, type: [*inside[type], "%l"]}
+        yield from self.body(of_left, 1, size)
+        again, last = (self.any(of_left, type) for _ in range(2))
+        yield f"cf.cond_br %c, ^head({again} : {kind}), ^end({last} : {kind})"
+        yield "^right:"
+        yield from self.body(inside, 1, size)
+        yield f"cf.br ^end({self.any(inside, type)} : {kind})"
+        yield f"^end(%e: {kind}):"
+        there[type].append("%e")
+
+
+def memref_program(random: Random, size: int) -> str:
+    """A function `@f` with inputs `%i...` and outputs `%o...`, of each type one."""
+    writer = _Writer(random)
+    there = {type: [f"%i{type}"] for type in TYPES}
+    lines = [*writer.body(there, 2, size)]
+    if random.random() < 0.3:
+        lines += writer.blocks(there, 2)
+    lines += writer.body(there, 1, 2)
+    arguments = ", ".join(f"%{io}{t}: memref<{t}>" for t in TYPES for io in "io")
+    return "\n".join(
+        (
+            f"func.func @f(%n: index, %c: i1, {arguments}) {{",
+            "%zero = arith.constant 0 : index",
+            "%one = arith.constant 1 : index",
+            *lines,
+            "func.return",
+            "}",
+        )
+    )
+
+
+class _Reference(NamedTuple):
+    """A memref: its memory, and where its elements lie in it, in bytes."""
+
+    memory: list[object]
+    places: Sequence[int]
+    width: int
+
+
+class _Stop(Exception):
+    """Enough turns of loops."""
+
+
+def run(function: FuncOp, seed: int, most: int = 3000) -> dict[int, list[object]]:
+    """What the memrefs that are arguments hold at the end, by number."""
+    machine = _Machine(Random(seed), most)
+    for argument in function.body.blocks[0].args:
+        if isinstance(argument.type, MemRefType):
+            of_input = argument.index % 2 == 0
+            machine.allocate(argument, argument.index if of_input else None)
+        else:
+            machine.values[argument] = 0
+    try:
+        machine.region(function.body)
+    except _Stop:
+        pass
+    return {
+        argument.index: cast(_Reference, machine.values[argument]).memory
+        for argument in function.body.blocks[0].args
+        if isinstance(argument.type, MemRefType)
+    }
+
+
+class _Machine:
+    def __init__(self, random: Random, most: int):
+        self.random = random
+        self.left = most
+        self.values: dict[SSAValue, object] = {}
+
+    def allocate(self, value: SSAValue, mark: object = None) -> None:
+        type = cast(AnyMemRef, value.type)
+        width = element_bytes(type.element_type)
+        size = width * type.element_count()
+        memory: list[object] = [
+            None if mark is None else (mark, n) for n in range(size)
+        ]
+        self.values[value] = _Reference(memory, range(0, size, width), width)
+
+    def region(self, region: Region) -> Sequence[object]:
+        """What its last operation hands on."""
+        block: Block | None = region.blocks[0]
+        while block is not None:
+            for op in block.ops:
+                self.left -= 1
+                if self.left < 0:
+                    raise _Stop
+                if op is block.last_op:
+                    break
+                self.operation(op)
+            last = block.last_op
+            block = None
+            if isinstance(last, cf.BranchOp):
+                block = self.enter(last.successor, last.arguments)
+            elif isinstance(last, cf.ConditionalBranchOp):
+                if self.random.random() < 0.5:
+                    block = self.enter(last.then_block, last.then_arguments)
+                else:
+                    block = self.enter(last.else_block, last.else_arguments)
+            elif last is not None and not isinstance(last, ReturnOp):
+                return [self.values.get(operand) for operand in last.operands]
+        return ()
+
+    def enter(self, block: Block, values: Sequence[SSAValue]) -> Block:
+        found = [self.values[value] for value in values]
+        self.values.update(zip(block.args, found, strict=True))
+        return block
+
+    def give(self, targets: Sequence[SSAValue], values: Sequence[object]) -> None:
+        self.values.update(zip(targets, values, strict=True))
+
+    def operation(self, op: Operation) -> None:
+        match op:
+            case scf.IfOp():
+                chosen = op.regions[self.random.random() < 0.5]
+                if chosen.blocks:
+                    self.give(op.results, self.region(chosen))
+            case scf.ForOp():
+                carried = [self.values[v] for v in op.iter_args]
+                for _ in range(self.random.randrange(4)):
+                    self.give(op.body.block.args[1:], carried)
+                    carried = list(self.region(op.body))
+                self.give(op.results, carried)
+            case scf.WhileOp():
+                carried = [self.values[v] for v in op.operands]
+                while True:
+                    self.give(op.before_region.block.args, carried)
+                    _, *carried = self.region(op.before_region)
+                    if self.random.random() < 0.4:
+                        break
+                    self.give(op.after_region.block.args, carried)
+                    carried = list(self.region(op.after_region))
+                self.give(op.results, carried)
+            case scf.ExecuteRegionOp():
+                self.give(op.results, self.region(op.regions[0]))
+            case arith.SelectOp():
+                chosen = op.rhs if self.random.random() < 0.5 else op.lhs
+                self.values[op.result] = self.values[chosen]
+            case memref.AllocOp():
+                self.allocate(op.memref)
+            case memref.ViewOp():
+                self.view(op)
+            case memref.SubviewOp():
+                base = self.held(op.source)
+                first = op.static_offsets.get_values()[0]
+                size = op.static_sizes.get_values()[0]
+                step = op.static_strides.get_values()[0]
+                places = base.places[first : first + (size - 1) * step + 1 : step]
+                self.values[op.result] = base._replace(places=places)
+            case memref.CopyOp():
+                self.copy(self.held(op.source), self.held(op.destination))
+            case _:
+                pass
+
+    def held(self, value: SSAValue) -> _Reference:
+        found = self.values[value]
+        assert isinstance(found, _Reference)
+        return found
+
+    def view(self, op: memref.ViewOp) -> None:
+        arena = self.held(op.source)
+        constant = op.byte_shift.owner
+        assert isinstance(constant, arith.ConstantOp)
+        assert isinstance(constant.value, IntegerAttr)
+        first = constant.value.value.data
+        type = op.result.type
+        width = element_bytes(type.element_type)
+        size = width * type.element_count()
+        places = range(first, first + size, width)
+        self.values[op.result] = _Reference(arena.memory, places, width)
+
+    @staticmethod
+    def copy(source: _Reference, target: _Reference) -> None:
+        data = [
+            source.memory[p + k] for p in source.places for k in range(source.width)
+        ]
+        cells = [p + k for p in target.places for k in range(target.width)]
+        for cell, datum in zip(cells, data, strict=True):
+            target.memory[cell] = datum

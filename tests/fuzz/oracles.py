@@ -1,0 +1,135 @@
+"""What must hold of a program whatever passes do to it; a `Failure` says what did not.
+
+A refusal (`LocatedError`) is no failure: it ends what is tried, and is counted.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.runtime.dtypes import Array, is_float
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+
+class Failure(Exception):
+    """An oracle said no."""
+
+    def __init__(self, oracle: str, message: str):
+        self.oracle = oracle
+        self.message = message
+        super().__init__(f"{oracle}: {message}")
+
+    @property
+    def kind(self) -> str:
+        """What the same fault has in common in programs of any size."""
+        return f"{self.oracle}: {self.message.partition(':')[0][:60]}"
+
+
+class Refused(Exception):
+    """The program was refused with a reason."""
+
+
+@contextmanager
+def stage(name: str) -> Generator[None]:
+    """Turns what is raised into a `Failure`, a located error into `Refused`."""
+    try:
+        yield
+    except (Failure, Refused):
+        raise
+    except LocatedError as error:
+        raise Refused(f"{name}: {error.message.partition(chr(10))[0]}") from None
+    except Exception as error:
+        summary = " ".join(str(error).split())[:300]
+        raise Failure(name, f"{type(error).__name__}: {summary}") from error
+
+
+def text_of(module: ModuleOp, generic: bool = False) -> str:
+    stream = StringIO()
+    Printer(stream, print_generic_format=generic).print_op(module)
+    return stream.getvalue()
+
+
+def check_round_trip(module: ModuleOp) -> None:
+    """Both forms of the text parse to what prints the same."""
+    for generic in (False, True):
+        with stage("round trip"):
+            text = text_of(module, generic)
+            try:
+                again = parse_module(text, "printed.mlir", tensorplan.context())
+                again.verify()
+            except (ParseError, DiagnosticException) as error:
+                raise Failure("round trip", f"not read again: {error}") from error
+            if (printed := text_of(again, generic)) != text:
+                lines = zip(text.splitlines(), printed.splitlines(), strict=False)
+                first = next((a, b) for a, b in lines if a != b)
+                raise Failure("round trip", f"{first[0]!r} became {first[1]!r}")
+
+
+def arguments(module: ModuleOp, seed: int) -> list[Array]:
+    """Small integers, also as floats: sums of them are exact in any order."""
+    random = np.random.default_rng(seed)
+    return [
+        random.integers(0 if i.dtype.kind in "ub" else -3, 4, i.shape).astype(i.dtype)
+        for i in signature(module).inputs
+    ]
+
+
+def reference(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
+    with stage("reference"), np.errstate(all="ignore"):
+        return run_reference(module, [x.copy() for x in inputs])
+    raise AssertionError  # stage raises
+
+
+def run(
+    name: str, execute: Callable[..., Sequence[Array]], inputs: Sequence[Array]
+) -> list[Array]:
+    with stage(name), np.errstate(all="ignore"):
+        return list(execute(*(x.copy() for x in inputs)))
+    raise AssertionError
+
+
+def compare(
+    name: str, got: Sequence[Array], want: Sequence[Array], *, exact: bool = True
+) -> None:
+    """Equal bit by bit, or to the last digits; a NaN is a NaN."""
+    if len(got) != len(want):
+        raise Failure(name, f"{len(got)} results, expected {len(want)}")
+    for number, (a, b) in enumerate(zip(got, want, strict=True)):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            raise Failure(
+                name, f"result {number} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+            )
+        if not _equal(a, b, exact):
+            where = np.argwhere(~_same(a, b))[0]
+            place = tuple(map(int, where))
+            raise Failure(
+                name, f"wrong value: {a[place]}, not {b[place]} in {number} at {place}"
+            )
+
+
+def _same(a: Array, b: Array) -> Array:
+    if not is_float(a.dtype):
+        return np.asarray(a == b)
+    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _equal(a: Array, b: Array, exact: bool) -> bool:
+    same = _same(a, b)
+    if same.all() or exact or not is_float(a.dtype):
+        return bool(same.all())
+    tolerance = {2: 3e-2, 4: 2e-5, 8: 1e-11}[a.dtype.itemsize]
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(x) & np.isfinite(y)
+    scale = max(1.0, float(np.max(np.abs(y), where=finite, initial=0.0)))
+    with np.errstate(invalid="ignore"):
+        near = finite & (np.abs(x - y) <= tolerance * scale)
+    return bool((near | same).all())

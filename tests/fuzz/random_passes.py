@@ -1,0 +1,87 @@
+"""Random passes with random options, and what each of them promises."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple
+
+from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
+from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph_offload import TGraphOffload
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
+from tensorplan.planning import STRATEGIES
+
+GROUPS = ("a=cpu:0", "b=cpu:1")
+
+
+class Promise(NamedTuple):
+    """A pass on tensors."""
+
+    make: Callable[[Random], ModulePass]
+    exact: bool = True  # values stay as they are, bit by bit
+    idempotent: bool = True
+
+
+PASSES: Sequence[Promise] = [
+    Promise(lambda r: TGraphInferShapes(r.random() < 0.5)),
+    Promise(lambda r: TGraphInferDevices(fallback="cpu:0")),
+    Promise(lambda r: place(r)),
+    Promise(lambda r: CanonicalizePass()),
+    Promise(lambda r: CommonSubexpressionElimination(), idempotent=False),
+    Promise(lambda r: DeadCodeElimination()),
+    Promise(lambda r: TGraphSimplifyInference(), exact=False),
+    Promise(lambda r: TGraphFoldScaleAxis(r.random() < 0.5), exact=False),
+    Promise(
+        lambda r: TGraphFuse(
+            r.choice(["relay", "nnvm"]), r.choice([1, 2, 4, 256]), r.random() < 0.5
+        )
+    ),
+    Promise(lambda r: TGraphEliminateAssigns()),
+    Promise(lambda r: TGraphSchedule(r.choice([0, 0.05, 0.2]), r.choice([1, 16, 64]))),
+    Promise(
+        lambda r: TGraphRematerialize(r.choice([64, 512, "4KiB", "1MiB"])),
+        idempotent=False,
+    ),
+    Promise(
+        lambda r: TGraphOffload("cpu:0", "cpu:1", r.choice([64, 512, "4KiB"])),
+        idempotent=False,
+    ),
+    Promise(lambda r: TGraphColorStreams(r.randint(1, 4))),
+]
+
+
+def place(random: Random) -> ModulePass:
+    return TGraphPlaceDevices(groups=GROUPS, default=random.choice(["cpu:0", "cpu:1"]))
+
+
+def plan_memory(random: Random) -> PlanMemory:
+    return PlanMemory(
+        strategy=random.choice(sorted(STRATEGIES)),
+        alignment=random.choice([1, 4, 16, 64, 256]),
+    )
+
+
+def plan_pipeline(random: Random) -> PlanPipeline:
+    return PlanPipeline(
+        strategy=random.choice(sorted(STRATEGIES)),
+        alignment=random.choice([8, 64, 128]),
+        device=random.choice(["cpu:0", "cpu:1"]),
+        groups=GROUPS,
+        budget=random.choice([None, None, None, "1KiB", "16KiB"]),
+        streams=random.choice([1, 1, 2, 3]),
+    )

@@ -1,0 +1,155 @@
+"""Runs what a page of Markdown shows, from top to bottom, in a folder of its own.
+
+The folder has links to `examples`, `tests` and `benchmarks`.
+
+    ```console     commands behind `$ `, then what they print; `...` is anything.
+                   Remarks may be left out.
+                   `$ cat FILE` writes a file that is not there: how a page has inputs.
+    ```python      in one process for the page; what it prints is in an ```output behind
+    ```sh          commands without output
+    ```mlir, text, c, ...   is shown, not run
+
+The first line of a block may say, visibly, why it is not run, or not always:
+
+    # not run: REASON            # needs mlir-opt, jax            # takes minutes
+
+The last runs with `-m slow`. What is needed is a command or a Python package.
+"""
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+
+LINKED = ("benchmarks", "examples", "tests")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int  # of its first line
+
+    def says(self, word: str) -> str | None:
+        """What the first line says behind `# word`, if it does."""
+        match = re.match(rf"# {word}(.*)\n", self.text)
+        return match[1].strip(": ") if match else None
+
+
+def blocks(page: Path) -> list[Block]:
+    found: list[Block] = []
+    fence = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
+    text = page.read_text()
+    for match in fence.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        found.append(Block(match[1].strip(), match[2], line))
+    return found
+
+
+class Page:
+    """Runs a page's blocks, in order, in a folder."""
+
+    def __init__(self, page: Path, folder: Path):
+        self.page, self.folder = page, folder
+        for linked in LINKED:
+            (folder / linked).symlink_to(ROOT / linked)
+        paths = (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+        self.environment = {
+            **os.environ,
+            "PATH": os.pathsep.join(paths),
+            "COLUMNS": "80",
+            "LC_ALL": "C.UTF-8",
+            "TF_CPP_MIN_LOG_LEVEL": "3",  # jaxlib's log
+        }
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+
+    def run(self, slow: bool) -> None:
+        printed: str | None = None  # by the last Python
+        for block in blocks(self.page):
+            if block.language == "output":
+                if printed is not None:
+                    self.compare(block.line, "this program", printed, block.text)
+                continue
+            printed = None
+            if self.is_left_out(block, slow):
+                continue
+            if block.language == "python":
+                printed = self.python(block)
+            elif block.language == "console":
+                self.console(block)
+            elif block.language == "sh":
+                script = f"set -eo pipefail\n{block.text}"
+                self.shell(script, block.line, may_fail=False)
+
+    def is_left_out(self, block: Block, slow: bool) -> bool:
+        if block.says("not run") is not None:
+            assert block.says("not run"), f"{self.at(block.line)}: no reason"
+            return True
+        if block.says("takes minutes") is not None and not slow:
+            return True
+        needed = re.findall(r"[\w.-]+", block.says("needs") or "")
+        return any(not shutil.which(n) and not find_spec(n) for n in needed)
+
+    def python(self, block: Block) -> str:
+        code = compile("\n" * (block.line - 1) + block.text, str(self.page), "exec")
+        out = io.StringIO()
+        with chdir(self.folder), redirect_stdout(out):
+            exec(code, self.names)
+        return out.getvalue()
+
+    def console(self, block: Block) -> None:
+        for line, command, expected in commands(block):
+            shown = re.fullmatch(r"cat (\S+)", command)
+            if shown and not (self.folder / shown[1]).exists():
+                (self.folder / shown[1]).write_text(expected)
+                continue
+            got = self.shell(command, line, may_fail="error:" in expected)
+            self.compare(line, command, got, expected)
+
+    def shell(self, command: str, line: int, *, may_fail: bool) -> str:
+        run = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert may_fail or run.returncode == 0, f"{self.at(line)}: {run.stdout}"
+        return run.stdout
+
+    def compare(self, line: int, what: str, got: str, expected: str) -> None:
+        if "remark: " not in expected:
+            got = re.sub(r".*remark: .*\n", "", got)
+        pattern = re.escape(stripped(expected)).replace(r"\.\.\.", ".*?")
+        matches = re.fullmatch(pattern, stripped(got), re.S)
+        assert matches, f"{self.at(line)}: {what} prints\n{got}\nexpected\n{expected}"
+
+    def at(self, line: int) -> str:
+        return f"{self.page}:{line}"
+
+
+def commands(block: Block) -> Iterator[tuple[int, str, str]]:
+    """The line, the command and what it prints, of each command."""
+    lines = block.text.splitlines(keepends=True)
+    starts = [n for n, line in enumerate(lines) if line.startswith("$ ")]
+    assert starts, f"line {block.line}: no command"
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        behind = start + 1
+        while lines[behind - 1].endswith("\\\n"):
+            behind += 1
+        command = "".join(lines[start:behind])[2:].strip()
+        yield block.line + start, command, "".join(lines[behind:end])
+
+
+def stripped(text: str) -> str:
+    """Without spaces at the ends of lines, nor empty lines at the ends."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

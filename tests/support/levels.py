@@ -1,0 +1,56 @@
+"""Programs ready to be planned, their bytes and values, for the tests of passes."""
+
+import numpy as np
+from programs import Program
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+import tensorplan
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+from tensorplan.runtime.signature import signature
+
+READY = (
+    TGraphPlaceDevices(default="cpu:0"),
+    DeadCodeElimination(),
+    TGraphFuse(),
+    TGraphEliminateAssigns(),
+)
+REST = (TGraphBufferize(), PlanMemory(lend=False))  # as memory_graph reckons
+
+
+def inputs(module: ModuleOp) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [
+        np.asarray(rng.integers(-8, 9, i.shape) / 4).astype(i.dtype)
+        for i in signature(module).inputs
+    ]
+
+
+def planned_bytes(module: ModuleOp) -> int:
+    return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
+
+
+def modelled_bytes(module: ModuleOp) -> int:
+    """The peak of live bytes that the passes reckon with."""
+    ((_, block),) = tensor_functions(module)
+    memory = memory_graph(block, 64)
+    return sum(memory.peaks(range(len(memory.ops))).values())
+
+
+def assert_same_values(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:
+    want = run_reference(program.module, inputs(program.module))
+    executable = Executable(planned, sanitize=True, native=False)
+    for got in (
+        run_reference(level_1, inputs(program.module)),
+        executable(*inputs(program.module)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -1,0 +1,88 @@
+"""Commands on a terminal of their own, as a person has them."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+_ESCAPES = re.compile(
+    r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>]|\(B)|[\r\x07\x08]"
+)
+"""Of colours, cursors and titles; bells."""
+
+_CONTROLLED = """
+import fcntl, os, sys, termios
+
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes a command that its terminal controls, so that Ctrl-C is a signal."""
+
+
+class Terminal:
+    """A command on a pseudo-terminal; `with` ends it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        keep_escapes: bool = False,
+    ):
+        self.keep_escapes = keep_escapes
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CONTROLLED, *command],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm", **(env or {})},
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def wait_for(self, pattern: str, seconds: float = 60.0) -> str:
+        """What was written since the last call, up to the pattern."""
+        end = time.monotonic() + seconds
+        while True:
+            if match := re.search(pattern, self.seen):
+                found, self.seen = self.seen[: match.end()], self.seen[match.end() :]
+                return found
+            if time.monotonic() > end or not self._read(0.2):
+                raise AssertionError(f"no {pattern!r} in {self.seen!r}")
+
+    def rest(self) -> tuple[int, str]:
+        """The exit code, and what was written till the end."""
+        while self._read(60.0):
+            pass
+        return self.process.wait(), self.seen
+
+    def _read(self, seconds: float) -> bool:
+        """Takes in what there is; whether there may be more."""
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return self.process.poll() is None
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:  # Linux's end of file
+            return False
+        self.seen += data.decode(errors="replace").replace("\r\n", "\n")
+        if not self.keep_escapes:
+            self.seen = _ESCAPES.sub("", self.seen)
+        return bool(data)

@@ -1,0 +1,42 @@
+"""Real MLIR, in each version that is installed, and level-4 programs for it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from modules import run
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.mlir import MlirExecutable, Tools, installed
+from tensorplan.runtime.signature import signature
+
+UPSTREAM = {
+    *("arith", "builtin", "cf", "func", "linalg", "llvm", "math", "memref", "scf")
+}
+
+TOOLS = list(installed())
+
+needs_mlir = pytest.mark.skipif(not TOOLS, reason="no mlir-opt and mlir-runner")
+
+_MISSING = pytest.param(None, marks=needs_mlir, id="no MLIR")
+
+with_each_mlir = pytest.mark.parametrize(
+    "tools", TOOLS or [_MISSING], ids=lambda tools: Path(tools.opt).name
+)
+
+
+def lowered(module: ModuleOp, named: bool = False) -> ModuleOp:
+    """A module of level 2 or 3 at level 4, without memory spaces."""
+    module = run(module, ConvertTGraphToLinalg(named), PlanStripMemorySpaces())
+    assert {op.name.partition(".")[0] for op in module.walk()} <= UPSTREAM
+    return module
+
+
+def run_natively(
+    module: ModuleOp, inputs: Sequence[Array], tools: Tools | None = None
+) -> list[Array]:
+    """The results of a module of level 2 or 3."""
+    return MlirExecutable(lowered(module), signature(module), tools)(*inputs)

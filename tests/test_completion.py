@@ -1,0 +1,72 @@
+"""Completion, in the shells that are there: what a TAB makes of a command line."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+pytest.importorskip("shtab")
+
+STARTS = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config", "-i"],
+}
+SOURCE = {
+    "bash": "PS1='> '; source {file}\n",
+    "zsh": "PS1='> '; autoload -U compinit; compinit -u -D; eval \"$(<{file})\"\n",
+    "fish": "function fish_prompt; echo '> '; end; source {file}\n",
+}
+
+
+def script(tool: str, shell: str) -> str:
+    command = [sys.executable, "-m", f"tensorplan.tools.{tool.replace('-', '_')}"]
+    run = subprocess.run(
+        [*command, "--print-completion", shell],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return run.stdout
+
+
+@pytest.fixture(scope="module", params=STARTS)
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """A shell's name, and the file that it reads."""
+    if not shutil.which(request.param):
+        pytest.skip(f"{request.param} is not installed")
+    file = tmp_path_factory.mktemp("completion") / f"completion.{request.param}"
+    file.write_text(script("plan-opt", request.param))
+    return request.param, file
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("plan-opt --expl", "--explain"),
+        ("plan-opt -p tgraph-schedu", "tgraph-schedule"),
+        ("plan-opt -p 'plan-pipeline{eff", "plan-pipeline{effort="),
+        ("plan-opt -p 'cse,plan-memory{strategy=inductor-r", "=inductor-reuse"),
+        ("plan-opt --print-ir-after tgraph-sch", "tgraph-schedule"),
+    ],
+)
+def test_tab(shell: tuple[str, Path], typed: str, completed: str):
+    name, file = shell
+    with Terminal(STARTS[name], {"HOME": str(file.parent)}) as terminal:
+        terminal.type(SOURCE[name].format(file=file))
+        terminal.type("echo rea''dy\n")
+        terminal.wait_for("\nready", 10.0)
+        terminal.type(f"{typed}\t")
+        terminal.wait_for(re.escape(completed), 5.0)
+
+
+@pytest.mark.parametrize("tool", ["plan-run", "plan-solve", "plan-view"])
+def test_the_other_tools_have_scripts(tool: str):
+    run = subprocess.run(
+        ["bash", "-n"], input=script(tool, "bash"), text=True, capture_output=True
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -1,0 +1,72 @@
+"""Concatenations in place: values, and the bytes that the model reckons with."""
+
+from hypothesis import given, settings
+from levels import (
+    READY,
+    REST,
+    assert_same_values,
+    modelled_bytes,
+    planned_bytes,
+)
+from modules import parse, run
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import IN_PLACE
+from tensorplan.dialects.tgraph.shaping import ConcatenateOp
+from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+
+
+def in_place(module: ModuleOp) -> ModuleOp:
+    """The module with all its concatenations in place."""
+    module = module.clone()
+    for op in module.walk():
+        if isinstance(op, ConcatenateOp):
+            op.attributes[IN_PLACE] = UnitAttr()
+    return module
+
+
+@settings(max_examples=150)
+@given(programs(max_ops=40))
+def test_values_and_bytes(program: Program) -> None:
+    ready = in_place(run(program.module, *READY))
+    planned = run(ready, *REST)
+    assert_same_values(program, ready, planned)
+    pools = tensorplan.report(planned)["pools"]
+    stored = sum(-(-pool["lower_bound_bytes"] // 64) * 64 for pool in pools)
+    assert modelled_bytes(ready) == stored
+
+
+@settings(max_examples=80)
+@given(programs(max_ops=40))
+def test_orders_and_repetitions(program: Program) -> None:
+    ready = in_place(run(program.module, *READY))
+    budget = max(modelled_bytes(ready) * 6 // 10, 1)
+    changed = run(ready, TGraphSchedule(), TGraphRematerialize(budget))
+    planned = run(changed, *REST)
+    assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
+    assert_same_values(program, changed, planned)
+
+
+def test_readers_come_behind_the_parts_that_they_read():
+    """All parts have one memory, which is there when the first of them is."""
+    module = parse("""
+      func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {
+        %a = tgraph.exponential %x : tensor<8xf32>
+        %b = tgraph.tanh %x : tensor<8xf32>
+        %c = tgraph.concatenate %a, %b {dimension = 0 : i64, tgraph.in_place}
+          : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+        %d = tgraph.negate %b : tensor<8xf32>
+        %e = tgraph.negate %c : tensor<16xf32>
+        func.return %d, %e : tensor<8xf32>, tensor<16xf32>
+      }
+    """)
+    ((_, block),) = tensor_functions(module)
+    _, _, concatenate, of_part, of_whole = memory_graph(block, 64).tasks
+    assert 1 in of_part.after
+    assert 2 in of_whole.after
+    assert {0, 1} <= set(concatenate.after)

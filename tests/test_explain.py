@@ -1,0 +1,164 @@
+"""`explain`: what it says of programs whose peaks are known, and that what it says
+would help does help when it is done."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from modules import parse
+from xdsl.dialects.func import FuncOp
+
+import tensorplan
+from tensorplan.passes import driver
+from tensorplan.passes.donation import donate
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.trials import Outcome
+from tensorplan.tools.explanation import Explanation
+
+# %a is kept for the last operation, over a peak that does not need it.
+KEPT = """
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x256xf32>, %v: tensor<256x64xf32>)
+    -> tensor<64x64xf32> {
+  %a = tgraph.dot_general %x, %x {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x64xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
+  %c = tgraph.sine %b : tensor<64x256xf32>
+  %d = tgraph.dot_general %c, %v {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x256xf32>, tensor<256x64xf32>) -> tensor<64x64xf32>
+  %e = tgraph.dot_general %d, %a {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  func.return %e : tensor<64x64xf32>
+}
+"""
+
+BUFFERIZED = """
+func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.alloc() : memref<64xf32>
+  tgraph.negate %a outs(%x) : memref<64xf32>
+  %y = memref.alloc() : memref<64xf32>
+  tgraph.exponential %x outs(%y) : memref<64xf32>
+  memref.dealloc %x : memref<64xf32>
+  tgraph.tanh %y outs(%r) : memref<64xf32>
+  memref.dealloc %y : memref<64xf32>
+  func.return
+}
+"""
+
+
+def gains(explanation: Explanation) -> dict[str, int]:
+    return {
+        trial.option.change: explanation.outcome.total - trial.outcome.total
+        for trial in explanation.trials
+        if isinstance(trial.outcome, Outcome)
+    }
+
+
+def test_the_peak():
+    (peak,) = tensorplan.explain(parse(KEPT)).peaks
+    largest, kept, *_ = peak.buffers
+    assert (largest.size, kept.size) == (64 * 256 * 4, 64 * 64 * 4)
+    assert peak.live == sum(buffer.size for buffer in peak.buffers) <= peak.size
+    assert kept.maker.op == "tgraph.dot_general"
+    assert kept.maker.step < peak.site.step
+    assert kept.lower <= peak.site.step < kept.upper
+
+
+def test_reasons_for_not_being_in_place():
+    (peak,) = tensorplan.explain(parse(BUFFERIZED), lend=False).peaks
+    first, second = peak.buffers
+    assert first.apart == "%a is an argument that is not donated"
+    assert second.apart == f"{first.name} is not looked at: see plan-in-place"
+
+
+def test_what_helps_memrefs():
+    explanation = tensorplan.explain(parse(BUFFERIZED), lend=False)
+    # Of two buffers, one takes over the other's memory, or one lies in the result.
+    assert gains(explanation) == {"plan-in-place": 256, "lend=true": 256}
+
+
+def test_what_is_promised_is_what_comes_out():
+    """Each option's passes, run by hand, give the bytes that it was said to."""
+    module = parse(KEPT)
+    explanation = tensorplan.explain(module, lend=False)
+    found = 0
+    for trial in explanation.trials:
+        if not isinstance(trial.outcome, Outcome) or trial.option.donated:
+            continue
+        planned = module.clone()
+        ctx = tensorplan.context()
+        driver.run(ctx, planned, PlanPipeline().passes()[:2])
+        driver.run(ctx, planned, trial.option.passes)
+        pools = tensorplan.report(planned)["pools"]
+        assert sum(pool["bytes"] for pool in pools) == trial.outcome.arenas
+        found += trial.outcome.arenas < explanation.outcome.arenas
+    assert found
+
+
+def test_donation():
+    """The result goes into the argument's memory, and is counted no more."""
+    module = parse(KEPT)
+    explanation = tensorplan.explain(module, lend=False)
+    name = next(n for n in gains(explanation) if n.startswith("donate argument 0"))
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    donate(func, 0, 0)
+    module.verify()
+    planned = tensorplan.plan(module, lend=False)
+    arena = sum(pool["bytes"] for pool in tensorplan.report(planned)["pools"])
+    saved = explanation.outcome.arenas + 64 * 64 * 4 - arena
+    assert gains(explanation)[name] == saved
+
+
+def test_the_module_stays_as_it_is():
+    module = parse(KEPT)
+    before = str(module)
+    tensorplan.explain(module)
+    assert str(module) == before
+
+
+def test_no_time():
+    explanation = tensorplan.explain(parse(KEPT), limit=0.0)
+    assert {trial.outcome for trial in explanation.trials} == {None}
+    assert "not tried, the time was up: " in str(explanation)
+
+
+def test_nothing_to_store():
+    text = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+    text += "  func.return %a : tensor<4xf32>\n}"
+    assert str(tensorplan.explain(parse(text))).startswith("there is no arena")
+
+
+def test_a_planned_module_is_explained_as_it_is():
+    explanation = tensorplan.explain(tensorplan.plan(parse(KEPT)))
+    assert explanation.peaks
+    assert explanation.trials == []
+
+
+@pytest.mark.parametrize("option", ["--explain", "--explain=json"])
+def test_the_same_in_every_run(option: str):
+    """But for the times."""
+    texts: set[str] = set()
+    for seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-m", "tensorplan.tools.plan_opt", option],
+            input=KEPT,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        )
+        assert run.stderr == ""
+        if option == "--explain=json":
+            figures = json.loads(run.stdout)
+            for trial in figures["trials"]:
+                trial.pop("seconds", None)
+            texts.add(json.dumps(figures))
+        else:
+            head, _, _ = run.stdout.partition("\nwhat")
+            texts.add(head)
+    assert len(texts) == 1

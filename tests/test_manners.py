@@ -1,0 +1,204 @@
+"""The tools' manners: help, versions, colours, suggestions, and how they end."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+TOOLS = ("plan-opt", "plan-run", "plan-solve", "plan-view")
+PROGRAM = """\
+func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.negate %b : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+"""
+
+
+def command(tool: str, *args: str) -> list[str]:
+    module = f"tensorplan.tools.{tool.replace('-', '_')}"
+    return [sys.executable, "-m", module, *args]
+
+
+def run(tool: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(tool, *args),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "80", **env},
+    )
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> str:
+    """A file with an error."""
+    file = tmp_path / "wrong.mlir"
+    file.write_text(PROGRAM)
+    return str(file)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_help_fits_80_columns(tool: str):
+    help = run(tool, "--help")
+    assert (help.returncode, help.stderr) == (0, "")
+    assert help.stdout.startswith(f"usage: {tool} [OPTION ...]")
+    assert [line for line in help.stdout.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_version_names_what_it_runs_on(tool: str):
+    pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"
+    assert re.fullmatch(pattern, run(tool, "--version").stdout)
+
+
+def test_every_option_of_xdsl_opt_is_there():
+    theirs = subprocess.run(
+        [sys.executable, "-m", "xdsl.tools.xdsl_opt", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ours = run("plan-opt", "--help")
+    options = set(
+        re.findall(r"(?<![\w-])--[a-z-]+", theirs.stdout.partition("\n\n")[0])
+    )
+    assert len(options) > 10
+    assert options - set(re.findall(r"(?<![\w-])--[a-z-]+", ours.stdout)) == set()
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (("plan-opt", "--exlain"), "--explain"),
+        (("plan-opt", "-t", "c-heade"), "c-header"),
+        (("plan-opt", "-p", "tgraph-fuze"), "tgraph-fuse"),
+        (("plan-opt", "-p", "plan-memory{strat=auto}"), "strategy"),
+        (("plan-opt", "-p", "plan-memory{strategy=auot}"), "auto"),
+        (("plan-opt", "-p", "plan-pipeline{effort=hgih}"), "high"),
+        (("plan-opt", "--explain=jsno"), "json"),
+        (("plan-run", "--levle", "planned", "x"), "--level"),
+        (("plan-run", "--level", "plannd", "x"), "planned"),
+        (("plan-solve", "--strategy", "greedy-by-sise", os.devnull), "greedy-by-size"),
+        (("plan-view", "--compare", "naiv", os.devnull), "naive"),
+    ],
+)
+def test_suggestions(args: tuple[str, ...], meant: str):
+    done = run(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"did you mean {meant!r}?" in done.stderr
+    assert done.stderr.startswith(f"{args[0]}: error: ")
+
+
+def test_a_device_that_is_not_there(tmp_path: Path):
+    file = tmp_path / "program.mlir"
+    text = PROGRAM.replace("%b", '%a {tgraph.device = "gpu:O"}')
+    file.write_text(text)
+    places = 'tgraph-place-devices{default="gpu:0" devices="gpu:0","cpu:0"}'
+    done = run("plan-opt", str(file), "-p", places)
+    assert done.returncode == 1
+    assert "did you mean 'gpu:0'?" in done.stderr
+
+
+class TestColours:
+    def test_not_in_a_pipe(self, wrong: str):
+        assert "\x1b" not in run("plan-opt", wrong).stderr
+
+    def test_forced(self, wrong: str):
+        error = run("plan-opt", wrong, CLICOLOR_FORCE="1").stderr
+        place, source, caret = error.splitlines()
+        assert "\x1b[1;31merror:\x1b[m" in place
+        assert "\x1b" not in source
+        assert caret.endswith("\x1b[1;32m^\x1b[m")
+
+    def test_no_colour_wins(self, wrong: str):
+        assert (
+            "\x1b"
+            not in run("plan-opt", wrong, CLICOLOR_FORCE="1", NO_COLOR="1").stderr
+        )
+
+    @pytest.mark.parametrize(
+        ("env", "coloured"),
+        [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    )
+    def test_on_a_terminal(self, wrong: str, env: dict[str, str], coloured: bool):
+        env = {"NO_COLOR": "", "CLICOLOR_FORCE": "", **env}
+        with Terminal(command("plan-opt", wrong), env, keep_escapes=True) as terminal:
+            code, text = terminal.rest()
+        assert code == 1
+        assert "%b is not defined" in text
+        assert ("\x1b[" in text) is coloured
+
+    def test_ir_has_none(self, tmp_path: Path):
+        file = tmp_path / "program.mlir"
+        file.write_text(PROGRAM.replace("%b", "%a"))
+        arguments = command("plan-opt", str(file))
+        with Terminal(arguments, {"NO_COLOR": ""}, keep_escapes=True) as terminal:
+            code, text = terminal.rest()
+        assert code == 0
+        assert "tgraph.negate %a" in text
+        assert "\x1b" not in text
+
+
+class TestEnds:
+    """A program that waits for its input is interrupted; nothing is written."""
+
+    def test_ctrl_c(self, tmp_path: Path):
+        out = tmp_path / "out.mlir"
+        with Terminal(command("plan-opt", "-o", str(out))) as terminal:
+            time.sleep(2.0)  # till it reads
+            terminal.type("\x03")
+            code, text = terminal.rest()
+        assert code == 130
+        assert text.replace("^C", "") == ""
+        assert list(tmp_path.iterdir()) == []
+
+    def test_ctrl_c_at_the_start(self):
+        """While modules are loaded: `start` is what the installed commands run."""
+        program = (
+            "import sys, importlib; from tensorplan.tools import start\n"
+            "def slow(name): raise KeyboardInterrupt\n"
+            "start.import_module = slow\n"
+            "sys.exit(start.plan_opt())"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+        assert (done.returncode, done.stderr) == (130, b"")
+
+    def test_terminated_while_it_writes(self, tmp_path: Path):
+        """The old file stays, and no other is left."""
+        out = tmp_path / "out.mlir"
+        out.write_text("old")
+        program = (
+            "import os, signal, sys\n"
+            "from tensorplan.tools import common\n"
+            "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+            "sys.exit(common.guard('plan-opt', lambda: "
+            f"common.write_atomically({str(out)!r}, b'new') or 0))"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+        assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, b"")
+        assert [file.name for file in tmp_path.iterdir()] == ["out.mlir"]
+        assert out.read_text() == "old"
+
+    @pytest.mark.parametrize("args", [("--help",), ("--list-passes",)])
+    def test_head(self, args: tuple[str, ...]):
+        nobody, pipe = os.pipe()
+        os.close(nobody)
+        with open(pipe, "w") as out:
+            done = subprocess.run(
+                command("plan-opt", *args), stdout=out, stderr=subprocess.PIPE
+            )
+        assert (done.returncode, done.stderr) == (141, b"")
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+    def test_a_full_disk(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                command("plan-opt", "--help"), stdout=full, stderr=subprocess.PIPE
+            )
+        assert done.returncode == 1
+        assert done.stderr == b"plan-opt: error: no space left on device\n"

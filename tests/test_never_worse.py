@@ -1,0 +1,47 @@
+"""Passes that lower the peak never raise it, each by itself and all together."""
+
+import pytest
+from hypothesis import given, settings
+from levels import planned_bytes
+from modules import run
+from programs import Program, programs
+from xdsl.passes import ModulePass
+
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
+from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_slice import TGraphSlice
+
+LOWERING: tuple[type[ModulePass], ...] = (
+    TGraphRecomputeStacked,
+    TGraphCompareClipped,
+    TGraphSchedule,
+    TGraphSlice,
+)
+
+
+def passes(*kinds: type[ModulePass]) -> list[ModulePass]:
+    """The default sequence with these of the passes that lower the peak."""
+    others = [kind for kind in (*LOWERING, TGraphFuse) if kind not in kinds]
+    return [p for p in PlanPipeline().passes() if not isinstance(p, tuple(others))]
+
+
+@pytest.mark.parametrize("kind", LOWERING)
+@settings(max_examples=40)
+@given(programs(max_ops=40))
+def test_each_pass(kind: type[ModulePass], program: Program) -> None:
+    for others in ((), (TGraphFuse,)):
+        with_it = run(program.module, *passes(*others, kind))
+        without = run(program.module, *passes(*others))
+        assert planned_bytes(with_it) <= planned_bytes(without)
+
+
+@settings(max_examples=40)
+@given(programs(max_ops=40))
+def test_all_of_them(program: Program) -> None:
+    both = run(program.module, *passes(TGraphFuse, *LOWERING))
+    assert planned_bytes(both) <= planned_bytes(
+        run(program.module, *passes(TGraphFuse))
+    )

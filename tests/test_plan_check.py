@@ -1,0 +1,894 @@
+"""What plan-check proves and refuses, rule by rule, on IR written by hand.
+
+Each body stands in a function with two memrefs from outside, an arena of 256 bytes with
+alignment 64, and buffers of 64 bytes: %a and %b at 0, %c at 64, %d at 32 to 96.
+"""
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.passes.plan_check import PlanCheck, PlannedPool, check_plan
+
+CONTEXT = tensorplan.context()
+ARENA = 'memref<256xi8, "cpu:0">'
+BUFFER = 'memref<16xf32, "cpu:0">'
+HEAD = f"""
+func.func @f(%n: index, %p: i1, %x: {BUFFER}, %y: {BUFFER}) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+"""
+TAIL = "func.return\n}"
+
+
+def arena(alignment: int = 64, name: str = "arena") -> str:
+    return f"%{name} = memref.alloc() {{alignment = {alignment} : i64}} : {ARENA}"
+
+
+def view(
+    name: str, offset: str = "%zero", type: str = BUFFER, of: str = "%arena"
+) -> str:
+    return f"%{name} = memref.view {of}[{offset}][] : {ARENA} to {type}"
+
+
+def copy(source: str, target: str) -> str:
+    return f'"memref.copy"(%{source}, %{target}) : ({BUFFER}, {BUFFER}) -> ()'
+
+
+def negate(source: str, target: str, stream: int | None = None) -> str:
+    on = "" if stream is None else f" {{tgraph.stream = {stream} : i32}}"
+    return f"tgraph.negate %{source} outs(%{target}){on} : {BUFFER}"
+
+
+FREE = f"memref.dealloc %arena : {ARENA}"
+A, B, C = view("a"), view("b"), view("c", "%c64")
+
+
+def module(*lines: str) -> ModuleOp:
+    text = "\n".join((HEAD, *lines))
+    text += "\n}" if lines[-1].startswith("func.return") else f"\n{TAIL}"
+    return parse_module(text, "test.mlir", CONTEXT)
+
+
+def part(first: int, size: int, step: int, type: str) -> str:
+    """%v, a view of %a."""
+    where = f"offset: [{first}], sizes: [{size}], strides: [{step}]"
+    return f"%v = memref.reinterpret_cast %a to {where} : {BUFFER} to {type}"
+
+
+def carried() -> str:
+    """%r, the last of the buffers %k in a loop, which starts with %a."""
+    turns = "scf.for %i = %zero to %n step %one"
+    return f"%r = {turns} iter_args(%k = %a) -> ({BUFFER}) {{"
+
+
+def loop(*lines: str) -> str:
+    return "\n".join(("scf.for %i = %zero to %n step %one {", *lines, "}"))
+
+
+def branch(then: list[str], other: list[str]) -> str:
+    return "\n".join(("scf.if %p {", *then, "} else {", *other, "}"))
+
+
+def repeat(before: list[str], after: list[str]) -> str:
+    return "\n".join(
+        (
+            "scf.while : () -> () {",
+            *before,
+            "scf.condition(%p)",
+            "} do {",
+            *after,
+            "scf.yield",
+            "}",
+        )
+    )
+
+
+SOUND = {
+    "one after the other": [
+        A,
+        copy("x", "a"),
+        copy("a", "y"),
+        B,
+        copy("x", "b"),
+        copy("b", "y"),
+    ],
+    "side by side": [
+        A,
+        C,
+        copy("x", "a"),
+        copy("x", "c"),
+        copy("a", "y"),
+        copy("c", "y"),
+    ],
+    "overwritten as a whole": [
+        A,
+        B,
+        copy("x", "a"),
+        copy("x", "b"),
+        copy("x", "a"),
+        copy("a", "y"),
+    ],
+    "a fill overwrites": [
+        A,
+        B,
+        copy("x", "a"),
+        copy("x", "b"),
+        "%f = arith.constant 0.0 : f32",
+        f'"linalg.fill"(%f, %a) <{{operandSegmentSizes = array<i32: 1, 1>}}> ({{'
+        "^bb0(%e: f32, %g: f32): linalg.yield %e : f32}) "
+        f": (f32, {BUFFER}) -> ()",
+        copy("a", "y"),
+    ],
+    "in place": [A, copy("x", "a"), negate("a", "a"), copy("a", "y")],
+    "never used": [A, B],
+    "empty buffers share": [
+        view("e", "%zero", 'memref<0xf32, "cpu:0">'),
+        A,
+        copy("x", "a"),
+        'tgraph.constant<0.0 : f32> outs(%e) : memref<0xf32, "cpu:0">',
+        copy("a", "y"),
+    ],
+    "branches share": [
+        A,
+        B,
+        branch([copy("x", "a"), copy("a", "y")], [copy("x", "b"), copy("b", "y")]),
+    ],
+    "both branches write": [
+        A,
+        B,
+        copy("x", "b"),
+        branch([copy("x", "a")], [copy("x", "a")]),
+        copy("a", "y"),
+    ],
+    "a loop writes before it reads": [
+        A,
+        B,
+        loop(copy("x", "a"), copy("a", "y"), copy("x", "b"), copy("b", "y")),
+    ],
+    "made in the loop": [
+        loop(A, copy("x", "a"), copy("a", "y"), B, copy("x", "b"), copy("b", "y"))
+    ],
+    "in a while": [
+        A,
+        B,
+        repeat([copy("x", "a"), copy("a", "y")], [copy("x", "b"), copy("b", "y")]),
+    ],
+    "an execute_region": [
+        A,
+        "scf.execute_region {",
+        copy("x", "a"),
+        "scf.yield",
+        "}",
+        copy("a", "y"),
+    ],
+    "blocks": [
+        A,
+        B,
+        "cf.cond_br %p, ^l, ^r",
+        "^l:",
+        copy("x", "a"),
+        copy("a", "y"),
+        "cf.br ^e",
+        "^r:",
+        copy("x", "b"),
+        copy("b", "y"),
+        "cf.br ^e",
+        "^e:",
+    ],
+    "a loop of blocks": [
+        A,
+        "cf.br ^h",
+        "^h:",
+        copy("x", "a"),
+        copy("a", "y"),
+        "cf.cond_br %p, ^h, ^e",
+        "^e:",
+    ],
+    "a view of a view": [
+        A,
+        copy("x", "a"),
+        part(15, 16, -1, 'memref<16xf32, strided<[-1], offset: 15>, "cpu:0">'),
+        "tgraph.negate %v outs(%y) : "
+        '(memref<16xf32, strided<[-1], offset: 15>, "cpu:0">)'
+        f" -> {BUFFER}",
+    ],
+    "freed behind the last use": [A, copy("x", "a"), copy("a", "y"), FREE],
+    "freed on one side": [
+        A,
+        copy("x", "a"),
+        copy("a", "y"),
+        "cf.cond_br %p, ^l, ^e",
+        "^l:",
+        FREE,
+        "cf.br ^e",
+        "^e:",
+    ],
+    "either of two": [
+        A,
+        C,
+        copy("x", "a"),
+        copy("x", "c"),
+        f"%s = arith.select %p, %a, %c : {BUFFER}",
+        copy("s", "y"),
+    ],
+    "written on one path": [A, branch([copy("x", "a")], []), copy("a", "y")],
+    "a while runs once at least": [
+        *(A, B, copy("x", "a"), copy("x", "b")),
+        *(repeat([copy("x", "a")], []), copy("a", "y")),
+    ],
+    "a layout that is not known": [
+        *(A, copy("x", "a")),
+        f"%v = memref.cast %a : {BUFFER} to "
+        'memref<16xf32, strided<[?], offset: ?>, "cpu:0">',
+        f"%w = memref.cast %a : {BUFFER} to "
+        'memref<16xf32, strided<[99], offset: ?>, "cpu:0">',
+    ],
+    "a rank that is not known": [
+        A,
+        copy("x", "a"),
+        f'%v = memref.cast %a : {BUFFER} to memref<*xf32, "cpu:0">',
+    ],
+    "every second element": [A, part(0, 8, 2, 'memref<8xf32, strided<[2]>, "cpu:0">')],
+    "no element": [
+        A,
+        part(99, 0, 9, 'memref<0xf32, strided<[9], offset: 99>, "cpu:0">'),
+    ],
+    "another arena is freed": [
+        *(
+            arena(name="other"),
+            A,
+            view("o", of="%other"),
+            copy("x", "a"),
+            copy("x", "o"),
+        ),
+        *(copy("o", "y"), f"memref.dealloc %other : {ARENA}", copy("a", "y")),
+    ],
+    "blocks in a region": [
+        *(A, "scf.execute_region {", "cf.cond_br %p, ^l, ^m", "^l:"),
+        *(copy("x", "a"), copy("a", "y"), "cf.br ^m", "^m:", "scf.yield", "}"),
+    ],
+    "the last byte": [view("z", "%c128", 'memref<32xf32, "cpu:0">')],
+    "handed on": [
+        A,
+        copy("x", "a"),
+        carried(),
+        copy("k", "y"),
+        f"scf.yield %k : {BUFFER}",
+        "}",
+        copy("r", "y"),
+    ],
+}
+
+FAULTS = {
+    "a buffer that lost its bytes": (
+        [A, B, copy("x", "a"), copy("x", "b"), copy("a", "y")],
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+    ),
+    "a part of its bytes": (
+        [A, view("d", "%c32"), copy("x", "a"), copy("x", "d"), copy("a", "y")],
+        r"uses buffer %a, whose bytes \[32, 64\) buffer %d has as well",
+    ),
+    "two at a time": (
+        [A, B, copy("x", "a"), negate("a", "b")],
+        r"tgraph.negate uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+    ),
+    "partly overwritten is not overwritten": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            copy("x", "b"),
+            part(0, 8, 1, 'memref<8xf32, "cpu:0">'),
+            'tgraph.constant<0.0 : f32> outs(%v) : memref<8xf32, "cpu:0">',
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "read where it is overwritten": (
+        [A, B, copy("x", "a"), copy("x", "b"), negate("a", "a")],
+        "tgraph.negate uses buffer %a, whose bytes",
+    ),
+    "copied onto itself": (
+        [A, B, copy("x", "a"), copy("x", "b"), copy("a", "a")],
+        "memref.copy uses buffer %a, whose bytes",
+    ),
+    "lost on one path": (
+        [A, B, copy("x", "a"), branch([copy("x", "b")], []), copy("a", "y")],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost on the other path": (
+        [A, B, copy("x", "a"), branch([], [copy("x", "b")]), copy("a", "y")],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in the iteration before": (
+        [A, B, copy("x", "a"), loop(copy("a", "y"), copy("x", "b"))],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in the loop": (
+        [A, B, copy("x", "a"), loop(copy("x", "b")), copy("a", "y")],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in the loop's second part": (
+        [A, B, copy("x", "a"), repeat([copy("a", "y")], [copy("x", "b")])],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in the loop's first part": (
+        [A, B, copy("x", "a"), repeat([copy("x", "b")], [copy("a", "y")])],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost behind a while": (
+        [A, B, copy("x", "a"), repeat([copy("x", "b")], []), copy("a", "y")],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in an execute_region": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            "scf.execute_region {",
+            copy("x", "b"),
+            "scf.yield",
+            "}",
+            copy("a", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in a block": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            "cf.cond_br %p, ^l, ^e",
+            "^l:",
+            copy("x", "b"),
+            "cf.br ^e",
+            "^e:",
+            copy("a", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "lost in a loop of blocks": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            "cf.br ^h",
+            "^h:",
+            copy("a", "y"),
+            copy("x", "b"),
+            "cf.cond_br %p, ^h, ^e",
+            "^e:",
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "read before any write": (
+        [A, copy("a", "y")],
+        "reads buffer %a, expected a write before",
+    ),
+    "a tensor operation reads before": (
+        [A, negate("a", "y")],
+        "reads buffer %a, expected a write before",
+    ),
+    "read through a view before": (
+        [
+            A,
+            f'%v = memref.cast %a : {BUFFER} to memref<?xf32, "cpu:0">',
+            '"memref.copy"(%v, %y) : (memref<?xf32, "cpu:0">, ' + BUFFER + ") -> ()",
+        ],
+        "reads buffer %a, expected a write before",
+    ),
+    "made anew, not written": (
+        [loop(A, copy("a", "y"), copy("x", "a"))],
+        "reads buffer %a, expected a write",
+    ),
+    "used behind its arena's end": (
+        [A, copy("x", "a"), FREE, copy("a", "y")],
+        "uses buffer %a after its arena was freed",
+    ),
+    "made behind its arena's end": ([A, FREE, C], "is made after its arena was freed"),
+    "freed in the iteration before": (
+        [A, loop(copy("x", "a"), FREE)],
+        "uses buffer %a after its arena was freed",
+    ),
+    "freed on one path": (
+        [
+            A,
+            "cf.cond_br %p, ^l, ^e",
+            "^l:",
+            FREE,
+            "cf.br ^e",
+            "^e:",
+            copy("x", "a"),
+        ],
+        "uses buffer %a after its arena was freed",
+    ),
+    "freed itself": (
+        [A, copy("x", "a"), f"memref.dealloc %a : {BUFFER}"],
+        "memref.dealloc frees buffer %a, expected only its arena to be freed",
+    ),
+    "above the arena": (
+        [view("z", "%c224")],
+        r"buffer %z lies in bytes \[224, 288\), expected within the arena's \[0, 256\)",
+    ),
+    "below the arena": ([view("z", "%less")], r"buffer %z lies in bytes \[-64, 0\)"),
+    "misaligned": (
+        [view("z", "%c32")],
+        "buffer %z has offset 32, expected a multiple of the arena's alignment, 64",
+    ),
+    "an offset not known": (
+        [view("z", "%n")],
+        "the offset of buffer %z is not",
+    ),
+    "the arena itself": (
+        [A, f'"test.op"(%arena) : ({ARENA}) -> ()'],
+        "test.op uses the arena itself, expected memref.view or memref.dealloc",
+    ),
+    "a view of a view too high": (
+        [
+            A,
+            part(1, 16, 1, 'memref<16xf32, strided<[1], offset: 1>, "cpu:0">'),
+        ],
+        "reaches elements 1 to 16, expected within the buffer's 16",
+    ),
+    "a view of a view too low": (
+        [
+            A,
+            part(14, 16, -1, 'memref<16xf32, strided<[-1], offset: 14>, "cpu:0">'),
+        ],
+        "memref.reinterpret_cast reaches elements -1 to 14, expected within",
+    ),
+    "a size not known": (
+        [
+            '%z = memref.view %arena[%zero][%n] : memref<256xi8, "cpu:0"> to '
+            'memref<?xf32, "cpu:0">'
+        ],
+        "memref.view: .*(has no static size|is not known)",
+    ),
+    "passed on": (
+        [A, copy("x", "a"), f"func.return %a : {BUFFER}"],
+        "func.return passes on an arena's buffer, expected none to outlive it",
+    ),
+    "either of two has lost": (
+        [
+            A,
+            B,
+            C,
+            copy("x", "a"),
+            copy("x", "c"),
+            f"%s = arith.select %p, %a, %c : {BUFFER}",
+            copy("x", "b"),
+            copy("s", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "either of two is overwritten": (
+        [
+            A,
+            B,
+            C,
+            copy("x", "a"),
+            copy("x", "c"),
+            f"%s = arith.select %p, %a, %c : {BUFFER}",
+            copy("x", "b"),
+            copy("x", "s"),
+            copy("a", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "handed on and made anew": (
+        [
+            *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
+            *(A, copy("x", "a"), f"cf.cond_br %p, ^h(%a : {BUFFER}), ^e", "^e:"),
+        ],
+        "buffer %a is handed on to where it is made anew",
+    ),
+    "lost in a block of a region": (
+        [
+            *(A, B, copy("x", "a"), "scf.execute_region {", "cf.cond_br %p, ^l, ^m"),
+            *("^l:", copy("x", "b"), "cf.br ^m", "^m:", "scf.yield", "}"),
+            copy("a", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "a loop may run no iteration": (
+        [A, B, copy("x", "a"), copy("x", "b"), loop(copy("x", "a")), copy("a", "y")],
+        "uses buffer %a, whose bytes",
+    ),
+    "an unknown region may not run": (
+        [
+            *(A, B, copy("x", "a"), copy("x", "b"), '"test.op"() ({', copy("x", "a")),
+            *('"test.termop"() : () -> ()', "}) : () -> ()"),
+        ],
+        "test.op uses buffer %a, whose bytes",
+    ),
+    "every second element, one too many": (
+        [A, part(0, 9, 2, 'memref<9xf32, strided<[2]>, "cpu:0">')],
+        "reaches elements 0 to 16, expected within",
+    ),
+    "the last element and one more": (
+        [A, part(15, 2, 1, 'memref<2xf32, strided<[1], offset: 15>, "cpu:0">')],
+        "reaches elements 15 to 16, expected within",
+    ),
+    "the other arena is freed": (
+        [
+            *(arena(name="other"), A, view("o", of="%other"), copy("x", "o")),
+            *(f"memref.dealloc %other : {ARENA}", copy("o", "y")),
+        ],
+        "uses buffer %o after its arena was freed",
+    ),
+    "carried and lost": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            carried(),
+            copy("x", "b"),
+            f"scf.yield %k : {BUFFER}",
+            "}",
+            copy("r", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "given by a branch and lost": (
+        [
+            A,
+            B,
+            C,
+            copy("x", "a"),
+            copy("x", "c"),
+            f"%r = scf.if %p -> ({BUFFER}) {{",
+            f"scf.yield %a : {BUFFER}",
+            "} else {",
+            f"scf.yield %c : {BUFFER}",
+            "}",
+            copy("x", "b"),
+            copy("r", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "carried by a while and lost": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            f"%r = scf.while (%k = %a) : ({BUFFER}) -> {BUFFER} {{",
+            f"scf.condition(%p) %k : {BUFFER}",
+            "} do {",
+            f"^bb0(%m: {BUFFER}):",
+            copy("x", "b"),
+            copy("m", "y"),
+            f"scf.yield %m : {BUFFER}",
+            "}",
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "behind a while": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            f"%r = scf.while (%k = %a) : ({BUFFER}) -> {BUFFER} {{",
+            f"scf.condition(%p) %k : {BUFFER}",
+            "} do {",
+            f"^bb0(%m: {BUFFER}):",
+            f"scf.yield %m : {BUFFER}",
+            "}",
+            copy("x", "b"),
+            copy("r", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "handed to a block and lost": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            f"cf.br ^g(%a : {BUFFER})",
+            f"^g(%k: {BUFFER}):",
+            copy("x", "b"),
+            copy("k", "y"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "handed to the first of two blocks": (
+        [
+            *(A, B, C, copy("x", "a"), copy("x", "c")),
+            f"cf.cond_br %p, ^l(%a : {BUFFER}), ^r(%c : {BUFFER})",
+            *(f"^l(%k: {BUFFER}):", copy("x", "b"), copy("k", "y"), "cf.br ^e"),
+            *(f"^r(%m: {BUFFER}):", copy("m", "y"), "cf.br ^e", "^e:"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "handed to the second of two blocks": (
+        [
+            A,
+            B,
+            C,
+            copy("x", "a"),
+            copy("x", "c"),
+            f"cf.cond_br %p, ^l(%c : {BUFFER}), ^r(%a : {BUFFER})",
+            f"^l(%k: {BUFFER}):",
+            copy("k", "y"),
+            "cf.br ^e",
+            f"^r(%m: {BUFFER}):",
+            copy("x", "b"),
+            copy("m", "y"),
+            "cf.br ^e",
+            "^e:",
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "in an unknown region": (
+        [
+            A,
+            B,
+            copy("x", "a"),
+            '"test.op"() ({',
+            copy("a", "y"),
+            copy("x", "b"),
+            '"test.termop"() : () -> ()',
+            "}) : () -> ()",
+        ],
+        "test.op uses buffer %a, whose bytes",
+    ),
+    "made in an unknown region": (
+        ['"test.op"() ({', A, '"test.termop"() : () -> ()', "}) : () -> ()"],
+        "buffer %a is made inside test.op, which may run more than once at a time",
+    ),
+}
+
+CONSTANTS = """
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c48 = arith.constant 48 : index
+  %c224 = arith.constant 224 : index
+  %less = arith.constant -64 : index
+"""
+
+
+@pytest.mark.parametrize("lines", SOUND.values(), ids=SOUND)
+def test_sound(lines: list[str]) -> None:
+    check_plan(module(CONSTANTS, arena(), *lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [(lines, m) for lines, m in FAULTS.values() if m],
+    ids=[name for name, (_, m) in FAULTS.items() if m],
+)
+def test_refused(lines: list[str], message: str) -> None:
+    alignment = 64 if "alignment" in message or "within the arena" in message else 1
+    with pytest.raises(LocatedError, match=message):
+        check_plan(module(CONSTANTS, arena(alignment), *lines))
+
+
+def pools(*lines: str) -> list[PlannedPool]:
+    return check_plan(module(CONSTANTS, *lines))
+
+
+def test_what_is_found() -> None:
+    lines = [arena(), A, C, copy("x", "a"), copy("a", "c"), copy("c", "y")]
+    (pool,) = pools(*lines, "memref.dealloc %arena : " + ARENA)
+    assert (pool.device, pool.size, pool.alignment) == ("cpu:0", 256, 64)
+    a, c = pool.buffers
+    # Steps count from the constants on: 9 of them, the arena, two views.
+    assert (a.name, a.offset, a.size, a.first, a.last) == ("%a", 0, 64, 12, 13)
+    assert (c.name, c.offset, c.size, c.first, c.last) == ("%c", 64, 64, 13, 14)
+    assert list(c.steps) == [13, 14]
+
+
+def test_a_view_has_several_lives() -> None:
+    uses = [
+        copy("x", "a"),
+        copy("a", "y"),
+        copy("x", "b"),
+        copy("x", "a"),
+        copy("a", "y"),
+    ]
+    (pool,) = pools(arena(), A, B, *uses)
+    assert [(b.name, list(b.steps)) for b in pool.buffers] == [
+        ("%a", [12, 13]),
+        ("%a", [15, 16]),
+        ("%b", [14]),
+    ]
+
+
+def test_a_loop_is_one_step() -> None:
+    (pool,) = pools(arena(), A, C, loop(copy("x", "a"), copy("a", "y")), copy("x", "c"))
+    assert [(b.name, list(b.steps)) for b in pool.buffers] == [
+        ("%a", [12]),
+        ("%c", [13]),
+    ]
+
+
+def test_accesses_are_in_the_order_of_steps() -> None:
+    (pool,) = pools(arena(), A, copy("x", "a"), loop(copy("a", "y")), copy("a", "y"))
+    assert [list(b.steps) for b in pool.buffers] == [[11, 12, 13]]
+
+
+def test_a_loop_begins_no_life() -> None:
+    (pool,) = pools(arena(), A, copy("x", "a"), loop(copy("x", "a")), copy("a", "y"))
+    assert [list(b.steps) for b in pool.buffers] == [[11, 12, 13]]
+
+
+def test_the_pass_checks_all_functions() -> None:
+    text = f"func.func private @g({BUFFER})\n"
+    sound, wrong = (
+        "\n".join((HEAD, CONSTANTS, arena(), *lines, TAIL))
+        for lines in (SOUND["in place"], FAULTS["two at a time"][0])
+    )
+    for other in (sound, wrong.replace("@f", "@h")):
+        ir = parse_module(text + sound + other.replace("@f", "@h"), "t", CONTEXT)
+        if other is sound:
+            PlanCheck().apply(CONTEXT, ir)
+            continue
+        with pytest.raises(LocatedError, match=r"tgraph.negate uses buffer %a"):
+            PlanCheck().apply(CONTEXT, ir)
+
+
+def test_unused_buffers_are_live_where_they_are_made() -> None:
+    (pool,) = pools(arena(), A, C)
+    assert [(b.name, b.first, b.last) for b in pool.buffers] == [
+        ("%a", 10, 10),
+        ("%c", 11, 11),
+    ]
+
+
+def test_two_arenas_share_nothing() -> None:
+    lines = [arena(), arena(16, "other"), A, view("b", of="%other")]
+    first, second = pools(*lines, copy("x", "a"), copy("a", "b"), copy("b", "y"))
+    assert (first.alignment, second.alignment) == (64, 16)
+    assert [b.name for b in (*first.buffers, *second.buffers)] == ["%a", "%b"]
+
+
+def test_without_an_alignment_it_is_1() -> None:
+    (pool,) = pools(f"%arena = memref.alloc() : {ARENA}", view("d", "%c32"))
+    assert pool.alignment == 1
+
+
+@pytest.mark.parametrize(
+    "alloc",
+    [
+        f"%arena = memref.alloc() : {ARENA}",  # bytes, but nothing views them
+        f"%a = memref.alloc() : {BUFFER}",
+    ],
+)
+def test_no_arena(alloc: str) -> None:
+    assert pools(alloc) == []
+
+
+NEGATE = [negate("x", "a", 0), negate("a", "y", 0)]
+STREAMS = {
+    "the same stream": [*NEGATE, negate("x", "b", 0), negate("b", "y", 0)],
+    "a value orders them": [*NEGATE, negate("y", "b", 1), negate("b", "x", 1)],
+    "what is written waits for its readers": [
+        *(negate("x", "a", 0), negate("a", "y", 0)),
+        *(negate("c", "y", 1), negate("x", "b", 1), negate("b", "x", 1)),
+    ],
+    "other bytes": [*NEGATE, negate("x", "c", 1), negate("c", "x", 1)],
+    "empty": [
+        *(*NEGATE, view("e", type='memref<0xf32, "cpu:0">')),
+        "tgraph.constant<0.0 : f32> outs(%e) {tgraph.stream = 1 : i32} : "
+        'memref<0xf32, "cpu:0">',
+    ],
+    "never accessed": [*NEGATE, view("e")],
+}
+
+
+@pytest.mark.parametrize("lines", STREAMS.values(), ids=STREAMS)
+def test_ordered_streams_may_share(lines: list[str]) -> None:
+    check_plan(module(CONSTANTS, arena(), A, B, C, negate("x", "c", 0), *lines))
+
+
+UNORDERED = {
+    "another stream": [*NEGATE, negate("x", "b", 1)],
+    "another stream reads only": [
+        *(negate("x", "a", 0), negate("a", "c", 0)),
+        *(negate("x", "b", 1), negate("b", "y", 1)),
+    ],
+    "what both only read orders nothing": [
+        negate("x", "a", 0),
+        "tgraph.add %a, %x outs(%y) {tgraph.stream = 0 : i32} : "
+        f"({BUFFER}, {BUFFER}) -> {BUFFER}",
+        negate("x", "b", 1),
+    ],
+    "the last reader is not over": [
+        *(negate("x", "a", 0), negate("a", "y", 0), negate("a", "c", 2)),
+        *(negate("y", "b", 1), negate("b", "y", 1)),
+    ],
+    "only some accesses wait": [
+        *NEGATE,
+        *(negate("x", "b", 1), negate("y", "b", 1), negate("b", "x", 1)),
+    ],
+    "two back": [
+        *NEGATE,
+        *(
+            "tgraph.constant<0.0 : f32> outs(%e) {tgraph.stream = 0 : i32} : "
+            'memref<8xf32, "cpu:0">',
+        ),
+        negate("x", "b", 1),
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", UNORDERED.values(), ids=UNORDERED)
+def test_unordered_streams_may_not(lines: list[str]) -> None:
+    small = view("e", type='memref<8xf32, "cpu:0">')
+    ir = module(CONSTANTS, arena(), A, B, C, small, *lines)
+    message = r"buffers %[ae] and %b share bytes \[0, (32|64)\), but nothing orders"
+    with pytest.raises(LocatedError, match=message):
+        check_plan(ir)
+
+
+SMALL = 'memref<4xf32, "cpu:0">'
+
+
+@pytest.mark.parametrize("offset", ["%zero", "%c32", "%c48"])
+@pytest.mark.parametrize("later", ["%zero", "%c16", "%c32", "%c48"])
+def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
+    """%a has 64 bytes in stream 0, %e then 16 of them; %z, in stream 1, waits for %e
+    only, so that it may have no other bytes than those."""
+    lines = [
+        *(A, view("e", offset, SMALL), view("z", later, SMALL)),
+        *(negate("x", "a", 0), negate("a", "y", 0)),
+        f"tgraph.constant<0.0 : f32> outs(%e) {{tgraph.stream = 2 : i32}} : {SMALL}",
+        f"tgraph.negate %e outs(%q) {{tgraph.stream = 2 : i32}} : {SMALL}",
+        f"tgraph.negate %q outs(%z) {{tgraph.stream = 1 : i32}} : {SMALL}",
+    ]
+    free = f"%q = memref.alloc() : {SMALL}"
+    ir = module(CONSTANTS, arena(16), free, *lines)
+    # %e itself is not ordered behind %a.
+    with pytest.raises(LocatedError, match="nothing orders their streams"):
+        check_plan(ir)
+    lines[5] = f"tgraph.negate %w outs(%e) {{tgraph.stream = 2 : i32}} : {SMALL}"
+    waits = f"%w = memref.subview %y[0] [4] [1] : {BUFFER} to {SMALL}"
+    ir = module(CONSTANTS, arena(16), free, waits, *lines)
+    check_plan(ir)  # now it is, and %z behind it
+
+
+def test_streams_of_other_devices_are_others() -> None:
+    other = BUFFER.replace("cpu:0", "cpu:1")
+    lines = [
+        *NEGATE,
+        f"%q = memref.alloc() : {other}",
+        "tgraph.device_copy %x outs(%q) {tgraph.stream = 0 : i32} : "
+        f"({BUFFER}) -> {other}",
+        negate("x", "b", 0),
+    ]
+    check_plan(module(CONSTANTS, arena(), A, B, *lines))
+
+
+RANGES = [(0, 64), (16, 16), (32, 64), (64, 16), (96, 32), (0, 128), (112, 16)]
+"""Offsets and sizes in bytes."""
+
+
+@pytest.mark.parametrize("first", range(len(RANGES)))
+@pytest.mark.parametrize("second", range(len(RANGES)))
+def test_who_shares_with_whom(first: int, second: int) -> None:
+    """Each of the buffers with each other, all of them in one arena."""
+    lines = [arena(16)]
+    for n, (offset, size) in enumerate(RANGES):
+        lines.append(f"%o{n} = arith.constant {offset} : index")
+        lines.append(view(f"v{n}", f"%o{n}", f'memref<{size // 4}xf32, "cpu:0">'))
+
+    def fill(n: int) -> str:
+        type = f'memref<{RANGES[n][1] // 4}xf32, "cpu:0">'
+        return f"tgraph.constant<0.0 : f32> outs(%v{n}) : {type}"
+
+    type = f'memref<{RANGES[first][1] // 4}xf32, "cpu:0">'
+    read = f"tgraph.negate %v{first} outs(%z) : {type}"
+    lines += [f"%z = memref.alloc() : {type}", fill(first), fill(second), read]
+    (a, size), (b, other) = RANGES[first], RANGES[second]
+    low, high = max(a, b), min(a + size, b + other)
+    if first == second or low >= high:
+        check_plan(module(*lines))
+        return
+    message = (
+        rf"uses buffer %v{first}, whose bytes \[{low}, {high}\) buffer %v{second} "
+    )
+    with pytest.raises(LocatedError, match=message):
+        check_plan(module(*lines))

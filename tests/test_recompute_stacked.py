@@ -1,0 +1,95 @@
+"""tgraph-recompute-stacked: values bit for bit, bytes, and what is left alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from levels import inputs, planned_bytes
+from modules import parse, run
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.dialects.tgraph.structure import WhileOp
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "lit_tests/tgraph-recompute-stacked/stacked.mlir").read_text()
+TEXT = TEXT.replace("@derived", "@main")
+
+
+START = "%0:3 = tgraph.while %two"
+FEWER = "%rows = tgraph.constant<3"
+
+
+def loops(module: ModuleOp) -> list[WhileOp]:
+    return [op for op in module.walk() if isinstance(op, WhileOp)]
+
+
+def after(text: str) -> ModuleOp:
+    """The module behind the pass, with its values compared."""
+    module = parse(text)
+    changed = run(module, TGraphRecomputeStacked())
+    want = run_reference(module, inputs(module))
+    for a, b in zip(run_reference(changed, inputs(module)), want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return changed
+
+
+def test_what_follows_from_the_rest_is_not_stacked() -> None:
+    first, second = loops(after(TEXT))
+    assert (len(first.res), len(second.inputs)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    {
+        "it does not start at 0": ("%0:3 = tgraph.while %zero", START),
+        "not all rows are written": ("%rows = tgraph.constant<4", FEWER),
+        "it counts by 2": ("%c1 = tgraph.constant<1", "%c1 = tgraph.constant<2"),
+        "it is read as a whole": ("func.return %1#1", "func.return %whole"),
+        "it is no operation element by element": (
+            "%z = tgraph.subtract %ones, %y",
+            "%z = tgraph.reverse %y {dimensions = array<i64: 0>}",
+        ),
+        "rows are written elsewhere": ("%zr, %n, %c0", "%zr, %next, %c0"),
+    }.values(),
+)  # fmt: skip
+def test_what_is_left_alone(change: str, to: str) -> None:
+    text = TEXT.replace(
+        "%empty =", "%two = tgraph.constant<2 : i32> : tensor<i32>\n  %empty =", 1
+    )
+    text = text.replace(
+        "  func.return",
+        """  %sum = tgraph.reduce %0#2 {kind = "add", dimensions = array<i64: 0>}
+        : (tensor<4x8xf32>) -> tensor<8xf32>
+  %whole = tgraph.add %sum, %1#1 : tensor<8xf32>
+  func.return""",
+    )
+    if "whole" not in to:
+        text = text.replace("%whole = tgraph.add %sum", "%whole = tgraph.add %1#1")
+        text = text.replace("tgraph.reduce %0#2", "tgraph.reduce %0#1")
+    if "next" in to:
+        line = "    %next = tgraph.add %n, %c1 : tensor<i32>\n"
+        head, rest = text.split("    %yr =", 1)
+        text = head + line + "    %yr =" + rest.replace(line, "", 1)
+    assert change in text
+    first, second = loops(after(text.replace(change, to, 1)))
+    assert (len(first.res), len(second.inputs)) == (3, 4)
+
+
+def test_gates_of_a_recurrent_network() -> None:
+    module = tensorplan.from_stablehlo(ROOT / "tests/models/lstm_scan_train.mlir")
+    passes = PlanPipeline().passes()
+    others = [p for p in passes if not isinstance(p, TGraphRecomputeStacked)]
+    planned, without = run(module, *passes), run(module, *others)
+    assert planned_bytes(planned) * 10 < planned_bytes(without) * 9
+    arguments = [np.abs(array) for array in inputs(planned)]
+    got, want = (
+        Executable(each, native=False)(*[array.copy() for array in arguments])
+        for each in (planned, without)
+    )
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)

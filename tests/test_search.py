@@ -1,0 +1,38 @@
+"""tgraph-search: never more bytes than the default, the same values, and its limits."""
+
+from pathlib import Path
+from time import monotonic
+
+from hypothesis import given, settings
+from levels import inputs, planned_bytes
+from numpy.testing import assert_allclose
+from programs import Program, programs
+
+import tensorplan
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+
+@settings(max_examples=15)
+@given(programs(max_ops=30))
+def test_never_more_bytes_and_the_same_values(program: Program) -> None:
+    planned = tensorplan.plan(program.module, effort="high")
+    assert planned_bytes(planned) <= planned_bytes(tensorplan.plan(program.module))
+    assert str(planned) == str(tensorplan.plan(program.module, effort="high"))
+    want = run_reference(program.module, inputs(program.module))
+    got = Executable(planned, sanitize=True, native=False)(*inputs(program.module))
+    for a, b in zip(got, want, strict=True):
+        assert_allclose(a, b, rtol=1e-5, equal_nan=True)
+
+
+def test_a_time_limit_is_kept() -> None:
+    model = Path(__file__).parent / "models/lstm_scan_train.mlir"
+    module = tensorplan.from_stablehlo(model)
+    start = monotonic()
+    low = tensorplan.plan(module)
+    default = monotonic() - start
+    limit = 3 * default
+    start = monotonic()
+    planned = tensorplan.plan(module, effort="high", time_limit=limit)
+    assert monotonic() - start < 2 * limit  # with all that is done besides
+    assert planned_bytes(planned) <= planned_bytes(low)

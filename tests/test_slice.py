@@ -1,0 +1,128 @@
+"""tgraph-slice: values bit for bit, never more bytes, and what it gains."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from levels import (
+    READY,
+    REST,
+    assert_same_values,
+    inputs,
+    modelled_bytes,
+    planned_bytes,
+)
+from modules import parse, run
+from programs import Program, programs
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.dialects.tgraph.shaping import ConcatenateOp
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_slice import TGraphSlice
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+MODELS = Path(__file__).parent / "models"
+
+EAGER = TGraphSlice(max_slowdown=100.0, lend=False)
+"""Slices at any price: that of small operations is to be started."""
+
+
+@settings(max_examples=200)
+@given(programs(max_ops=40))
+def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
+    ready = run(program.module, *READY, TGraphSchedule())
+    sliced = run(ready, EAGER)
+    planned = run(sliced, *REST)
+    assert modelled_bytes(sliced) <= modelled_bytes(ready)
+    assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
+    assert_same_values(program, sliced, planned)
+
+
+@settings(max_examples=100)
+@given(programs(max_ops=40))
+def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:
+    ready = run(program.module, *READY, TGraphSchedule())
+    sliced = run(ready, TGraphSlice(max_slowdown=100.0))
+    rest = (TGraphBufferize(), PlanMemory())
+    planned = run(sliced, *rest)
+    assert planned_bytes(planned) <= planned_bytes(run(ready, *rest))
+    assert_same_values(program, sliced, planned)
+
+
+@settings(max_examples=80)
+@given(programs(max_ops=40))
+def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
+    ready = run(program.module, *READY[:2], *READY[3:])
+    sliced = run(ready, EAGER)
+    assert modelled_bytes(sliced) <= modelled_bytes(ready)
+    assert_same_values(program, sliced, run(sliced, *REST))
+
+
+def attention(length: int) -> ModuleOp:
+    """Softmax of queries times keys, for 4 heads, times values."""
+    line, square = f"tensor<4x{length}x16xf32>", f"tensor<4x{length}x{length}xf32>"
+    row = f"tensor<4x{length}xf32>"
+    heads = "lhs_batching_dimensions = array<i64: 0>, "
+    heads += "rhs_batching_dimensions = array<i64: 0>, "
+    spread = "tgraph.broadcast_in_dim %{} {{broadcast_dimensions = array<i64: 0, 1>}}"
+    total = 'tgraph.reduce %{} {{kind = "{}", dimensions = array<i64: 2>}}'
+    return parse(f"""
+func.func @main(%q: {line}, %k: {line}, %v: {line}) -> {line} {{
+  %0 = tgraph.dot_general %q, %k {{{heads}
+    lhs_contracting_dimensions = array<i64: 2>,
+    rhs_contracting_dimensions = array<i64: 2>}} : ({line}, {line}) -> {square}
+  %1 = {total.format(0, "maximum")} : ({square}) -> {row}
+  %2 = {spread.format(1)} : ({row}) -> {square}
+  %3 = tgraph.subtract %0, %2 : {square}
+  %4 = tgraph.exponential %3 : {square}
+  %5 = {total.format(4, "add")} : ({square}) -> {row}
+  %6 = {spread.format(5)} : ({row}) -> {square}
+  %7 = tgraph.divide %4, %6 : {square}
+  %8 = tgraph.dot_general %7, %v {{{heads}
+    lhs_contracting_dimensions = array<i64: 2>,
+    rhs_contracting_dimensions = array<i64: 1>}} : ({square}, {line}) -> {line}
+  func.return %8 : {line}
+}}""")
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4, 8])
+def test_attention_needs_the_scores_of_one_piece(pieces: int) -> None:
+    ready = run(attention(64), *READY)
+    sliced = run(ready, TGraphSlice(pieces, max_slowdown=1.0, lend=False))
+    planned = run(sliced, *REST)
+    assert planned_bytes(planned) == 4 * 64 * 64 * 4 // pieces
+    want = run_reference(ready, inputs(ready))
+    for got in (
+        run_reference(sliced, inputs(ready)),
+        Executable(planned)(*inputs(ready)),
+    ):
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-6)
+
+
+def test_more_time_allowed_is_more_memory_saved() -> None:
+    ready = run(attention(64), *READY)
+    peaks = [
+        modelled_bytes(run(ready, TGraphSlice(max_slowdown=slowdown, lend=False)))
+        for slowdown in (0.0, 0.05, 0.1, 0.5)
+    ]
+    assert peaks[0] == modelled_bytes(ready)
+    assert all(less <= more for more, less in pairwise(peaks))
+    assert peaks[-1] < peaks[0]
+
+
+@pytest.mark.parametrize("model", ["resnet18_infer", "lenet_infer"])
+def test_images_of_a_batch_one_after_the_other(model: str) -> None:
+    module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir")
+    ready = run(module, *READY)
+    sliced = run(ready, TGraphSlice())
+    assert modelled_bytes(sliced) * 2 < modelled_bytes(ready)
+    joined = [op for op in sliced.walk() if isinstance(op, ConcatenateOp)]
+    assert joined
+    copies = str(run(sliced, *REST)).count("memref.copy")
+    assert copies == str(run(ready, *REST)).count("memref.copy")

@@ -1,0 +1,183 @@
+"""Parts of variables computed in place: values, copies, and bytes as reckoned."""
+
+import pytest
+from levels import READY, REST, inputs, modelled_bytes
+from modules import parse, run
+from numpy.testing import assert_array_equal
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.passes.tgraph_slice import TGraphSlice
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+PART = """
+  %c0 = tgraph.constant<0 : i32> : tensor<i32>
+  %c2 = tgraph.constant<2 : i32> : tensor<i32>
+  %w = tgraph.read %v : tensor<4x8xf32>
+  %p = tgraph.slice %w {start_indices = array<i64: 2, 0>,
+    limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>}
+    : (tensor<4x8xf32>) -> tensor<2x8xf32>
+"""
+"""Rows 2 and 3 of a variable."""
+
+PUT = """
+  %u = tgraph.dynamic_update_slice %w, %n, %c2, %c0 outs(%v)
+    : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+"""
+
+
+def program(body: str, result: str = "%x", type: str = "tensor<2x8xf32>") -> ModuleOp:
+    return parse(f"""
+func.func @main(%v: !tgraph.variable<tensor<4x8xf32>>, %x: {type}) -> {type} {{
+  {body}
+  func.return {result} : {type}
+}}""")
+
+
+def planned_with_values(module: ModuleOp) -> ModuleOp:
+    """The planned module, whose values are those of the reference interpreter."""
+    ready = run(module, *READY[:1])
+    planned = run(ready, *REST)
+    want = run_reference(ready, inputs(ready))
+    for got in (
+        Executable(planned, sanitize=True, native=False)(*inputs(ready)),
+        Executable(planned)(*inputs(ready)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            assert_array_equal(a, b)
+    (pool, *_) = [*tensorplan.report(planned)["pools"], {"lower_bound_bytes": 0}]
+    assert modelled_bytes(ready) == pool["lower_bound_bytes"]
+    return planned
+
+
+def copies(module: ModuleOp) -> int:
+    text = str(module)
+    return text.count("memref.copy") + text.count("dynamic_update_slice")
+
+
+def test_a_part_is_computed_in_place() -> None:
+    planned = planned_with_values(
+        program(f"{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}")
+    )
+    assert copies(planned) == 1  # of the argument that is returned
+    assert "memref.alloc" not in str(planned)
+
+
+NOT_IN_PLACE = {
+    "the old contents are read later": f"""
+        {PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}
+        %r = tgraph.multiply %p, %x : tensor<2x8xf32>""",
+    "they are read before the update": f"""
+        {PART} %n = tgraph.add %p, %x : tensor<2x8xf32>
+        %r = tgraph.multiply %p, %x : tensor<2x8xf32> {PUT}""",
+    "they are read elsewhere while the part is written": f"""
+        {PART} %q = tgraph.slice %w {{start_indices = array<i64: 1, 0>,
+          limit_indices = array<i64: 3, 8>, strides = array<i64: 1, 1>}}
+          : (tensor<4x8xf32>) -> tensor<2x8xf32>
+        %n = tgraph.add %q, %x : tensor<2x8xf32> {PUT}
+        %r = tgraph.negate %n : tensor<2x8xf32>""",
+    "the part is the result": f"""
+        {PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}
+        %r = tgraph.reshape %n : (tensor<2x8xf32>) -> tensor<2x8xf32>""",
+    "the variable was written in between": f"""
+        {PART} %n = tgraph.add %p, %x : tensor<2x8xf32>
+        %m = tgraph.negate %w outs(%v) : tensor<4x8xf32>
+        %u = tgraph.dynamic_update_slice %m, %n, %c2, %c0 outs(%v)
+          : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>)
+          -> tensor<4x8xf32>
+        %r = tgraph.negate %n : tensor<2x8xf32>""",
+    "nobody computes it": f"""
+        {PART} %n = tgraph.reverse %p {{dimensions = array<i64: 0>}} : tensor<2x8xf32>
+        {PUT} %r = tgraph.negate %x : tensor<2x8xf32>""",
+}
+
+
+@pytest.mark.parametrize("why", NOT_IN_PLACE)
+def test_a_part_is_copied(why: str) -> None:
+    planned = planned_with_values(program(NOT_IN_PLACE[why], "%r"))
+    assert "dynamic_update_slice" in str(planned)
+
+
+def test_starts_are_clamped() -> None:
+    body = f"{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}"
+    body = body.replace("constant<2 :", "constant<9 :")
+    assert copies(planned_with_values(program(body))) == 1
+
+
+def test_parts_are_read_after_the_next_is_written() -> None:
+    planned_with_values(
+        program(
+            f"""{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}
+            %o = tgraph.slice %u {{start_indices = array<i64: 0, 0>,
+              limit_indices = array<i64: 2, 8>, strides = array<i64: 1, 1>}}
+              : (tensor<4x8xf32>) -> tensor<2x8xf32>
+            %m = tgraph.subtract %o, %x : tensor<2x8xf32>
+            %t = tgraph.dynamic_update_slice %u, %m, %c0, %c0 outs(%v)
+              : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>)
+              -> tensor<4x8xf32>
+            %r = tgraph.multiply %n, %m : tensor<2x8xf32>""",
+            "%r",
+        )
+    )
+
+
+UPDATES = """
+  %w = tgraph.read %v : tensor<64x64xf32>
+  %g = tgraph.dot_general %x, %x {lhs_contracting_dimensions = array<i64: 0>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>
+  %n = tgraph.add %w, %g outs(%v) : tensor<64x64xf32>
+"""
+
+
+def sliced(body: str) -> tuple[int, int]:
+    """The bytes before and after, with values compared."""
+    module = parse(f"""
+func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
+    -> tensor<8x64xf32> {{
+  {body}
+  func.return %r : tensor<8x64xf32>
+}}""")
+    ready = run(module, *READY[:1])
+    cut = run(ready, TGraphSlice(max_slowdown=100.0, lend=False))
+    want = run_reference(ready, inputs(ready))
+    planned = run(cut, *REST)
+    for got in (
+        run_reference(cut, inputs(ready)),
+        Executable(planned, sanitize=True, native=False)(*inputs(ready)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            assert_array_equal(a, b)
+    pools = tensorplan.report(planned)["pools"]
+    assert modelled_bytes(cut) == sum(pool["lower_bound_bytes"] for pool in pools)
+    return modelled_bytes(ready), modelled_bytes(cut)
+
+
+def test_a_variable_is_updated_in_pieces() -> None:
+    before, after = sliced(f"{UPDATES} %r = tgraph.negate %x : tensor<8x64xf32>")
+    assert after == before // 8
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "%r = tgraph.dot_general %x, %w",  # the old contents, later
+        "%r = tgraph.dot_general %x, %n",  # the new ones
+    ],
+)
+def test_all_of_a_variable_is_read(reader: str) -> None:
+    sliced(f"""{UPDATES} {reader} {{lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>}}
+      : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>""")
+
+
+def test_a_piece_that_reads_all_of_what_it_writes_is_refused() -> None:
+    before, after = sliced("""
+      %w = tgraph.read %v : tensor<64x64xf32>
+      %g = tgraph.dot_general %w, %w {lhs_contracting_dimensions = array<i64: 1>,
+        rhs_contracting_dimensions = array<i64: 0>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %n = tgraph.add %w, %g outs(%v) : tensor<64x64xf32>
+      %r = tgraph.negate %x : tensor<8x64xf32>""")
+    assert after == before
