@@ -7,6 +7,7 @@ python docs/generate.py --check   # names them, and exits with 1 if there are an
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,8 +38,9 @@ def pages() -> Mapping[Path, str]:
 
 def _picture(model: str) -> str:
     """The plan of a model of the tests, as plan-view draws it."""
-    source = ROOT / "tests" / "models" / f"{model}.mlir"
-    planned = tensorplan.plan(tensorplan.from_stablehlo(source))
+    with chdir(ROOT):  # places in the source are shown as they are given
+        program = tensorplan.from_stablehlo(Path(f"tests/models/{model}.mlir"))
+    planned = tensorplan.plan(program)
     command = [sys.executable, "-m", "tensorplan.tools.plan_view", model, "--svg", "-"]
     with TemporaryDirectory() as folder:
         write_report(f"{folder}/{model}", planned, {})

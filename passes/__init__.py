@@ -1,26 +1,29 @@
 """The passes, by name, in pipeline order; each factory imports on first use.
 
-driver.py          runs passes; verifies and checks definitions before uses after each
-plan_pipeline.py   the default sequence, as one list
-convert_stablehlo_to_tgraph.py, tgraph_*.py   on tensors (levels 0 and 1)
-fusion/            which operations are computed together: algorithms for tgraph_fuse.py
-tgraph_bufferize.py   tensors to memrefs (level 1 to 2)
-slicing/           chains computed in pieces: search and rewriting for tgraph_slice.py
-gradients/         differentiation: the rules, and what asks for them
-channels.py        what the passes that fold inference share
-devices.py         what the two passes on devices share
-plan_in_place.py   results over operands, on memrefs of any dialect (level 2)
-index_sizes.py     symbolic sizes as values of the IR, and back
-specialize_sizes.py   symbolic sizes become numbers (any level)
-runtime_offsets.py, symbolic_plan.py   offsets computed from sizes, and their proof
-plan_memory.py, plan_check.py   memrefs into arenas, and the proof (level 2 to 3)
-lending.py, result_pools.py     buffers in results, for plan and for proof
-memory_graph.py    a function as the schedulers of planning/ see it
-flops.py           what operations cost
-versions.py, dependencies.py   what variables hold when; who has to wait for whom
-stream_order.py, happens_before.py   the order of streams, for plan and for proof
-linalg/            what convert-tgraph-to-linalg makes of each family of operations
-report.py          the figures of a planned module
+Each pass is one file of its name. `plan_pipeline.py` has the default sequence. Folders
+hold the parts of one pass or a few:
+
+stablehlo/       convert-stablehlo-to-tgraph: each family of operations
+gradients/       tgraph-gradient: the rules, and what asks for them
+fusion/          tgraph-fuse: which operations are computed together
+slicing/         tgraph-slice: which chains are computed in pieces
+bufferization/   tgraph-bufferize: tensors to memrefs
+memory/          plan-memory: what buffers there are, and when they are live
+checking/        plan-check: the proof, which imports nothing of memory/
+linalg/          convert-tgraph-to-linalg: each family of operations
+reporting/       reports, pictures, explanations
+
+The other files are shared:
+
+driver.py            runs passes, and verifies after each
+attempts.py          ways to lower the peak, tried on copies
+memory_graph.py      a function as the schedulers of planning/ see it
+layout.py            how a tensor lies in a buffer
+concatenations.py, updates.py, stacks.py   parts that are computed in place
+versions.py          what variables hold when
+functions.py, channels.py, devices.py   what functions, foldings and device passes share
+flops.py             what operations cost
+sizes.py, index_sizes.py   sizes as options, and as values of the IR
 """
 
 from collections.abc import Callable

@@ -35,9 +35,9 @@ from tensorplan.dialects.tgraph.shaping import (
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.bufferization.blocks import SMALL_CONSTANT
 from tensorplan.passes.concatenations import is_in_place, part_layout, parts
-from tensorplan.passes.dependencies import accesses, memory_order
 from tensorplan.passes.fusion.groups import has_destination
 from tensorplan.passes.layout import Layout
+from tensorplan.passes.memory.dependencies import accesses, memory_order
 from tensorplan.passes.updates import updates
 from tensorplan.planning.scheduling import Graph, Task, peak_of
 

@@ -2,22 +2,23 @@
 
 Takes level 3, and shares no code with what makes it: neither how lifespans are found
 nor how buffers are placed. For every arena, that is an allocation of bytes with views,
-and every result that has buffers in its memory (passes/result_pools.py):
+and every result that has buffers in its memory (checking/result_pools.py):
 
  * each view has a known offset, a multiple of the arena's alignment, and is within;
  * each view of a view lies within its buffer;
  * nothing uses a buffer when another may have had some of its bytes since it was used
    before, on any path through the function, except to overwrite all of it without
-   reading it (passes/ownership.py);
+   reading it (checking/ownership.py);
  * if operations have streams: all operations that have the one of two such buffers are
-   surely over before any that has the other (passes/happens_before.py);
+   surely over before any that has the other (checking/happens_before.py);
  * nothing reads a buffer that was not written before;
  * nothing uses a buffer after its arena was freed, nothing else frees it, and none is
    returned from its function.
 
 Where sizes are symbolic, that is checked for the largest that the function's bounds
-allow; without bounds, for typical ones and then proved for all (symbolic_plan.py). If
-the proof fails a remark says so, and the runtime checks again for the sizes of a call.
+allow; without bounds, for typical ones and then proved for all
+(checking/symbolic_plan.py). If the proof fails a remark says so, and the runtime checks
+again for the sizes of a call.
 
 An operation is taken to be done with its operands when it ends. Raises `LocatedError`
 for the first fault. A function without arenas is sound.
@@ -44,11 +45,11 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
-from tensorplan.passes.happens_before import HappensBefore
-from tensorplan.passes.ownership import Access, ArenaBuffer, check_owners
-from tensorplan.passes.pointees import may_be
-from tensorplan.passes.result_pools import buffers_of, result_pools
-from tensorplan.passes.symbolic_plan import (
+from tensorplan.passes.checking.happens_before import HappensBefore
+from tensorplan.passes.checking.ownership import Access, ArenaBuffer, check_owners
+from tensorplan.passes.checking.pointees import may_be
+from tensorplan.passes.checking.result_pools import buffers_of, result_pools
+from tensorplan.passes.checking.symbolic_plan import (
     CountedSizes,
     name_of_buffer,
     prove,

@@ -38,9 +38,9 @@ from xdsl.traits import IsolatedFromAbove
 
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import DestinationStyle, is_view, overwrites
-from tensorplan.passes.allocations import Allocation, find_allocations
-from tensorplan.passes.control_flow import ControlFlow
-from tensorplan.passes.liveness import live_steps, merged
+from tensorplan.passes.memory.allocations import Allocation, find_allocations
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.liveness import live_steps, merged
 from tensorplan.planning.problem import Steps
 
 

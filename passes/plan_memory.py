@@ -12,21 +12,23 @@
     ...
     memref.dealloc %arena : memref<256xi8, "cpu:0">
 
-The steps are the function's operations, in regions and blocks too (control_flow.py). A
-buffer is live where its memory has been accessed and may be again, on some path
-(liveness.py); one that is allocated in a loop, within an iteration. A pool's alignment
-is the option's, or the largest that an allocation of it asks for. If operations have
-streams (`tgraph.stream`), two buffers share bytes only if one is surely done with
-before the other is begun, in whatever way the streams run (stream_order.py).
+The steps are the function's operations, in regions and blocks too
+(memory/control_flow.py). A buffer is live where its memory has been accessed and may be
+again, on some path (memory/liveness.py); one that is allocated in a loop, within an
+iteration. A pool's alignment is the option's, or the largest that an allocation of it
+asks for. If operations have streams (`tgraph.stream`), two buffers share bytes only if
+one is surely done with before the other is begun, in whatever way the streams run
+(memory/stream_order.py).
 
 Where that makes the arena smaller, a buffer lies in the memory of a result
-(`tgraph.result`) that is written later, as a view with `tgraph.buffer` (lending.py).
+(`tgraph.result`) that is written later, as a view with `tgraph.buffer`
+(memory/lending.py).
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: sizes that do not
 follow from arguments, layouts other than the identity, buffers that escape or whose
 uses are not understood, buffers that a loop hands on to its next iteration, and what is
-freed together with these (allocations.py).
+freed together with these (memory/allocations.py).
 Does not: reorder operations, make two buffers of one that is handed on.
 """
 
@@ -57,15 +59,15 @@ from tensorplan.dialects.intervals import interval
 from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
 from tensorplan.dialects.tgraph.dims import BOUNDS, HINTS
-from tensorplan.passes.allocations import Allocation, find_allocations
-from tensorplan.passes.control_flow import ControlFlow, ends
 from tensorplan.passes.index_sizes import SizeReader
-from tensorplan.passes.lending import Lender, find_lenders, is_movable, move
-from tensorplan.passes.liveness import buffer_of, live_steps
+from tensorplan.passes.memory.allocations import Allocation, find_allocations
+from tensorplan.passes.memory.control_flow import ControlFlow, ends
+from tensorplan.passes.memory.lending import Lender, find_lenders, is_movable, move
+from tensorplan.passes.memory.liveness import buffer_of, live_steps
+from tensorplan.passes.memory.runtime_offsets import place
+from tensorplan.passes.memory.stream_order import Placed, StreamOrder
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.runtime_offsets import place
 from tensorplan.passes.sizes import parse_values
-from tensorplan.passes.stream_order import Placed, StreamOrder
 from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
 from tensorplan.planning.lending import Loan, lend
 
@@ -85,7 +87,7 @@ class PlanMemory(ModulePass):
     bounds: the largest value of each name, such as "n<=128,m<=64": the arena is of
         static size and holds all sizes up to these, at constant offsets.
     hints: typical values, such as "n=64", for a plan whose offsets are computed from
-        the sizes when the program runs (runtime_offsets.py); without bounds.
+        the sizes when the program runs (memory/runtime_offsets.py); without bounds.
     dynamic: "offsets" for that; "allocator" leaves such buffers to the device's.
     """
 

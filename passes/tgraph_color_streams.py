@@ -9,8 +9,8 @@
     %2 = tgraph.add %0, %1 {tgraph.stream = 1 : i32} : ...
 
 The operations of a stream run in program order; those of different streams and devices
-wait for each other only where passes/dependencies.py says so. Memory is planned for
-that: parallel branches do not share bytes, so that neither waits for the other.
+wait for each other only where passes/memory/dependencies.py says so. Memory is planned
+for that: parallel branches do not share bytes, so that neither waits for the other.
 
  * `mode=critical-path` schedules lists: of what is ready, the operation with the
    longest way to go, by estimated cost, goes to the stream that can start it first; if
@@ -34,8 +34,8 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
-from tensorplan.passes.dependencies import dependencies, queue_of, runs
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
 from tensorplan.planning.nnvm import Entry, Graph, Node, color_nodes
 
 

@@ -51,8 +51,8 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes.concatenations import is_in_place
-from tensorplan.passes.dependencies import queue_of
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import Insertion, MemoryGraph, memory_graph
 from tensorplan.passes.sizes import check_alignment, parse_size
 from tensorplan.passes.tgraph_rematerialize import change_of_peak

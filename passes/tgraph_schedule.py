@@ -38,8 +38,8 @@ from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes import driver
-from tensorplan.passes.dependencies import queue_of
 from tensorplan.passes.functions import blocks_within, tensor_functions
+from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.sizes import check_alignment

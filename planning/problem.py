@@ -27,9 +27,7 @@ class Buffer:
     start: int  # first step in which it is live
     end: int  # first step in which it is no longer live; greater than `start`
     alignment: int = 1  # of the offset, in bytes, 1 or more
-    gaps: Sequence[
-        Steps
-    ] = ()  # within the lifespan, ascending: others may have its bytes
+    gaps: Sequence[Steps] = ()  # in between, ascending: others may have its bytes
     offset: int | None = None  # where it has to be, in bytes, if that is given
     pool: str = ""  # buffers in different pools have different address spaces
     hint: int | None = None  # where it might go, in bytes: for searches to start from

@@ -34,12 +34,12 @@ _LIVENESS = ("tests/test_plan_memory_flow.py",)
 TESTS = {
     "planning/validate.py": ("tests/test_validate.py",),
     "passes/plan_check.py": _CHECK,
-    "passes/ownership.py": _CHECK,
-    "passes/pointees.py": _CHECK,
-    "passes/happens_before.py": _CHECK,
-    "passes/liveness.py": _LIVENESS,
-    "passes/control_flow.py": _LIVENESS,
-    "passes/allocations.py": _LIVENESS,
+    "passes/checking/ownership.py": _CHECK,
+    "passes/checking/pointees.py": _CHECK,
+    "passes/checking/happens_before.py": _CHECK,
+    "passes/memory/liveness.py": _LIVENESS,
+    "passes/memory/control_flow.py": _LIVENESS,
+    "passes/memory/allocations.py": _LIVENESS,
 }
 
 EQUIVALENT = {

@@ -24,7 +24,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DEVICE, STREAM, TensorOp
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes import driver, plan_memory
-from tensorplan.passes.dependencies import dependencies, queue_of, runs
+from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_color_streams import TGraphColorStreams

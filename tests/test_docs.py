@@ -6,10 +6,13 @@ README.md, CONTRIBUTING.md and every page in docs/ are run (support/documentatio
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from documentation import Page, blocks
+
+from tensorplan.planning import STRATEGIES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -34,6 +37,15 @@ def is_run(page: Path, *, slow: bool = False) -> bool:
         and (not slow or block.says("takes minutes") is not None)
         for block in blocks(page)
     )
+
+
+@pytest.fixture(autouse=True)
+def strategies_stay() -> Iterator[None]:
+    """What a page registers is gone after it."""
+    before = dict(STRATEGIES)
+    yield
+    STRATEGIES.clear()
+    STRATEGIES.update(before)
 
 
 @pytest.mark.filterwarnings("default")  # of others, as a reader has them

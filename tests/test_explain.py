@@ -11,9 +11,9 @@ from xdsl.dialects.func import FuncOp
 
 import tensorplan
 from tensorplan.passes import driver
-from tensorplan.passes.donation import donate
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.trials import Outcome
+from tensorplan.passes.reporting.donation import donate
+from tensorplan.passes.reporting.trials import Outcome
 from tensorplan.tools.explanation import Explanation
 
 # %a is kept for the last operation, over a peak that does not need it.

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -150,7 +149,7 @@ class TestEnds:
     def test_ctrl_c(self, tmp_path: Path):
         out = tmp_path / "out.mlir"
         with Terminal(command("plan-opt", "-o", str(out))) as terminal:
-            time.sleep(2.0)  # till it reads
+            terminal.wait_till_it_reads()
             terminal.type("\x03")
             code, text = terminal.rest()
         assert code == 130

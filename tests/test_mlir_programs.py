@@ -31,8 +31,8 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import RESULT, element_bytes
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.allocations import find_allocations
-from tensorplan.passes.control_flow import ControlFlow
+from tensorplan.passes.memory.allocations import find_allocations
+from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable

@@ -19,7 +19,8 @@ from xdsl.ir import Block, Operation, SSAValue
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.passes import driver, liveness, plan_memory
+from tensorplan.passes import driver, plan_memory
+from tensorplan.passes.memory import liveness
 from tensorplan.passes.plan_memory import PlanMemory
 
 TYPE = "memref<16xf32>"

@@ -20,17 +20,9 @@ from xdsl.ir import SSAValue, Use
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.passes import (
-    allocations,
-    happens_before,
-    lending,
-    liveness,
-    ownership,
-    plan_check,
-    plan_memory,
-    pointees,
-    result_pools,
-)
+from tensorplan.passes import plan_check, plan_memory
+from tensorplan.passes.checking import happens_before, ownership, pointees, result_pools
+from tensorplan.passes.memory import allocations, lending, liveness
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.reference import run_reference
@@ -201,12 +193,12 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
         if getattr(value, "__module__", "").startswith(
             (
                 "tensorplan.passes.plan_memory",
-                "tensorplan.passes.allocations",
-                "tensorplan.passes.lending",
-                "tensorplan.passes.control_flow",
-                "tensorplan.passes.liveness",
-                "tensorplan.passes.stream_order",
-                "tensorplan.passes.dependencies",
+                "tensorplan.passes.memory.allocations",
+                "tensorplan.passes.memory.lending",
+                "tensorplan.passes.memory.control_flow",
+                "tensorplan.passes.memory.liveness",
+                "tensorplan.passes.memory.stream_order",
+                "tensorplan.passes.memory.dependencies",
                 "tensorplan.planning",
             )
         )

@@ -130,7 +130,10 @@ def write_report(
     path: str, module: ModuleOp, seconds: Mapping[str, float], **further: int
 ) -> None:
     """Writes the planned module's figures and buffers as JSON; `seconds` by stage."""
-    from tensorplan.passes.report import buffers, report  # with it comes planning
+    from tensorplan.passes.reporting.report import (  # with it comes planning
+        buffers,
+        report,
+    )
 
     figures = {
         **report(module),

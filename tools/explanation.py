@@ -1,7 +1,7 @@
 """`tensorplan.explain` and `plan-opt --explain`: the peak, in words.
 
-What is live at each arena's peak and why (`passes/peaks.py`), and what would help and
-by how much, tried on copies of the program (`passes/trials.py`).
+What is live at each arena's peak and why (`passes/reporting/peaks.py`), and what would
+help and by how much, tried on copies of the program (`passes/reporting/trials.py`).
 """
 
 import json
@@ -14,10 +14,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.passes import driver
-from tensorplan.passes.peaks import LiveBuffer, Peak, Site, peaks
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.trials import Option, Options, Outcome, outcome, try_out
+from tensorplan.passes.reporting.peaks import LiveBuffer, Peak, Site, peaks
+from tensorplan.passes.reporting.trials import (
+    Option,
+    Options,
+    Outcome,
+    outcome,
+    try_out,
+)
 from tensorplan.tools.colours import bold
 from tensorplan.tools.tables import aligned
 from tensorplan.tools.views.model import readable

@@ -25,7 +25,7 @@ from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.functions import argument_attributes
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.report import PoolReport, ResultReport, report
+from tensorplan.passes.reporting.report import PoolReport, ResultReport, report
 from tensorplan.tools.arguments import Parser
 from tensorplan.tools.common import (
     OPTION_ERRORS,

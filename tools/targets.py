@@ -26,7 +26,7 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.passes.functions import argument_attributes
 
 if TYPE_CHECKING:
-    from tensorplan.passes.report import BufferReport
+    from tensorplan.passes.reporting.report import BufferReport
 
 SCHEMA = 1
 """The version of the JSON plan; raised when a field changes its meaning or goes."""
@@ -39,7 +39,8 @@ class JsonTarget(Target):
     name = "json"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        from tensorplan.passes.report import buffers, report  # with it comes planning
+        # With it comes planning.
+        from tensorplan.passes.reporting.report import buffers, report
 
         figures = report(module)
         plan = {
@@ -75,7 +76,8 @@ class CHeaderTarget(Target):
             raise ValueError(f"prefix is {self.prefix!r}, expected a C identifier")
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        from tensorplan.passes.report import buffers, report  # with it comes planning
+        # With it comes planning.
+        from tensorplan.passes.reporting.report import buffers, report
 
         prefix = _macro(self.prefix)
         placed = buffers(module)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tensorplan.frontends.model import Model
-    from tensorplan.passes.report import Report
+    from tensorplan.passes.reporting.report import Report
     from tensorplan.runtime.dynamic import DynamicExecutable
     from tensorplan.runtime.executor import Executable
     from tensorplan.tools.explanation import Explanation
@@ -180,7 +180,7 @@ def plan(module: ModuleOp, **options: Any) -> ModuleOp:
 
 def report(module: ModuleOp) -> Report:
     """The figures of a planned module: its pools' sizes in bytes, its operations."""
-    from tensorplan.passes.report import report
+    from tensorplan.passes.reporting.report import report
 
     return report(module)
 

@@ -42,7 +42,7 @@ from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-from tensorplan.passes.report import buffers
+from tensorplan.passes.reporting.report import buffers
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 from tensorplan.runtime.dtypes import Array

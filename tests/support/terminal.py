@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 _ESCAPES = re.compile(
     r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>]|\(B)|[\r\x07\x08]"
@@ -67,10 +68,22 @@ class Terminal:
             if time.monotonic() > end or not self._read(0.2):
                 raise AssertionError(f"no {pattern!r} in {self.seen!r}")
 
-    def rest(self) -> tuple[int, str]:
+    def wait_till_it_reads(self) -> None:
+        """Till it sleeps, as Linux shows it, for half a second."""
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        last, since = "", time.monotonic()
+        while time.monotonic() < since + 0.5:
+            time.sleep(0.05)
+            fields = stat.read_text().rpartition(")")[2].split()
+            if (now := " ".join((fields[0], *fields[11:13]))) != last or now[0] != "S":
+                last, since = now, time.monotonic()
+
+    def rest(self, seconds: float = 120.0) -> tuple[int, str]:
         """The exit code, and what was written till the end."""
-        while self._read(60.0):
-            pass
+        end = time.monotonic() + seconds
+        while self._read(1.0):
+            if time.monotonic() > end:
+                raise AssertionError(f"it goes on; so far: {self.seen!r}")
         return self.process.wait(), self.seen
 
     def _read(self, seconds: float) -> bool:

@@ -108,8 +108,8 @@ def _from_ir(source: Source, *, to_be_planned: bool) -> PlanView:
 
     from tensorplan.dialects import get_all_dialects
     from tensorplan.dialects.tgraph.base import STREAM
-    from tensorplan.passes.placements import placements
-    from tensorplan.passes.printed import printed
+    from tensorplan.passes.reporting.placements import placements
+    from tensorplan.passes.reporting.printed import printed
 
     ctx = Context(allow_unregistered=True)  # it only looks
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():

@@ -35,7 +35,8 @@ from xdsl.utils.exceptions import VerifyException
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import is_view, overwrites
 from tensorplan.dialects.tgraph.base import Shape, TensorOp, element_bytes
-from tensorplan.passes.control_flow import (
+from tensorplan.passes.index_sizes import SizeReader
+from tensorplan.passes.memory.control_flow import (
     CONCURRENT,
     ControlFlow,
     ends,
@@ -43,8 +44,7 @@ from tensorplan.passes.control_flow import (
     moves,
     passes_on,
 )
-from tensorplan.passes.index_sizes import SizeReader
-from tensorplan.passes.liveness import Uses, live_steps
+from tensorplan.passes.memory.liveness import Uses, live_steps
 from tensorplan.planning.problem import Steps
 
 _DONE_AT_THE_END = ("linalg.", "affine.", "vector.")

@@ -38,11 +38,11 @@ from tensorplan.dialects.tgraph.base import (
     TensorOp,
     element_bytes,
 )
-from tensorplan.passes.allocations import Allocation, argument_uses
-from tensorplan.passes.control_flow import ControlFlow
 from tensorplan.passes.functions import argument_attributes
 from tensorplan.passes.layout import Layout, memref_type
-from tensorplan.passes.liveness import Uses
+from tensorplan.passes.memory.allocations import Allocation, argument_uses
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.liveness import Uses
 
 
 @dataclass(frozen=True, slots=True)

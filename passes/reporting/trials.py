@@ -25,14 +25,14 @@ from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.passes import driver
-from tensorplan.passes.donation import donate, donations
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.peaks import memref_bytes
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_in_place import PlanInPlace
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.reporting.donation import donate, donations
+from tensorplan.passes.reporting.peaks import memref_bytes
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse

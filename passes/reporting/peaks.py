@@ -32,15 +32,15 @@ from tensorplan.dialects.tgraph.base import (
     element_bytes,
     is_static,
 )
-from tensorplan.passes.control_flow import ControlFlow
 from tensorplan.passes.functions import argument_attributes
-from tensorplan.passes.placements import (
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.reporting.placements import (
     PlacedBuffer,
     PlacedPool,
     described,
     placements,
 )
-from tensorplan.passes.printed import printed
+from tensorplan.passes.reporting.printed import printed
 from tensorplan.planning import Buffer, Problem
 
 

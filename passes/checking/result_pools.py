@@ -18,8 +18,8 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.strides import contiguous_strides
 from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, AnyMemRef, element_bytes
+from tensorplan.passes.checking.ownership import ArenaBuffer
 from tensorplan.passes.functions import argument_attributes
-from tensorplan.passes.ownership import ArenaBuffer
 
 
 class ResultPool(NamedTuple):

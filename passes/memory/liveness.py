@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorplan.passes.control_flow import ControlFlow
+from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.planning.problem import Buffer, Steps
 
 

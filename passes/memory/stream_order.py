@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
-from tensorplan.passes.control_flow import ControlFlow
-from tensorplan.passes.dependencies import Queue, dependencies, queue_of, runs
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.dependencies import Queue, dependencies, queue_of, runs
 from tensorplan.planning import Buffer, Plan, Problem, round_up
 from tensorplan.planning.streams import Operation as Step
 from tensorplan.planning.streams import across_streams

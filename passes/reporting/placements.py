@@ -17,11 +17,11 @@ from xdsl.ir import Operation, SSAValue
 from tensorplan.dialects.diagnostics import name_of, place_of
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.passes.allocations import lifespans
-from tensorplan.passes.control_flow import moves
-from tensorplan.passes.liveness import buffer_of
+from tensorplan.passes.memory.allocations import lifespans
+from tensorplan.passes.memory.control_flow import moves
+from tensorplan.passes.memory.liveness import buffer_of
 from tensorplan.passes.plan_check import PlannedPool, check_plan
-from tensorplan.passes.printed import Printed
+from tensorplan.passes.reporting.printed import Printed
 from tensorplan.planning import Buffer
 
 

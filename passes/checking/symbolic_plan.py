@@ -30,8 +30,8 @@ from tensorplan.dialects.symbolic import (
 )
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.dialects.tgraph.dims import BOUNDS, numbers_in
+from tensorplan.passes.checking.ownership import ArenaBuffer, check_owners
 from tensorplan.passes.index_sizes import SizeReader, counted_sizes
-from tensorplan.passes.ownership import ArenaBuffer, check_owners
 
 
 class CountedSizes:

@@ -10,13 +10,13 @@ from xdsl.ir import Block, Operation
 
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
-from tensorplan.passes.allocations import lifespans
 from tensorplan.passes.flops import flops, total_flops
 from tensorplan.passes.index_sizes import counted_sizes
-from tensorplan.passes.liveness import buffer_of
-from tensorplan.passes.placements import placements
+from tensorplan.passes.memory.allocations import lifespans
+from tensorplan.passes.memory.liveness import buffer_of
 from tensorplan.passes.plan_check import PlannedPool, check_plan
-from tensorplan.passes.printed import printed
+from tensorplan.passes.reporting.placements import placements
+from tensorplan.passes.reporting.printed import printed
 from tensorplan.planning import Problem
 from tensorplan.planning.problem import Steps
 

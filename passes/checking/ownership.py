@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.memory import destinations, effects_on, overwrites
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.passes.pointees import (
+from tensorplan.passes.checking.pointees import (
     LOOPS,
     dominates,
     is_memref,

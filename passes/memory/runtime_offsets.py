@@ -26,8 +26,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.symbolic import Size, round_up
 from tensorplan.dialects.tgraph.dims import static
-from tensorplan.passes.allocations import Allocation
 from tensorplan.passes.index_sizes import SizeWriter
+from tensorplan.passes.memory.allocations import Allocation
 from tensorplan.planning import Buffer
 
 
