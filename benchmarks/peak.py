@@ -15,11 +15,12 @@ import csv
 import subprocess
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from in_xla import compiled
 
 import tensorplan
 
@@ -73,19 +74,7 @@ models are those of `tests/models` and larger ones of their kind, as JAX exports
 
 def xla_temporary_bytes(text: str) -> int:
     """What `memory_analysis` of JAX shows as temporary size."""
-    # JAX compiles StableHLO text through its internals only, which have no types.
-    bridge: Any = import_module("jax._src.xla_bridge")
-    lib: Any = import_module("jax._src.lib")
-    mlir: Any = import_module("jax._src.interpreters.mlir")
-    ir: Any = import_module("jaxlib.mlir.ir")
-    backend = bridge.get_backend("cpu")
-    with mlir.make_ir_context():
-        executable = backend.compile_and_load(
-            ir.Module.parse(text),
-            lib._jax.DeviceList(tuple(backend.local_devices()[:1])),
-            lib.xla_client.CompileOptions(),
-        )
-    return int(executable.get_compiled_memory_stats().temp_size_in_bytes)
+    return int(compiled(text).get_compiled_memory_stats().temp_size_in_bytes)
 
 
 def iree_transient_bytes(compiler: str, file: Path) -> int | None:

@@ -52,6 +52,7 @@ for variable in (
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from in_xla import called, compiled
 from kernels import PROGRAMS
 from models import MODELS, Model
 from xdsl.dialects.builtin import ModuleOp
@@ -169,21 +170,7 @@ def compared(
 
 def from_file(path: Path) -> Runs:
     """StableHLO text, with arguments that keep variances and labels in range."""
-    mlir: Any = import_module("jax._src.interpreters.mlir")
-    lib: Any = import_module("jax._src.lib")
-    ir: Any = import_module("jaxlib.mlir.ir")
     planned = tensorplan.plan(tensorplan.from_stablehlo(path))
-    backend: Any = import_module("jax._src.xla_bridge").get_backend("cpu")
-    devices: Any = lib._jax.DeviceList(tuple(backend.local_devices()[:1]))
-    with mlir.make_ir_context():
-        module: Any = ir.Module.parse(path.read_text())
-        options: Any = lib.xla_client.CompileOptions()
-        compiled: Any = backend.compile_and_load(module, devices, options)
-
-    def run(arguments: Sequence[Any]) -> Sequence[Any]:
-        results = compiled.execute_sharded(arguments)
-        return [x[0] for x in results.disassemble_into_single_device_arrays()]
-
     rng = np.random.default_rng(0)
     arguments = [
         np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
@@ -191,6 +178,7 @@ def from_file(path: Path) -> Runs:
         else rng.integers(0, 10, i.shape).astype(i.dtype)
         for i in Executable(planned, native=False).inputs
     ]
+    run = partial(called, compiled(path.read_text()))
     return compared(planned, arguments, run)[0]
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from in_xla import called, compiled
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import tensorplan
@@ -41,23 +42,9 @@ WAYS: dict[str, tuple[dict[str, Any], bool, bool | None]] = {
 
 def xla_values(text: str, arguments: Sequence[Array]) -> list[Array]:
     """The results of `@main`. The arguments stay as they are."""
-    # JAX compiles StableHLO text through its internals only, which have no types.
-    bridge: Any = import_module("jax._src.xla_bridge")
-    lib: Any = import_module("jax._src.lib")
-    mlir: Any = import_module("jax._src.interpreters.mlir")
-    ir: Any = import_module("jaxlib.mlir.ir")
-    backend = bridge.get_backend("cpu")
-    device = backend.local_devices()[0]
-    with mlir.make_ir_context():
-        executable = backend.compile_and_load(
-            ir.Module.parse(text),
-            lib._jax.DeviceList((device,)),
-            lib.xla_client.CompileOptions(),
-        )
     put = import_module("jax").device_put
-    results = executable.execute_sharded([put(np.array(a), device) for a in arguments])
-    shards = results.disassemble_into_single_device_arrays()
-    return [np.array(shard[0]) for shard in shards]
+    results = called(compiled(text), [put(np.array(a)) for a in arguments])
+    return [np.array(result) for result in results]
 
 
 def random_array(value: Input, rng: np.random.Generator) -> Array:

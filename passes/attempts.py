@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.passes import driver
-from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.plan_check import PlannedPool, check_plan
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 
@@ -54,17 +54,20 @@ class Trial:
         return Attempt(what, module, self._planned(module), remarks)
 
     def _planned(self, module: ModuleOp) -> int:
-        copy = module.clone()
-        plan = PlanMemory(alignment=self.alignment, lend=self.lend)
-        driver.run(self.ctx, copy, [TGraphBufferize(), plan], verify=False)
-        return max(
-            (
-                pool.size
-                for pool in check_plan(copy)
-                if pool.result is None and pool.device != self.unlimited
-            ),
-            default=0,
-        )
+        arenas = planned_arenas(self.ctx, module.clone(), self.alignment, self.lend)
+        return max((a.size for a in arenas if a.device != self.unlimited), default=0)
+
+
+def planned_arenas(
+    ctx: Context, module: ModuleOp, alignment: int = 64, lend: bool = True
+) -> list[PlannedPool]:
+    """Plans a program of level 1 with devices, in place; returns its arenas.
+
+    Results that lend their memory are not among them.
+    """
+    plan = PlanMemory(alignment=alignment, lend=lend)
+    driver.run(ctx, module, [TGraphBufferize(), plan], verify=False)
+    return [pool for pool in check_plan(module) if pool.result is None]
 
 
 @contextmanager

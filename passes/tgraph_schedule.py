@@ -37,11 +37,9 @@ from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.passes import driver
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.sizes import check_alignment
 from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
@@ -95,15 +93,10 @@ class TGraphSchedule(ModulePass):
 
 def planned_bytes(func: FuncOp, *, lend: bool = True) -> int:
     """The arenas of a function in the order that it has; its devices must be known."""
-    # Here, because most programs have no loops.
-    from tensorplan.passes.plan_memory import PlanMemory
-    from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+    from tensorplan.passes.attempts import planned_arenas  # most have no loops
 
-    module = ModuleOp([func.clone()])
-    driver.run(
-        Context(), module, [TGraphBufferize(), PlanMemory(lend=lend)], verify=False
-    )
-    return sum(pool.size for pool in check_plan(module) if pool.result is None)
+    arenas = planned_arenas(Context(), ModuleOp([func.clone()]), lend=lend)
+    return sum(arena.size for arena in arenas)
 
 
 def _scheduled(

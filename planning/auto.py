@@ -46,6 +46,7 @@ from tensorplan.planning.search import (
 from tensorplan.planning.sections import Part, parts_of, unit_of
 from tensorplan.planning.skyline import Skyline
 
+_QUADRATIC = (greedy.greedy_by_size, greedy.best_fit)
 _GREEDY = 4000  # buffers up to which quadratic planners are tried
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
@@ -55,7 +56,6 @@ _CORES = (
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
-_LOWEST_FIRST = (greedy.greedy_by_size, greedy.best_fit)
 _CLIMB = 30_000_000  # pairs of buffers that the local search looks at, about
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
 
@@ -132,7 +132,7 @@ def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
     if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > problem.lower_bound:
-        for place in _LOWEST_FIRST:
+        for place in _QUADRATIC:
             other = list(place(problem, limits).offsets)
             if peak_of(buffers, other) < peak_of(buffers, offsets):
                 offsets = other
@@ -165,7 +165,7 @@ def _greedy_plans(
     """First fit by duration, greedy-by-size, best-fit."""
     members = sorted(part.indices)  # the order in which they were given breaks ties
     problem = Problem([buffers[i] for i in members])
-    for place in (_by_duration, greedy.greedy_by_size, greedy.best_fit):
+    for place in (_by_duration, *_QUADRATIC):
         offsets = place(problem, Limits()).offsets
         offset_of = dict(zip(members, offsets, strict=True))
         yield [offset_of[i] // unit for i in part.indices]
@@ -264,7 +264,7 @@ def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
         if _are_countable(plain):
             take(_regular(Problem(plain, problem.capacity), limits, budget).offsets)
     if len(buffers) <= _GREEDY or not best:
-        for place in _LOWEST_FIRST:
+        for place in _QUADRATIC:
             if not best or peak_of(buffers, best) > lower_bound:
                 take(place(problem, limits).offsets)
     if peak_of(buffers, best) > lower_bound:
