@@ -3,23 +3,28 @@
 JAX compiles StableHLO text through its internals only, which have no types.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # no notes of XLA's in tables
 
-def compiled(text: str) -> Any:
-    """The program, with XLA's default settings; `called` runs it."""
+
+def compiled(text: str, settings: Mapping[str, str] | None = None) -> Any:
+    """The program, with XLA's default settings but for `settings`; `called` runs it."""
     bridge: Any = import_module("jax._src.xla_bridge")
     lib: Any = import_module("jax._src.lib")
     mlir: Any = import_module("jax._src.interpreters.mlir")
     ir: Any = import_module("jaxlib.mlir.ir")
     backend = bridge.get_backend("cpu")
+    options = lib.xla_client.CompileOptions()
+    options.env_option_overrides = list((settings or {}).items())
     with mlir.make_ir_context():
         return backend.compile_and_load(
             ir.Module.parse(text),
             lib._jax.DeviceList(tuple(backend.local_devices()[:1])),
-            lib.xla_client.CompileOptions(),
+            options,
         )
 
 

@@ -1,110 +1,70 @@
 """Bytes that models need besides arguments and results: ours, and those of others.
 
     python benchmarks/peak.py tests/models/*.mlir
-    python benchmarks/peak.py *.mlir --high --iree iree-compile --write docs/peak.md
+    python benchmarks/peak.py *.mlir --high --write docs/peak.md
+    python benchmarks/peak.py *.mlir --peers xla,iree,tvm --record
 
-Ours is the arena of `plan-pipeline`; XLA's is the temporary buffer that jaxlib's CPU
-compiler reports for the same StableHLO text with its default settings; IREE's are the
-transient bytes that its statistics show. All leave arguments out, and let donated ones
-be overwritten; results are left out as well, but for IREE's that lie in no donated
-argument.
+Ours is the arena of `plan-pipeline`. What others need is in `benchmarks/peers.csv`;
+`--peers` measures it anew there for those named, which have to be installed, each with
+the settings that `benchmarks/peers/` lists, where it also says what is counted. With
+`--record` that is all, so that it works in an environment without tensorplan.
 """
 
 import argparse
-import csv
-import subprocess
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from textwrap import fill
 from typing import NamedTuple
 
-from in_xla import compiled
+from peak_chart import chart
+from peers.recorded import PEERS, Row, least, measured, record, recorded
 
-import tensorplan
-
-
-class Peers(NamedTuple):
-    """Bytes that others need for a model; None where it was not measured."""
-
-    iree: int | None = None
-    inductor: int | None = None  # that reuses buffers; outputs included
-    inductor_pool: int | None = None  # with its memory planner; outputs outside pools
-    executorch: int | None = None
-
-
-RECORDED = {
-    "c2de4dece031": Peers(524_288, 524_288, 524_288),
-    "ecf24b2b8296": Peers(1_065_984, 1_867_780, 1_867_776),
-    "adf4f10c6f86": Peers(1_065_984, 2_916_356, 2_916_352),
-    "ad75558917a4": Peers(1_767_424, 1_514_880, 310_656),
-    "49c0aba29dc6": Peers(5_537_152, 3_612_740, 2_443_648),
-    "367be8346c05": Peers(45_006_208, 32_260_096, 35_127_296, 51_380_224),
-    "8945cea81dba": Peers(None, 247_894_796, 167_682_824),
-    "50d6e27bd912": Peers(65_051_840, 49_201_152, 40_894_464, 33_554_432),
-    "fe18fe43613c": Peers(44_040_192, 208_998_400, 12_582_912),
-    "6a251403b5ef": Peers(2_243_896_320),
-    "141a2326e42f": Peers(2_490_368),
-    "5123d3c01295": Peers(22_296_640),
-}
-"""Measured once, by the first digits of the StableHLO text's SHA-256: IREE 3.13,
-PyTorch 2.13 and ExecuTorch 1.4.1, the last two on the same networks written in PyTorch,
-whose training steps keep other values than JAX's do."""
+NAMES = "XLA", "IREE", "TVM", "ONNX Runtime", "Inductor", "ExecuTorch"
+COLUMNS = "low", "high", "FLOPs again", *NAMES
 
 INTRODUCTION = """\
 # What models need besides arguments and results
 
 For those who wonder how much memory a plan saves, and what other compilers need.
 
-Bytes. `low` and `high` are the arenas of `plan-pipeline` with that effort; `FLOPs
-again` is what `high` computes again, as a part of the model's own. XLA is jaxlib's CPU
-compiler with its default settings, IREE its CPU compiler (3.13), for the same StableHLO
-text; its statistics count results that lie in no donated argument. Figures with a star
-were measured once, elsewhere: PyTorch Inductor 2.13 (its reuse of buffers, with
-outputs; and its memory planner's pools) and ExecuTorch 1.4.1, on the same networks
-written in PyTorch, whose training steps keep other values. `-` is not measured, or does
-not compile. The smallest figure for the same text is bold.
+![Bytes of each compiler relative to ours, model by model](pictures/peak.svg)
 
-Written by `benchmarks/peak.py ... --high --iree iree-compile --write docs/peak.md`. The
-models are those of `tests/models` and larger ones of their kind, as JAX exports them.
+Bytes. `low` and `high` are the arenas of `plan-pipeline` with that effort; `FLOPs
+again` is what `high` computes again, as a part of the model's own. The others compile
+for the CPU, each with those of its settings that need least. XLA and IREE read the same
+StableHLO text, so that compilers alone differ. The rest are given the same networks
+written in PyTorch, channels first: other programs, with loops unrolled, whose training
+steps keep other values. `-` can't be compiled or was not measured. The smallest figure
+is bold.
 
 """
 
+NOTES = """
+What is counted: all that is not argument, parameter, or result, nor taken by a kernel
+for itself. Of each compiler:
 
-def xla_temporary_bytes(text: str) -> int:
-    """What `memory_analysis` of JAX shows as temporary size."""
-    return int(compiled(text).get_compiled_memory_stats().temp_size_in_bytes)
+* XLA: the temporary buffer that it reports, with the default or the memory-optimised
+  scheduler.
+* IREE: its transient allocations, by default or with `min-peak-memory`. In a program
+  with loops there may be several, whose sum this is.
+* TVM: the storages of Relax's `StaticPlanBlockMemory`, with or without
+  `DataflowUseInplaceCalls`. Its importer leaves out the updates of training steps.
+* ONNX Runtime: the block that its memory pattern planner asks for, as its log shows, at
+  the best level of optimisation. ONNX has no gradients; an LSTM is one kernel.
+* Inductor: the most bytes that its code holds at once, with or without
+  `memory_planning` (and one pool) or `freezing`; in training also with forward and
+  backward apart, and activation budgets of 1, 0.5 and 0. In inference an LSTM is one
+  kernel. Where results lie in a pool with temporaries, only the rest of it counts.
+* ExecuTorch: the buffers of its memory planner, with portable operators, and with
+  constants folded or not.
 
+Written by `benchmarks/peak.py FILES --high --write docs/peak.md`, which takes what
+others need from `benchmarks/peers.csv`, with the settings of each figure; `--peers`
+measures it anew. The models are those of `tests/models` and larger ones of their kind,
+as JAX exports them.
 
-def iree_transient_bytes(compiler: str, file: Path) -> int | None:
-    """The transient bytes that IREE's statistics show; None if it can't compile."""
-    with TemporaryDirectory() as folder:
-        statistics = Path(folder) / "statistics.csv"
-        command = [
-            compiler,
-            str(file),
-            "--iree-input-type=stablehlo",
-            "--iree-hal-target-device=local",
-            "--iree-hal-local-target-device-backends=llvm-cpu",
-            "--compile-to=stream",
-            "--iree-scheduling-dump-statistics-format=csv",
-            f"--iree-scheduling-dump-statistics-file={statistics}",
-            f"-o={folder}/out.mlir",
-        ]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            return None
-        return _transient(statistics.read_text())
-
-
-def _transient(statistics: str) -> int | None:
-    rows = list(csv.reader(StringIO(statistics)))
-    names = next((r for r in rows if any("Transient Size" in c for c in r)), None)
-    if names is None:
-        return None
-    column = next(i for i, name in enumerate(names) if "Transient Size" in name)
-    row = rows[rows.index(names) + 1]
-    return int(row[column].strip().strip('"'))
+{versions}.
+"""
 
 
 class Ours(NamedTuple):
@@ -117,6 +77,8 @@ class Ours(NamedTuple):
 
 
 def ours(file: Path, effort: str) -> Ours:
+    import tensorplan
+
     planned = tensorplan.plan(tensorplan.from_stablehlo(file), effort=effort)
     report = tensorplan.report(planned)
     pools = report["pools"]
@@ -128,73 +90,104 @@ def ours(file: Path, effort: str) -> Ours:
     )
 
 
-COLUMNS = (
-    "low",
-    "high",
-    "FLOPs again",
-    "XLA",
-    "IREE",
-    "Inductor",
-    "Inductor pools",
-    "ExecuTorch",
-)
+class Line(NamedTuple):
+    """A model in the table."""
+
+    model: str
+    low: Ours
+    high: Ours | None
+    peers: list[int | None]
+    """In the order of `PEERS`."""
+
+    def cells(self) -> Iterator[str]:
+        arenas = self.low.arena, self.high.arena if self.high else None
+        smallest = min(n for n in (*arenas, *self.peers) if n is not None)
+        cells = [_cell(number, smallest) for number in (*arenas, *self.peers)]
+        again = f"{100 * self.high.recomputed:.1f} %" if self.high else "-"
+        return iter([self.model, *cells[:2], again, *cells[2:]])
 
 
-def _row(file: Path, high: bool, iree: str | None) -> list[str]:
-    peers = RECORDED.get(sha256(file.read_bytes()).hexdigest()[:12], Peers())
-    low = ours(file, "low")
-    best = ours(file, "high") if high else None
-    xla = xla_temporary_bytes(file.read_text())
-    measured = iree_transient_bytes(iree, file) if iree else None
-    same = [low.arena, xla, *(n for n in (measured or peers.iree,) if n)]
-    if best:
-        same.append(best.arena)
-    least = min(same)
+def _cell(number: int | None, smallest: int) -> str:
+    if number is None:
+        return "-"
+    return f"**{number:,}**" if number == smallest else f"{number:,}"
 
-    def cell(number: int | None, mark: str = "") -> str:
-        if number is None:
-            return "-"
-        bold = "**" if number == least and not mark else ""
-        return f"{bold}{number:,}{bold}{mark}"
 
-    return [
+def line(file: Path, rows: Sequence[Row], high: bool) -> Line:
+    return Line(
         file.stem,
-        cell(low.arena),
-        cell(best.arena if best else None),
-        f"{100 * best.recomputed:.1f} %" if best else "-",
-        cell(xla),
-        cell(measured) if measured else cell(peers.iree, "\\*"),
-        *(cell(number, "\\*") for number in peers[1:]),
+        ours(file, "low"),
+        ours(file, "high") if high else None,
+        [least(rows, peer, file) for peer in PEERS],
+    )
+
+
+def page(lines: Sequence[Line], rows: Sequence[Row]) -> str:
+    table = [
+        f"| model | {' | '.join(COLUMNS)} |",
+        f"| --- |{' --: |' * len(COLUMNS)}",
+        *(f"| {' | '.join(line.cells())} |" for line in lines),
     ]
+    version_of = {row.peer: row.version for row in rows}
+    versions = [
+        f"{name} {version_of[peer]}"
+        for peer, name in zip(PEERS, NAMES, strict=True)
+        if peer in version_of
+    ]
+    listed = f"Versions (XLA of jaxlib, Inductor of PyTorch): {', '.join(versions)}"
+    notes = NOTES.format(versions=fill(listed, 88))
+    return INTRODUCTION + "\n".join(table) + "\n" + notes
 
 
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| model | {' | '.join(COLUMNS)} |"
-    yield f"| --- |{' --: |' * len(COLUMNS)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+def _picture(lines: Sequence[Line]) -> str:
+    names = "ours (high)", *NAMES
+    figures = [
+        (line.model, line.low.arena, [line.high and line.high.arena, *line.peers])
+        for line in lines
+    ]
+    return chart("ours (low)", names, figures)
+
+
+def _xla_bytes(rows: Sequence[Row], file: Path) -> int:
+    known = least(rows, "xla", file)
+    return known or min(row.bytes for row in measured("xla", file))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--high", action="store_true", help="effort=high as well")
-    parser.add_argument("--iree", metavar="COMMAND", help="IREE's compiler")
-    parser.add_argument("--write", type=Path, metavar="FILE.md", help="all the columns")
+    parser.add_argument(
+        "--peers", default="recorded", help=f"of {','.join(PEERS)}; default: recorded"
+    )
+    parser.add_argument("--record", action="store_true", help="measure the peers only")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE.md", help="all columns, and a picture"
+    )
     options = parser.parse_args()
-    if options.write or options.high or options.iree:
-        rows: list[list[str]] = []
+    peers: str = options.peers
+    named = [] if peers == "recorded" else peers.split(",")
+    if unknown := [name for name in named if name not in PEERS]:
+        parser.error(f"no peers: {', '.join(unknown)} (known: {', '.join(PEERS)})")
+    for peer in named:
+        record(peer, options.files)
+    if options.record:
+        return
+    rows = recorded()
+    if options.write or options.high:
+        lines: list[Line] = []
         for file in options.files:
-            rows.append(_row(file, options.high, options.iree))
-            print(" ".join(rows[-1]), flush=True)
+            lines.append(line(file, rows, options.high))
+            print(*lines[-1].cells(), flush=True)
         if options.write:
-            text = "\n".join((*table(rows), ""))
-            options.write.write_text(INTRODUCTION + text)
+            options.write.write_text(page(lines, rows))
+            picture = options.write.parent / "pictures" / "peak.svg"
+            picture.write_text(_picture(lines))
         return
     columns = ("arena", "lower bound", "without reuse", "XLA temp")
     print(f"{'model':<20}" + "".join(f"{column:>16}" for column in columns))
     for file in options.files:
-        figures = [*ours(file, "low")[:3], xla_temporary_bytes(file.read_text())]
+        figures = [*ours(file, "low")[:3], _xla_bytes(rows, file)]
         print(f"{file.stem:<20}" + "".join(f"{figure:>16,}" for figure in figures))
 
 

@@ -116,8 +116,8 @@ def destinations(op: Operation) -> Sequence[int]:
 
 def overwrites(op: Operation, value: SSAValue) -> bool:
     """Whether an operation writes all of a memref and reads nothing of it."""
-    written = destinations(op)
-    return bool(written) and all(index in written for index in _uses(op, value))
+    written, uses = destinations(op), _uses(op, value)
+    return bool(uses) and all(index in written for index in uses)
 
 
 def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:

@@ -40,19 +40,23 @@ def read(
     *,
     first_line: int = 1,
     sizes: Mapping[str, int] | None = None,
+    trusted: bool = False,
 ) -> ModuleOp:
     """The module in the contents `data` of a file called `name`.
 
     `first_line` is the number of the first line, where text is a part of a file;
-    `sizes` are those of the dimensions that an ONNX model leaves open.
+    `sizes` are those of the dimensions that an ONNX model leaves open. Bytecode that is
+    not `trusted` is read by another process first (see `bytecode.py`).
 
     Raises xDSL's `ParseError` for text and `LocatedError` for bytes that are not valid,
     and `LocatedError` if jaxlib or onnx is needed and missing.
     """
-    if data.startswith(_BYTECODE):
-        return _jaxlib_reader(name, "bytecode").read_bytecode(data, name, ctx)
-    if (bytecode := _exported_module(data)) is not None:
-        return _jaxlib_reader(name, "bytecode").read_bytecode(bytecode, name, ctx)
+    bytecode = data if data.startswith(_BYTECODE) else _exported_module(data)
+    if bytecode is not None:
+        reader = _jaxlib_reader(name, "bytecode")
+        if not trusted:
+            reader.bytecode.check(bytecode, name)
+        return reader.read_bytecode(bytecode, name, ctx)
     if onnx.is_model(data):
         return onnx.import_model(data, name, sizes).module
     try:

@@ -18,12 +18,10 @@ Import this module only where jaxlib may be needed: it raises `ImportError` with
 # pyright: reportUnknownVariableType=false
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, stablehlo
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyDenseElement,
@@ -43,6 +41,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends import bytecode
 from tensorplan.frontends.mlir_text import (
     parse_attribute,
     permissive,
@@ -64,19 +63,11 @@ def read_text(text: str, name: str, ctx: Context, *, first_line: int = 1) -> Mod
 def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
     """Level 0 of MLIR bytecode, also of a portable artifact (versioned StableHLO).
 
-    Raises `LocatedError` for bytes that are not valid. (Where the damage gets into the
-    text of a message, jaxlib 0.10 ends the process instead.)
+    Raises `LocatedError` for bytes that are not valid.
     """
-    portable = data[5:].startswith(b"StableHLO_v")  # magic, version, then the producer
-
-    def parse(context: ir.Context) -> ir.Module:
-        if portable:
-            return stablehlo.deserialize_portable_artifact(context, data)
-        return ir.Module.parse(data, context)
-
     try:
-        return _read(parse, name, ctx)
-    except (RuntimeError, ValueError) as error:  # jaxlib's, where it knows no place
+        return _read(bytecode.parser(data), name, ctx)
+    except (RuntimeError, ValueError) as error:  # jaxlib's, of names that are no UTF-8
         raise LocatedError(f"{name} is no valid MLIR bytecode: {error}") from None
 
 
@@ -86,33 +77,50 @@ def _read(
     ctx: Context,
     text: str | None = None,
 ) -> ModuleOp:
-    with _context() as context:
+    errors: list[_Error] = []
+    with _context(errors) as context:
         try:
             module = parse(context)
         except ir.MLIRError as error:
-            raise _located(error, name, text) from None
+            if not errors:
+                raise LocatedError(f"{name}: {error}") from None
+            raise _located(errors[0], name, text) from None
+        except (RuntimeError, ValueError) as error:  # where jaxlib knows no place
+            raise LocatedError(f"MLIR does not read {name}: {error}") from None
         return _Importer(ctx, name).module(module)
 
 
-def _context() -> ir.Context:
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    stablehlo.register_dialect(context)
-    chlo.register_dialect(context)
+class _Error(NamedTuple):
+    message: str
+    place: tuple[str, int, int] | None  # file, line and column
+
+
+def _context(errors: list[_Error]) -> ir.Context:
+    """A context that adds MLIR's error messages to `errors`.
+
+    jaxlib 0.10 would collect them itself, and end the process where damage is in the
+    text of a message or of a note.
+    """
+
+    def keep(diagnostic: ir.Diagnostic) -> bool:
+        if diagnostic.severity != ir.DiagnosticSeverity.ERROR:
+            return False
+        try:
+            place = _innermost(diagnostic.location)
+            errors.append(_Error(diagnostic.message.strip(), place))
+        except RuntimeError:
+            errors.append(_Error("a name in it is no UTF-8", None))
+        return True
+
+    context = bytecode.context()
+    context.emit_error_diagnostics = True
+    context.attach_diagnostic_handler(keep)
     return context
 
 
-def _located(error: ir.MLIRError, name: str, text: str | None) -> Exception:
-    """The first of MLIR's diagnostics as an error at its place."""
-    diagnostics = error.error_diagnostics
-    if not diagnostics:
-        return LocatedError(f"{name}: {error}")
-    message = diagnostics[0].message.strip()
-    location = diagnostics[0].location
-    place = _innermost(ir.Location.from_attr(location.attr, location.context))
+def _located(error: _Error, name: str, text: str | None) -> Exception:
+    """One of MLIR's errors, at its place."""
+    message, place = error
     if place is None or place[1] == 0:
         return LocatedError(f"{name}: {message}")
     file, line, column = place

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,7 +15,9 @@ from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.passes import driver
 from tensorplan.passes.plan_check import PlannedPool, check_plan
 from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
+from tensorplan.planning import deadline
 
 
 @dataclass(frozen=True)
@@ -33,45 +37,94 @@ class Attempt:
             REMARKS.handle(record)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Tries passes.
+class Trials:
+    """Attempts at a program, until the time is up.
 
     alignment, lend: as of plan-memory.
+    workspaces: as of plan-pipeline.
     unlimited: a device whose arena does not count.
+    time_limit: the seconds on the clock, from when the passes of this run began, that
+        these, all attempts, and planning the outcome may take.
     """
 
-    ctx: Context
-    alignment: int
-    lend: bool
-    unlimited: str = ""
+    def __init__(
+        self,
+        ctx: Context,
+        alignment: int,
+        lend: bool,
+        unlimited: str = "",
+        time_limit: float | None = None,
+        workspaces: str = "none",
+    ):
+        self.ctx = ctx
+        self.alignment = alignment
+        self.lend = lend
+        self.unlimited = unlimited
+        self.workspaces = workspaces
+        self.made: list[Attempt] = []
+        self._end = driver.due(time_limit)
 
-    def run(self, what: str, start: ModuleOp, passes: Sequence[ModulePass]) -> Attempt:
-        """What the passes make of a copy of the program."""
+    @property
+    def best(self) -> Attempt:
+        """That with the fewest bytes, the first of these."""
+        return min(self.made, key=lambda attempt: attempt.bytes)
+
+    def run(
+        self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
+    ) -> Attempt | None:
+        """What the passes make of a copy of the program; None if the time is up.
+
+        The first attempt is always made.
+        """
         module = start.clone()
-        with _held_back() as remarks:
-            driver.run(self.ctx, module, passes, verify=False)
-        return Attempt(what, module, self._planned(module), remarks)
+        try:
+            end = self._end if self.made else inf
+            with held_back() as remarks, deadline.until(end):
+                driver.run(self.ctx, module, passes, verify=False, before=self._check)
+                self._check()
+                begin = monotonic()
+                bytes = self._planned(module.clone())
+                self._check()
+        except _OutOfTime:
+            return None
+        if not self.made:
+            self._end -= monotonic() - begin  # what comes behind takes as long
+        self.made.append(Attempt(what, module, bytes, remarks))
+        return self.made[-1]
+
+    def _check(self, *_: object) -> None:
+        if self.made and deadline.passed():
+            raise _OutOfTime
 
     def _planned(self, module: ModuleOp) -> int:
-        arenas = planned_arenas(self.ctx, module.clone(), self.alignment, self.lend)
+        arenas = planned_arenas(
+            self.ctx, module, self.alignment, self.lend, self.workspaces
+        )
         return max((a.size for a in arenas if a.device != self.unlimited), default=0)
 
 
+class _OutOfTime(Exception):
+    """An attempt is given up."""
+
+
 def planned_arenas(
-    ctx: Context, module: ModuleOp, alignment: int = 64, lend: bool = True
+    ctx: Context,
+    module: ModuleOp,
+    alignment: int = 64,
+    lend: bool = True,
+    workspaces: str = "none",
 ) -> list[PlannedPool]:
     """Plans a program of level 1 with devices, in place; returns its arenas.
 
     Results that lend their memory are not among them.
     """
-    plan = PlanMemory(alignment=alignment, lend=lend)
-    driver.run(ctx, module, [TGraphBufferize(), plan], verify=False)
+    plan = [PlanWorkspaces(workspaces), PlanMemory(alignment=alignment, lend=lend)]
+    driver.run(ctx, module, [TGraphBufferize(), *plan], verify=False)
     return [pool for pool in check_plan(module) if pool.result is None]
 
 
 @contextmanager
-def _held_back() -> Generator[list[logging.LogRecord]]:
+def held_back() -> Generator[list[logging.LogRecord]]:
     """Remarks go into a list."""
     records: list[logging.LogRecord] = []
 

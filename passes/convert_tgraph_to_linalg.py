@@ -27,7 +27,8 @@ whole) is workspace: a `memref.alloc` and its `memref.dealloc`. Before plan-memo
 becomes part of the plan.
 
 Needs: level 2 or 3, static shapes and strides.
-Leaves: func, memref, linalg, scf, arith, math, and llvm.frem; unsigned integers become
+Leaves: no workspaces of our kernels (plan-workspaces), which nothing uses any more;
+func, memref, linalg, scf, arith, math, and llvm.frem; unsigned integers become
 signless. Arguments keep the attributes `tgraph.variable` and `tgraph.result`, which say
 what they are for. Memory spaces stay (see plan-strip-memory-spaces).
 Does not: lower to LLVM: mlir-opt does (docs/lowering.md).
@@ -118,10 +119,12 @@ class ConvertTGraphToLinalg(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = Constants(op)
+        workspaces: list[SSAValue | None] = []
         for func in [f for f in op.ops if isinstance(f, FuncOp)]:
             for inner in list(func.walk()):
                 if isinstance(inner, TensorOp) and inner.parent is not None:
                     if not isinstance(inner.parent_op(), FusionOp):
+                        workspaces.append(inner.workspace)
                         _convert(inner, constants, self.named)
                 elif isinstance(inner, memref.CopyOp):
                     _convert_copy(inner, constants)
@@ -129,7 +132,19 @@ class ConvertTGraphToLinalg(ModulePass):
             if isinstance(inner, memref.ReinterpretCastOp) and not inner.result.uses:
                 inner.detach()
                 inner.erase()
+        for workspace in filter(None, workspaces):
+            _drop(workspace)
         retype(op, _signless)
+
+
+def _drop(workspace: SSAValue) -> None:
+    """Erases what makes and frees a workspace that nothing uses."""
+    users = [use.operation for use in workspace.uses]
+    if all(isinstance(user, memref.DeallocOp) for user in users):
+        for op in (*users, workspace.owner):
+            if isinstance(op, memref.AllocOp | memref.DeallocOp | memref.ViewOp):
+                op.detach()
+                op.erase()
 
 
 def _signless(type: Attribute) -> Attribute:

@@ -8,7 +8,9 @@ a pass that moves operations can break it unnoticed. So two checks run after eve
 import gc
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from time import process_time
+from contextvars import ContextVar
+from math import inf
+from time import monotonic, process_time
 from typing import Protocol, runtime_checkable
 
 from xdsl.context import Context
@@ -27,6 +29,18 @@ class Pipeline(Protocol):
     """A pass that is only a sequence of other passes."""
 
     def passes(self) -> Sequence[ModulePass]: ...
+
+
+_began: ContextVar[float | None] = ContextVar("_began", default=None)
+
+
+def due(time_limit: float | None) -> float:
+    """When a run of passes has to end that may take so many seconds, on
+    `time.monotonic()`: this one, from when it began."""
+    if time_limit is None:
+        return inf
+    start = _began.get()
+    return (monotonic() if start is None else start) + time_limit
 
 
 def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
@@ -54,7 +68,7 @@ def run(
 
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
-    with _seldom_collected():
+    with _seldom_collected(), _clocked():
         if verify:
             check(module)
         for pass_ in flatten(passes):
@@ -67,6 +81,16 @@ def run(
                 check(module)
             if after:
                 after(pass_, module, seconds)
+
+
+@contextmanager
+def _clocked() -> Generator[None]:
+    """Notes when the outermost run began."""
+    token = _began.set(_began.get() or monotonic())
+    try:
+        yield
+    finally:
+        _began.reset(token)
 
 
 @contextmanager

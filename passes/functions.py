@@ -26,7 +26,8 @@ def is_tensor(type: Attribute) -> bool:
 def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
     """The functions that compute on tensors, each with its only block.
 
-    Raises `LocatedError` for one with several blocks: control flow is not for level 1.
+    Raises `LocatedError` for one with several blocks: control flow is not for level 1;
+    nor are scalars.
     """
     for func in module.ops:
         if not isinstance(func, FuncOp) or func.is_declaration:
@@ -43,7 +44,19 @@ def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
                 f"{len(func.body.blocks)} blocks, expected 1",
                 func,
             )
+        _check_results(func.body.block)
         yield func, func.body.block
+
+
+def _check_results(block: Block) -> None:
+    for op in block.ops:
+        for result in op.results:
+            if not is_tensor(result.type):
+                raise LocatedError(
+                    f"{op.name} has a result of type {result.type} in a function on "
+                    "tensors, expected a tensor",
+                    op,
+                )
 
 
 def tensor_blocks(module: ModuleOp) -> Iterator[Block]:

@@ -355,9 +355,11 @@ class _Reordering:
     def __init__(self, block: Block, ops: Sequence[Operation]):
         assert block.last_op is not None
         self.ops = ops
+        self.block = block
         self.last = block.last_op
         self.placed: set[Operation] = set()
         self.tasks = set(ops)
+        self.given = {op: list(op.operands) for op in block.ops}
         self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
         self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
 
@@ -365,7 +367,7 @@ class _Reordering:
         for at, index in enumerate(order):
             self._insert(insertions.get(at, ()))
             op = self.ops[index]
-            operands = [self._value(value) for value in op.operands]
+            operands = [self._value(value) for value in self.given[op]]
             if op in self.placed:
                 original, op = op, op.clone()
                 op.location = original.location
@@ -376,9 +378,7 @@ class _Reordering:
             self._place(op, operands)
         self._insert(insertions.get(len(order), ()))
         self.last.operands = [self._value(value) for value in self.last.operands]
-        block = self.last.parent
-        assert block is not None
-        for op in reversed([o for o in block.ops if is_free(o)]):
+        for op in reversed([o for o in self.block.ops if is_free(o)]):
             if all(result.first_use is None for result in op.results):
                 op.detach()
                 op.erase()
@@ -395,12 +395,12 @@ class _Reordering:
         while (
             isinstance(op := value.owner, Operation)
             and op not in self.tasks
-            and op.parent is self.last.parent
+            and op.parent is self.block
         ):
             views.append(op)
             if not op.operands:
                 break
-            value = op.operands[0]
+            value = self.given[op][0]
         found = self.latest.get(value, value)
         for op in reversed(views):
             viewed, result = found, op.results[0]
@@ -424,8 +424,6 @@ class _Reordering:
     def _place(self, op: Operation, operands: Sequence[SSAValue]) -> None:
         if list(op.operands) != list(operands):
             op.operands = operands
-        block = self.last.parent
-        assert block is not None
-        if op.parent is block:
+        if op.parent is self.block:
             op.detach()
-        block.insert_op_before(op, self.last)
+        self.block.insert_op_before(op, self.last)

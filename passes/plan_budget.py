@@ -69,7 +69,9 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
     newest = max(live, key=lambda b: b.first)
     yield f"when {_writer(newest)} runs, live are"
     for buffer in live[:LISTED]:
-        yield f"  {buffer.size} bytes of {buffer.name}, from {_writer(buffer)}"
+        hint = buffer.value.name_hint
+        name = f" of %{hint}," if hint else ""
+        yield f"  {buffer.size} bytes{name} from {_writer(buffer)}"
     if len(live) > LISTED:
         rest = sum(buffer.size for buffer in live[LISTED:])
         yield f"  {rest} bytes of {len(live) - LISTED} others"

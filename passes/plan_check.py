@@ -141,7 +141,13 @@ def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
             size, alignment = of_pool[0].size, element_bytes(pool.type.element_type)
             device = _device(pool.type)
             pools.append(PlannedPool(device, size, alignment, planned, pool.number))
-    if any(STREAM in op.attributes for op in entry.ops):
+    if any(STREAM in op.attributes for block in func.body.blocks for op in block.ops):
+        if len(func.body.blocks) > 1:
+            raise LocatedError(
+                f"function @{func.sym_name.data} has operations with streams and "
+                f"{len(func.body.blocks)} blocks, expected 1",
+                func,
+            )
         order = HappensBefore(entry)
         for pool in pools:
             _check_order(pool.buffers, order)
@@ -228,11 +234,11 @@ def _lives(
 def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
     """The step of an operation: that of the one around it that has one."""
     assert isinstance(op, Operation)  # a result is accessed when its function ends
-    outer: Operation | None = op
-    while outer is not None and outer not in step:
-        outer = outer.parent_op()
-    assert outer is not None
-    return step[outer]
+    while op not in step:
+        outer = op.parent_op()
+        assert outer is not None
+        op = outer
+    return step[op]
 
 
 def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
@@ -241,7 +247,7 @@ def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
     shape = type.get_shape()
     if strides is None or offset is None or DYNAMIC_INDEX in shape or 0 in shape:
         return
-    if DYNAMIC_INDEX in strides or None in strides or DYNAMIC_INDEX == offset:
+    if None in strides:
         return
     steps = [
         (size - 1) * stride

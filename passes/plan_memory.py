@@ -46,6 +46,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
+    TensorType,
     i8,
     i64,
 )
@@ -54,7 +55,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.intervals import interval
 from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
@@ -115,6 +116,8 @@ class PlanMemory(ModulePass):
         for func in op.walk():
             if isinstance(func, FuncOp) and not func.is_declaration:
                 self._plan(func)
+                if any(isinstance(t, TensorType) for t in func.function_type.inputs):
+                    remark("tensors have no memory to plan: bufferize them first", func)
         check_plan(op)
 
     def _plan(self, func: FuncOp) -> None:

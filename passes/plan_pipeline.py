@@ -31,13 +31,16 @@ class PlanPipeline(ModulePass):
         tgraph-offload); its arena has no limit.
     effort: `low`, or `high` to search for what to fuse, slice, and compute again, and
         in which order, together (see tgraph-search).
-    time_limit: the seconds that this search may take; without, all is tried.
+    time_limit: the seconds that all passes may take where effort is high or there is a
+        budget; without, all is tried.
     lend: whether buffers may lie in results that are not written yet (see plan-memory).
     bounds: the largest symbolic sizes, for static arenas (see plan-memory).
     hints: typical symbolic sizes, for arenas of computed size (see plan-memory).
     dynamic: `offsets`, or `allocator` to plan nothing of symbolic size.
     streams: how many each device has (see tgraph-color-streams); with 1, everything
         runs in program order.
+    workspaces: the kernels whose workspaces are planned, too: `native`, `numpy` (see
+        plan-workspaces), or `none`, for whoever has other kernels.
     """
 
     name = "plan-pipeline"
@@ -55,6 +58,7 @@ class PlanPipeline(ModulePass):
     dynamic: str = "offsets"
     offload: str = ""
     time_limit: float | None = None
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
@@ -67,9 +71,11 @@ class PlanPipeline(ModulePass):
             raise ValueError(
                 f"streams is {self.streams}, expected 1 where offload is given"
             )
-        if self.time_limit is not None and self.effort != "high":
+        is_search = self.effort == "high" or self.budget is not None
+        if self.time_limit is not None and not is_search:
             raise ValueError(
-                f"time-limit is {self.time_limit}, but effort is {self.effort!r}"
+                f"time-limit is {self.time_limit}, but effort is {self.effort!r} and "
+                "there is no budget"
             )
         self.passes()  # raises ValueError for a bad option
 
@@ -86,9 +92,11 @@ class PlanPipeline(ModulePass):
         from tensorplan.passes.plan_budget import PlanBudget
         from tensorplan.passes.plan_check import PlanCheck
         from tensorplan.passes.plan_memory import PlanMemory
+        from tensorplan.passes.plan_workspaces import PlanWorkspaces
         from tensorplan.passes.tgraph_bufferize import TGraphBufferize
         from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
         from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
+        from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
         from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
         from tensorplan.passes.tgraph_fit import TGraphFit
         from tensorplan.passes.tgraph_fuse import TGraphFuse
@@ -96,21 +104,29 @@ class PlanPipeline(ModulePass):
         from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
         from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
         from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
+        from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
         from tensorplan.passes.tgraph_schedule import TGraphSchedule
         from tensorplan.passes.tgraph_search import TGraphSearch
+        from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
         from tensorplan.passes.tgraph_slice import TGraphSlice
 
         alignment = self.alignment
         lower: list[ModulePass] = [
             TGraphFuse(),
             TGraphEliminateAssigns(),
-            TGraphSchedule(EFFORTS[self.effort], alignment),
+            TGraphSchedule(EFFORTS[self.effort], alignment, self.lend),
         ]
         if self.streams == 1:
             lower.append(TGraphSlice(alignment=alignment, lend=self.lend))
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
-            lower = [TGraphSearch(self.time_limit, alignment=alignment, lend=self.lend)]
+            search = TGraphSearch(
+                self.time_limit,
+                alignment=alignment,
+                lend=self.lend,
+                workspaces=self.workspaces,
+            )
+            lower = [search]
         if self.budget is not None:
             fit = TGraphFit(
                 self.budget,
@@ -120,6 +136,8 @@ class PlanPipeline(ModulePass):
                 offload=self.offload,
                 alignment=alignment,
                 lend=self.lend,
+                time_limit=self.time_limit,
+                workspaces=self.workspaces,
             )
             lower = [fit]
             check = [PlanBudget(self.budget, unlimited=self.offload)]
@@ -133,10 +151,14 @@ class PlanPipeline(ModulePass):
             CanonicalizePass(),
             CommonSubexpressionElimination(),
             TGraphRecomputeStacked(),
+            TGraphConsumeStacked(),
             TGraphCompareClipped(),
+            TGraphScatterInto(),
+            TGraphSinkReshapes(),
             *lower,
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
+            PlanWorkspaces(self.workspaces),
             PlanMemory(
                 self.strategy,
                 alignment,

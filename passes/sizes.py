@@ -24,6 +24,12 @@ def parse_size(text: int | str) -> int:
     return bytes
 
 
+def check_time_limit(seconds: float | None) -> None:
+    """Raises `ValueError` for a limit that is not possible."""
+    if seconds is not None and not seconds >= 0:
+        raise ValueError(f"time-limit is {seconds}, expected 0 or more")
+
+
 def check_alignment(bytes: int) -> None:
     """Raises `ValueError` for what cannot be an alignment."""
     if bytes < 1 or bytes & (bytes - 1):

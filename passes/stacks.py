@@ -5,16 +5,23 @@
 %r = tgraph.broadcast_in_dim %y ... : ... -> tensor<1x4x8xf32>
 %t = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
 tgraph.assign %vs, %t : tensor<32x4x8xf32>
+
+The loop of a backward pass begins with the last row: it is the row 31 - %i.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.tgraph.base import is_static, shape_of, tensor_type_of
-from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp
+from tensorplan.dialects.tgraph.base import (
+    VariableType,
+    is_static,
+    shape_of,
+    tensor_type_of,
+)
+from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp, SubtractOp
 from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, yielded
@@ -24,11 +31,20 @@ Position = Mapping[Operation, int]
 """Of the operations in a body."""
 
 
+class Linear(NamedTuple):
+    """A number in the body of a loop, in turn i."""
+
+    slope: int
+    start: int
+
+
 class Stack(NamedTuple):
-    """A tensor all of whose rows are written by a loop, and by nobody else."""
+    """A tensor each row of which is written by a turn of a loop, and by nobody else."""
 
     number: int  # of the loop's result
     value: SSAValue  # a row, in the body
+    update: DynamicUpdateSliceOp  # that puts it there
+    place: Linear  # where, in turn i
 
 
 def stacks(loop: WhileOp) -> list[Stack]:
@@ -39,11 +55,27 @@ def stacks(loop: WhileOp) -> list[Stack]:
     number, turns = counter
     found: list[Stack] = []
     for index, type in enumerate(loop.declared):
-        if is_static(type) and turns >= (shape_of(type) or (turns + 1,))[0]:
-            value = _stacked(loop, index, number, position)
-            if value is not None:
-                found.append(Stack(index, value))
+        if is_static(type) and shape_of(type)[:1] == (turns,):
+            stack = _stacked(loop, index, number, position)
+            if stack and stack.place in (Linear(1, 0), Linear(-1, turns - 1)):
+                found.append(stack)
     return sorted(found, key=lambda stack: _place(stack.value, position))
+
+
+def extended(
+    loop: WhileOp, carried: Sequence[SSAValue], given: Sequence[SSAValue]
+) -> WhileOp:
+    """The loop with further inputs: behind what it carries, and behind what it is
+    given."""
+    count = len(loop.res)
+    for region in loop.regions:
+        block = region.block
+        for value in given:
+            block.insert_arg(value.type, len(block.args))
+        for index, value in enumerate(carried, count):
+            block.insert_arg(VariableType(tensor_type_of(value.type)), index)
+    before, behind = loop.inputs[:count], loop.inputs[count:]
+    return _made_anew(loop, [*before, *carried, *behind, *given], range(count))
 
 
 def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
@@ -79,9 +111,19 @@ def _rebuild(loop: WhileOp, dropped: Collection[int]) -> WhileOp:
             region.block.erase_arg(region.block.args[index])
     kept = [index for index in range(len(loop.inputs)) if index not in dropped]
     results = [index for index in kept if index < len(loop.res)]
+    return _made_anew(loop, [loop.inputs[index] for index in kept], results)
+
+
+def _made_anew(
+    loop: WhileOp, inputs: Sequence[SSAValue], results: Sequence[int]
+) -> WhileOp:
+    """A loop with the same regions, and some of the results; further ones come last."""
+    count = sum(
+        isinstance(argument.type, VariableType) for argument in loop.body.block.args
+    )
     new = WhileOp(
-        [loop.inputs[index] for index in kept],
-        result_types=[loop.declared[index] for index in results],
+        inputs,
+        result_types=[value.type for value in inputs[:count]],
         regions=[loop.detach_region(region) for region in list(loop.regions)],
     )
     new.attributes |= loop.attributes
@@ -89,7 +131,7 @@ def _rebuild(loop: WhileOp, dropped: Collection[int]) -> WhileOp:
     block = loop.parent
     assert block is not None
     block.insert_op_before(new, loop)
-    for old, result in zip(results, new.res, strict=True):
+    for old, result in zip(results, new.res, strict=False):
         result.name_hint = loop.res[old].name_hint
         loop.res[old].replace_all_uses_with(result)
     loop.detach()
@@ -141,10 +183,27 @@ def _reads(value: SSAValue, loop: WhileOp, index: int) -> bool:
     return isinstance(op, ReadOp) and op.variable is loop.body.block.args[index]
 
 
+def _linear(
+    value: SSAValue, loop: WhileOp, counter: int, depth: int = 8
+) -> Linear | None:
+    if (number := _number(value)) is not None:
+        return Linear(0, number)
+    if _reads(value, loop, counter):
+        return Linear(1, 0)
+    op = value.owner
+    if not isinstance(op, AddOp | SubtractOp) or not depth:
+        return None
+    left, right = (_linear(v, loop, counter, depth - 1) for v in op.inputs)
+    if left is None or right is None:
+        return None
+    sign = 1 if isinstance(op, AddOp) else -1
+    return Linear(left.slope + sign * right.slope, left.start + sign * right.start)
+
+
 def _stacked(
     loop: WhileOp, index: int, counter: int, position: Position
-) -> SSAValue | None:
-    """The value that the loop puts into a result's rows, if that is all it does."""
+) -> Stack | None:
+    """What the loop puts into a result's rows, if that is all it does with it."""
     assign = _assign(loop, index, position)
     update = assign and assign.value.owner
     if not isinstance(update, DynamicUpdateSliceOp) or update.outs:
@@ -156,7 +215,7 @@ def _stacked(
         or len(users) != 2
         or loop.condition.block.args[index].uses
         or not (whole.has_one_use() and update.result.has_one_use())
-        or not _reads(starts[0], loop, counter)
+        or (place := _linear(starts[0], loop, counter)) is None
         or any(_number(start) != 0 for start in starts[1:])
     ):
         return None
@@ -169,8 +228,10 @@ def _stacked(
         and shape_of(tensor_type_of(op.inputs[0].type)) == shape[1:]
     ):
         dims = tuple(op.broadcast_dimensions.get_values())
-        return op.inputs[0] if dims == tuple(range(1, len(shape))) else None
-    return row
+        if dims != tuple(range(1, len(shape))):
+            return None
+        row = op.inputs[0]
+    return Stack(index, row, update, place)
 
 
 def _number(value: SSAValue) -> int | None:

@@ -6,12 +6,14 @@ tgraph-schedule and tgraph-slice. If that is not enough, it tries in this order:
  * a longer search for an order, which costs nothing at run time;
  * other groups: NNVM's, or none, where a group keeps what it reads for too long;
  * more pieces, and slower ones, of chains with a wide middle;
- * tgraph-rematerialize: values are computed again rather than kept;
- * tgraph-offload, with a device for that: values are there in between.
+ * tgraph-rematerialize: values are computed again rather than kept; or, with a device
+   for that, tgraph-offload: values are there in between. If both are enough, that which
+   takes less time, estimated from types (durations.py);
+ * both.
 
-The last two go on from the best of the others. Each is planned on a copy of the
-program, and what fits first is taken; a remark says what each of them reached. What
-results lend to other buffers (see plan-memory) counts: so much less is computed again.
+The last ones go on from the best of the others. Each is planned on a copy of the
+program, and what fits first is taken; a remark says what each of them reached, and how
+much longer it takes.
 
 Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-offload. Does
 not: fail where nothing fits: then it leaves what takes the fewest bytes, so that
@@ -26,10 +28,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
-from tensorplan.passes.attempts import Attempt, Trial
+from tensorplan.passes.attempts import Attempt, Trials
+from tensorplan.passes.durations import duration
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.sizes import check_alignment, parse_size
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
+from tensorplan.passes.sizes import check_alignment, check_time_limit, parse_size
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_offload import TGraphOffload
@@ -42,6 +45,9 @@ LONGER = 1.0
 
 PIECES, SLOWDOWN = 32, 0.1
 """Of more slices."""
+
+LITTLE = 0.001
+"""A part of the time that is not worth to be told."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,9 @@ class TGraphFit(ModulePass):
         nothing is moved.
     alignment: of every buffer, in bytes.
     lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    time_limit: the seconds that it, all passes before it and planning the outcome may
+        take; without, all is tried that may be needed.
+    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-fit"
@@ -67,79 +76,94 @@ class TGraphFit(ModulePass):
     offload: str = ""
     alignment: int = 64
     lend: bool = True
+    time_limit: float | None = None
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         parse_size(self.budget)  # raises ValueError
         check_alignment(self.alignment)
+        check_time_limit(self.time_limit)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
         if self.offload:  # raises ValueError
             TGraphOffload(self.device, self.offload, self.budget)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = list(tensor_functions(op))
-        if not functions:
+        if not any(True for _ in tensor_functions(op)):
             return
-        budget = parse_size(self.budget)
-        trial = Trial(ctx, self.alignment, self.lend, self.offload)
-        attempts: list[Attempt] = []
-        for what, start, passes in self._ways(op, attempts):
-            attempts.append(trial.run(what, start, passes))
-            if attempts[-1].bytes <= budget:
-                break
-        best = min(attempts, key=lambda attempt: attempt.bytes)
+        trials = Trials(
+            ctx,
+            self.alignment,
+            self.lend,
+            self.offload,
+            self.time_limit,
+            self.workspaces,
+        )
+        best = self._fitted(op, trials)
+        text = self._described(best, trials.made)
         best.adopt(op)
-        if len(attempts) > 1:
-            func, _ = next(tensor_functions(op))
-            outcome = "meets" if best.bytes <= budget else "comes nearest to"
-            others = ", ".join(
-                f"{other.what} {other.bytes}" for other in attempts if other is not best
-            )
-            remark(
-                f"{best.what} {outcome} the budget of {budget} bytes, with "
-                f"{best.bytes}; tried as well: {others}",
-                func,
-            )
+        if len(trials.made) > 1:
+            remark(text, next(tensor_functions(op))[0])
 
-    def _ways(
-        self, given: ModuleOp, attempts: Sequence[Attempt]
-    ) -> Iterator[tuple[str, ModuleOp, Sequence[ModulePass]]]:
-        """What can be done, to which program: what costs the least comes first.
+    def _fitted(self, given: ModuleOp, trials: Trials) -> Attempt:
+        """What meets the budget at the least cost, or comes nearest to it."""
+        budget = parse_size(self.budget)
+        for what, passes in self._ways():
+            found = trials.run(what, given, passes)
+            if found is None or found.bytes <= budget:
+                return trials.best
+        best = trials.best
+        behind = "" if best is trials.made[0] else f" behind {best.what}"
+        alignment, lend = self.alignment, self.lend
+        again = TGraphRematerialize(
+            budget, alignment=alignment, lend=lend, workspaces=self.workspaces
+        )
+        tried = [trials.run(f"recomputation{behind}", best.module, [again])]
+        if self.offload:
+            move = TGraphOffload(
+                *(self.device, self.offload, budget, alignment, lend),
+                workspaces=self.workspaces,
+            )
+            what = f"copies to {self.offload}{behind}"
+            tried.append(trials.run(what, best.module, [move]))
+            fitting = [found for found in tried if found and found.bytes <= budget]
+            if fitting:
+                return min(fitting, key=lambda attempt: duration(attempt.module))
+            what = f"recomputation and {what}"
+            trials.run(what, best.module, [again, move])
+        return trials.best
 
-        `attempts` are those made so far.
-        """
+    def _ways(self) -> Iterator[tuple[str, Sequence[ModulePass]]]:
+        """What can be done at little cost: what costs the least comes first."""
+        alignment, lend = self.alignment, self.lend
         fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
-        order = TGraphSchedule(self.effort, self.alignment)
+        order = TGraphSchedule(self.effort, alignment, lend)
         slices: list[ModulePass] = []
         if self.slices:
-            slices = [TGraphSlice(alignment=self.alignment, lend=self.lend)]
-        yield "fusion and order", given, [fuse, assigns, order, *slices]
+            slices = [TGraphSlice(alignment=alignment, lend=lend)]
+        yield "fusion and order", [fuse, assigns, order, *slices]
         if self.effort < LONGER:
-            longer = TGraphSchedule(LONGER, self.alignment)
-            yield "a longer search", given, [fuse, assigns, longer, *slices]
+            longer = TGraphSchedule(LONGER, alignment, lend)
+            yield "a longer search", [fuse, assigns, longer, *slices]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            other = TGraphFuse(mode)
-            yield what, given, [other, assigns, order, *slices]
+            yield what, [TGraphFuse(mode), assigns, order, *slices]
         if self.slices:
-            more = TGraphSlice(PIECES, SLOWDOWN, self.alignment, self.lend)
-            yield "more pieces", given, [fuse, assigns, order, more]
-        best = min(attempts, key=lambda attempt: attempt.bytes)
+            more = TGraphSlice(PIECES, SLOWDOWN, alignment, lend)
+            yield "more pieces", [fuse, assigns, order, more]
+
+    def _described(self, best: Attempt, attempts: Sequence[Attempt]) -> str:
+        """What each attempt has reached, and how much longer it takes."""
         budget = parse_size(self.budget)
-        behind = "" if best is attempts[0] else f" behind {best.what}"
-        lent = _live(best.module, self.alignment) - best.bytes
-        if self.lend and lent > 0:
-            some = TGraphRematerialize(budget + lent, alignment=self.alignment)
-            yield f"some recomputation{behind}", best.module, [some]
-        again = TGraphRematerialize(budget, alignment=self.alignment)
-        yield f"recomputation{behind}", best.module, [again]
-        if self.offload:
-            move = TGraphOffload(self.device, self.offload, budget, self.alignment)
-            what = f"recomputation and copies to {self.offload}{behind}"
-            yield what, best.module, [again, move]
+        usual = max(duration(attempts[0].module), 1)
 
+        def reached(attempt: Attempt) -> str:
+            longer = duration(attempt.module) / usual - 1
+            if longer < LITTLE:
+                return f"{attempt.bytes}"
+            return f"{attempt.bytes} ({longer:.1%} longer)"
 
-def _live(module: ModuleOp, alignment: int) -> int:
-    """The most live bytes of a device, nothing lent."""
-    graphs = [memory_graph(block, alignment) for _, block in tensor_functions(module)]
-    return max(
-        (peak for g in graphs for peak in g.peaks(range(len(g.ops))).values()),
-        default=0,
-    )
+        outcome = "meets" if best.bytes <= budget else "comes nearest to"
+        others = [f"{a.what} {reached(a)}" for a in attempts if a is not best]
+        return (
+            f"{best.what} {outcome} the budget of {budget} bytes, with "
+            f"{reached(best)}; tried as well: {', '.join(others)}"
+        )

@@ -151,7 +151,10 @@ class _Folding:
     def _fold_result(
         self, scale: _Scale, contraction: Contraction, path: Sequence[_Between]
     ) -> None:
-        for side in (1, 0):
+        if contraction.result in self.parameters:
+            return
+        target = self._target(contraction)
+        for side in (target, 1 - target):
             places = _places_of_result(contraction, side)
             if not self._fits(contraction, side, scale.factor, places):
                 continue
@@ -176,32 +179,41 @@ class _Folding:
         """contraction(x * s, w) -> contraction(x, w * s)"""
         if op.outs or op.result in self.parameters:
             return
-        for side in (1, 0):
-            places = _places_of_operand(op, side)
-            relus: list[MaximumOp] = []
-            value = op.inputs[1 - side]
-            while value.has_one_use() and _is_relu(value.owner):
-                relus.append(value.owner)
-                value = value.owner.inputs[_data_of_relu(value.owner)]
-            if (
-                not value.has_one_use()
-                or (scale := self._scale(value.owner)) is None
-                or (relus and not scale.factor.is_positive)
-                or not self._fits(op, side, scale.factor, places)
-            ):
-                continue
-            emitter = Emitter(op, self.parameters)
-            data = scale.data
-            for relu in reversed(relus):
-                inputs = list(relu.inputs)
-                inputs[_data_of_relu(relu)] = data
-                data = emitter.copy(relu, inputs)
-            result = _contract_scaled(emitter, scale, op, side, places, data)
-            replace(op, result)
-            new = result.owner
-            assert isinstance(new, ConvolutionOp | DotGeneralOp)
-            self._scaled_operand(new)
+        side = self._target(op)
+        places = _places_of_operand(op, side)
+        relus: list[MaximumOp] = []
+        value = op.inputs[1 - side]
+        while value.has_one_use() and _is_relu(value.owner):
+            relus.append(value.owner)
+            value = value.owner.inputs[_data_of_relu(value.owner)]
+        if (
+            not value.has_one_use()
+            or (scale := self._scale(value.owner)) is None
+            or (relus and not scale.factor.is_positive)
+            or not self._fits(op, side, scale.factor, places)
+        ):
             return
+        emitter = Emitter(op, self.parameters)
+        data = scale.data
+        for relu in reversed(relus):
+            inputs = list(relu.inputs)
+            inputs[_data_of_relu(relu)] = data
+            data = emitter.copy(relu, inputs)
+        result = _contract_scaled(emitter, scale, op, side, places, data)
+        replace(op, result)
+        new = result.owner
+        assert isinstance(new, ConvolutionOp | DotGeneralOp)
+        self._scaled_operand(new)
+
+    def _target(self, op: Contraction) -> int:
+        """The operand that scales go to, and never back: a parameter, or the second."""
+        first, second = map(self._is_scaled_parameter, op.inputs)
+        return 0 if first and not second else 1
+
+    def _is_scaled_parameter(self, value: SSAValue) -> bool:
+        while (scale := self._scale(value.owner)) is not None:
+            value = scale.data
+        return value in self.parameters
 
     def _fits(
         self,
@@ -211,8 +223,11 @@ class _Folding:
         places: Mapping[int, int],
     ) -> bool:
         """Whether operand `side` is a weight that has all dimensions of the factor."""
+        types = map(tensor_type_of, (v.type for v in contraction.inputs))
+        elements = {type.element_type for type in (*types, *contraction.declared)}
         return (
             not contraction.outs
+            and len(elements) == 1
             and self._is_weight(contraction.inputs[side])
             and places.keys() >= set(factor.dims)
             and (side == 1 or isinstance(contraction, DotGeneralOp))

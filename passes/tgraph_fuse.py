@@ -28,11 +28,13 @@ values stay as they are, bit for bit.
 A group is computed where its last operation is, so what it reads has to live until
 then. With `keep-peak`, values are stored after all where the live bytes would be more
 than they ever are in the program as it was (`fusion/liveness.py`), and where the peak
-is, if that lowers it.
+is, if that lowers it. With `duplicate`, values at the peak that a few simple operations
+compute are computed in each group that reads them, if that lowers it
+(`fusion/duplication.py`).
 
 Needs: level 1. Leaves: level 1; groups have one result.
-Does not: compute a value in two groups, move views through elementwise operations, fuse
-concatenations or pads.
+Does not: move views through elementwise operations, fuse concatenations or pads, or
+look again at what a small `max-depth` has cut off: then another run may fuse more.
 """
 
 from collections.abc import Sequence, Set
@@ -48,6 +50,7 @@ from tensorplan.dialects.tgraph.base import TensorOp, segments, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes.functions import erase_unused, tensor_blocks
+from tensorplan.passes.fusion.duplication import duplicate
 from tensorplan.passes.fusion.groups import (
     MODES,
     PLACE,
@@ -59,6 +62,7 @@ from tensorplan.passes.fusion.groups import (
     is_repeatable,
     unfinished,
 )
+from tensorplan.passes.fusion.liveness import Liveness
 from tensorplan.passes.fusion.peak import Peak
 
 LOWERED = 4
@@ -72,6 +76,8 @@ class TGraphFuse(ModulePass):
     mode: "relay" (by post-dominators), "nnvm" (by NNVM's scans) or "none".
     max_depth: the largest number of operations that relay's groups have.
     keep_peak: whether a fusion that would raise the peak of live bytes is not made.
+    duplicate: whether values at the peak are computed in each group that reads them;
+        not without keep_peak.
     """
 
     name = "tgraph-fuse"
@@ -79,6 +85,7 @@ class TGraphFuse(ModulePass):
     mode: str = "relay"
     max_depth: int = 256
     keep_peak: bool = True
+    duplicate: bool = True
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -98,13 +105,27 @@ class TGraphFuse(ModulePass):
 
     def _fuse(self, block: Block) -> None:
         function = Function(block)
-        candidate = candidates(function, self.mode, self.max_depth)
         peak = Peak(function) if self.keep_peak else None
-        grouping = _settled(function, candidate, set(), peak)
-        if peak:
-            grouping = _lowered(function, candidate, grouping, peak)
+        grouping = self._grouped(function, peak)
+        for _ in range(LOWERED if peak and self.duplicate else 0):
+            assert peak
+            duplication = duplicate(function, grouping, Liveness(function, grouping))
+            if not duplication:
+                break
+            trial = Function(block)
+            trial_peak = Peak(trial, peak.limits)
+            trial_grouping = self._grouped(trial, trial_peak)
+            if trial_peak.height(trial_grouping) >= peak.height(grouping):
+                duplication.undo()
+                break
+            function, peak, grouping = trial, trial_peak, trial_grouping
         for root, members in grouping.members.items():
             _outline(function, members, root)
+
+    def _grouped(self, function: Function, peak: Peak | None) -> Grouping:
+        candidate = candidates(function, self.mode, self.max_depth)
+        grouping = _settled(function, candidate, set(), peak)
+        return _lowered(function, candidate, grouping, peak) if peak else grouping
 
 
 def _settled(

@@ -13,7 +13,8 @@
     %z = tgraph.multiply %y, %1 : tensor<1024xf32, "cpu:0">
 
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
-store it (memory_graph.py); what is moved, and when, is planning/offload.py's: as in
+store it (memory_graph.py), and brought to where plan-memory meets the budget
+(fitting.py); what is moved, and when, is planning/offload.py's: as in
 XLA's memory-space assignment, copies have as much of the program ahead of them as they
 take time, both estimated from types, unless there is no room for that.
 
@@ -38,7 +39,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import place_of, remark
@@ -51,9 +52,11 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes.concatenations import is_in_place
+from tensorplan.passes.fitting import Peaks, fit, live_peaks
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import Insertion, MemoryGraph, memory_graph
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.sizes import check_alignment, parse_size
 from tensorplan.passes.tgraph_rematerialize import change_of_peak
 from tensorplan.planning.offload import Move, offload
@@ -65,8 +68,10 @@ class TGraphOffload(ModulePass):
 
     device: whose live bytes are to be fewer.
     to: the device where values are meanwhile.
-    budget: the live bytes that `device` may have, such as 64MiB.
+    budget: the bytes that the arena of `device` may have, such as 64MiB.
     alignment: what every buffer takes a multiple of, in bytes.
+    lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-offload"
@@ -75,42 +80,52 @@ class TGraphOffload(ModulePass):
     to: str
     budget: int | str
     alignment: int = 64
+    lend: bool = True
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         if self.to == self.device:
             raise ValueError(f"to is {self.to!r}, the device itself, expected another")
         parse_size(self.budget)  # raises ValueError
         check_alignment(self.alignment)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is moved: its operations have streams", func)
                 continue
-            self._fit(func, block)
+            if None in live_peaks(func, self.alignment):
+                remark("nothing is moved: its tensors have no devices", func)
+                continue
+            budget = parse_size(self.budget)
+            before, after = fit(
+                func,
+                budget,
+                (self.device,),
+                self._move,
+                alignment=self.alignment,
+                lend=self.lend,
+                workspaces=self.workspaces,
+            )
+            if (peak := before.get(self.device, 0)) > budget:
+                text = change_of_peak(self.device, peak, after[self.device], budget)
+                remark(text, func)
 
-    def _fit(self, func: FuncOp, block: Block) -> None:
-        memory = memory_graph(block, self.alignment)
-        budget = parse_size(self.budget)
-        if None in memory.graphs:
-            remark("nothing is moved: its tensors have no devices", func)
+    def _move(self, func: FuncOp, budgets: Peaks) -> None:
+        """Moves values, until at most so much is live."""
+        memory = memory_graph(func.body.block, self.alignment)
+        moves = self._moves(memory, budgets[self.device])
+        if not moves:
             return
-        before = _peak(memory, self.device)
-        if before <= budget:
-            return
-        moves = self._moves(memory, budget)
         copies = list(self._copied(memory, moves))
-        if moves:
-            self._explain(memory, moves, copies, func)
-            insertions: dict[int, list[Insertion]] = {}
-            for at, insertion in copies:
-                insertions.setdefault(at, []).append(insertion)
-            memory.reorder(range(len(memory.ops)), insertions)
-            memory = memory_graph(block, self.alignment)
-            there = _peak(memory, self.to)
-            remark(f"{self.to} has {there} live bytes at its peak", func)
-        after = _peak(memory, self.device)
-        remark(change_of_peak(self.device, before, after, budget), func)
+        self._explain(memory, moves, copies, func)
+        insertions: dict[int, list[Insertion]] = {}
+        for at, insertion in copies:
+            insertions.setdefault(at, []).append(insertion)
+        memory.reorder(range(len(memory.ops)), insertions)
+        there = live_peaks(func, self.alignment)[self.to]
+        remark(f"{self.to} has {there} live bytes at its peak", func)
 
     def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:
         graph = memory.graphs[self.device]
@@ -166,10 +181,6 @@ class TGraphOffload(ModulePass):
             "the function's time",
             func,
         )
-
-
-def _peak(memory: MemoryGraph, device: str) -> int:
-    return memory.peaks(range(len(memory.ops))).get(device, 0)
 
 
 def _movable(memory: MemoryGraph) -> Iterator[int]:

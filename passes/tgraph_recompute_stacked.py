@@ -40,7 +40,7 @@ from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.functions import tensor_blocks
-from tensorplan.passes.stacks import stacks, without_stacks, without_unused
+from tensorplan.passes.stacks import Linear, stacks, without_stacks, without_unused
 
 MOST = 4
 """Operations that are repeated for a value, at most."""
@@ -67,10 +67,10 @@ class _Reader(NamedTuple):
 
 
 def _rewritten(loop: WhileOp) -> WhileOp:
-    found = stacks(loop)
+    found = [stack for stack in stacks(loop) if stack.place == Linear(1, 0)]
     kept: dict[SSAValue, SSAValue] = {}  # the stacks of values
     dropped: list[int] = []
-    for index, value in found:
+    for index, value, *_ in found:
         stack = loop.res[index]
         chain = _chain(value, kept)
         readers = _readers(stack) if chain is not None else None

@@ -12,7 +12,8 @@
     %z = tgraph.multiply %y, %0 : tensor<1024xf32>
 
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
-store it (memory_graph.py). The operations are chosen for many bytes over many
+store it (memory_graph.py), and brought to where plan-memory meets the budget, as far as
+devices are known (fitting.py). The operations are chosen for many bytes over many
 steps at few FLOPs (planning/rematerialization.py), whole chains of them where what they
 need is gone too; with `exact`, for small functions, an order with the fewest FLOPs is
 searched by constraint programming, as in Checkmate. A value that nobody read before is
@@ -33,17 +34,20 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.passes import driver
 from tensorplan.passes.concatenations import is_in_place, parts
+from tensorplan.passes.fitting import Peaks, fit
 from tensorplan.passes.flops import flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.passes.sizes import check_alignment, parse_size
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
+from tensorplan.passes.sizes import check_alignment, check_time_limit, parse_size
+from tensorplan.planning import deadline
 from tensorplan.planning.rematerialization import rematerialize
 
 
@@ -51,10 +55,14 @@ from tensorplan.planning.rematerialization import rematerialize
 class TGraphRematerialize(ModulePass):
     """Computes values again rather than keeping them, until a budget is met.
 
-    budget: the live bytes that each device may have, such as 64MiB.
+    budget: the bytes that each arena may have, such as 64MiB.
     exact: whether the fewest FLOPs are searched for, where a function is small enough;
         needs the extra `exact`.
     alignment: what every buffer takes a multiple of, in bytes.
+    lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    time_limit: the seconds that it and all passes before it may take; without, the
+        search counts its work.
+    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-rematerialize"
@@ -62,26 +70,45 @@ class TGraphRematerialize(ModulePass):
     budget: int | str
     exact: bool = False
     alignment: int = 64
+    lend: bool = True
+    time_limit: float | None = None
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         parse_size(self.budget)  # raises ValueError
+        check_time_limit(self.time_limit)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
         check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("nothing is recomputed: its operations have streams", func)
-                continue
-            self._fit(func, block)
-
-    def _fit(self, func: FuncOp, block: Block) -> None:
         budget = parse_size(self.budget)
-        memory = memory_graph(block, self.alignment)
+        with deadline.until(driver.due(self.time_limit)):
+            for func, block in tensor_functions(op):
+                if any(STREAM in op.attributes for op in block.ops):
+                    remark("nothing is recomputed: its operations have streams", func)
+                    continue
+                before, after = fit(
+                    func,
+                    budget,
+                    None,
+                    self._lower,
+                    alignment=self.alignment,
+                    lend=self.lend,
+                    workspaces=self.workspaces,
+                )
+                for device, peak in after.items():
+                    if before[device] > budget:
+                        text = change_of_peak(device, before[device], peak, budget)
+                        remark(text, func)
+
+    def _lower(self, func: FuncOp, budgets: Peaks) -> None:
+        """Computes values again, until at most so much is live on each device."""
+        memory = memory_graph(func.body.block, self.alignment)
         costs = _costs(memory)
         given = order = list(range(len(memory.ops)))
         before = memory.peaks(given)
         for device, graph in memory.graphs.items():
-            if before[device] > budget:
+            if before[device] > (budget := budgets[device]):
                 if self.exact:
                     # Here, because it needs OR-tools.
                     from tensorplan.planning.exact_rematerialization import fewest
@@ -92,15 +119,9 @@ class TGraphRematerialize(ModulePass):
                         raise LocatedError(str(error)) from None
                 else:
                     order = list(rematerialize(graph, order, costs, budget).order)
-        if order == given:
-            after = before
-        else:
-            after = memory.peaks(order)
+        if order != given:
             _explain(memory, order, costs, func)
             memory.reorder(order)
-        for device, peak in after.items():
-            if before[device] > budget:
-                remark(change_of_peak(device, before[device], peak, budget), func)
 
 
 def _costs(memory: MemoryGraph) -> Sequence[int | None]:

@@ -37,6 +37,7 @@ from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.passes.fitting import planned_peaks
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
@@ -50,21 +51,23 @@ class TGraphSchedule(ModulePass):
 
     effort: how much is searched; 0 for list scheduling only, 1 for about a second.
     alignment: what every buffer takes a multiple of, in bytes.
-    max_slowdown: the estimated time that an order may take, as a multiple of what the
-        given order takes; any without it.
+    lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    max_slowdown: how much longer an order may take than the given one, as a part of
+        its time, both estimated from types; any time without it.
     """
 
     name = "tgraph-schedule"
 
     effort: float = 0.2
     alignment: int = 64
+    lend: bool = True
     max_slowdown: float | None = None
 
     def __post_init__(self) -> None:
         if self.effort < 0:
             raise ValueError(f"effort is {self.effort}, expected 0 or more")
-        if self.max_slowdown is not None and self.max_slowdown < 1:
-            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 1 or more")
+        if self.max_slowdown is not None and self.max_slowdown < 0:
+            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
         check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -81,22 +84,17 @@ class TGraphSchedule(ModulePass):
                     continue
                 # What is stored in other blocks, the graph does not know.
                 if peak is None and len(blocks) > 1 and None not in graph.sizes:
-                    peak = planned_bytes(func)
+                    peak = self._planned(func)
                 graph.reorder(order)
                 if peak is None:
                     continue
-                if (new := planned_bytes(func)) > peak:
+                if (new := self._planned(func)) > peak:
                     graph.reorder(range(len(graph.ops)))
                 else:
                     peak = new
 
-
-def planned_bytes(func: FuncOp, *, lend: bool = True) -> int:
-    """The arenas of a function in the order that it has; its devices must be known."""
-    from tensorplan.passes.attempts import planned_arenas  # most have no loops
-
-    arenas = planned_arenas(Context(), ModuleOp([func.clone()]), lend=lend)
-    return sum(arena.size for arena in arenas)
+    def _planned(self, func: FuncOp) -> int:
+        return sum(planned_peaks(func, self.alignment, self.lend).values())
 
 
 def _scheduled(
@@ -131,5 +129,5 @@ def _limit(
     if graph is None or max_slowdown is None or len(set(queues)) == 1:
         return lambda order: True
     times = list(map(cost, memory.ops))
-    given = makespan(graph, range(len(times)), times, queues)
-    return lambda order: makespan(graph, order, times, queues) <= max_slowdown * given
+    most = (1 + max_slowdown) * makespan(graph, range(len(times)), times, queues)
+    return lambda order: makespan(graph, order, times, queues) <= most

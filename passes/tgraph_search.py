@@ -9,27 +9,26 @@ budget that it meets at a price. Each way is planned on a copy, placement and al
 the outcome never takes more bytes than the default.
 
 Without a time limit the outcome is the same on every machine. With one, in seconds on
-the clock, a way is not begun that would take longer than is left, judging by those
-before.
+the clock, a way is given up when the time is over, be it in the middle of a pass. The
+first one, what effort=low does, is always gone to its end.
 
 Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-rematerialize.
-Does not: stop a way in the middle, the first one least of all; or place operations on
-streams.
+Does not: place operations on streams.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import monotonic
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import PROGRESS, remark
-from tensorplan.passes.attempts import Attempt, Trial
+from tensorplan.passes.attempts import Attempt, Trials
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.sizes import check_alignment
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
+from tensorplan.passes.sizes import check_alignment, check_time_limit
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
@@ -44,11 +43,13 @@ BUDGETS = 5
 class TGraphSearch(ModulePass):
     """Searches for the way of lowering a program that takes the fewest bytes.
 
-    time_limit: the seconds that it may take, more or less; without, all is tried.
+    time_limit: the seconds that it, all passes before it and planning the outcome may
+        take; without, all is tried.
     recompute: how many FLOPs may be computed again, as a part of the program's.
     slices: whether chains of operations may be computed in pieces.
     alignment: of every buffer, in bytes.
     lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-search"
@@ -58,10 +59,11 @@ class TGraphSearch(ModulePass):
     slices: bool = True
     alignment: int = 64
     lend: bool = True
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and self.time_limit < 0:
-            raise ValueError(f"time-limit is {self.time_limit}, expected 0 or more")
+        check_time_limit(self.time_limit)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
         if self.recompute < 0:
             raise ValueError(f"recompute is {self.recompute}, expected 0 or more")
         check_alignment(self.alignment)
@@ -69,8 +71,14 @@ class TGraphSearch(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trial = Trial(ctx, self.alignment, self.lend)
-        search = _Search(trial, op, self._choices(), self.time_limit)
+        trials = Trials(
+            ctx,
+            self.alignment,
+            self.lend,
+            time_limit=self.time_limit,
+            workspaces=self.workspaces,
+        )
+        search = _Search(trials, op, self._choices())
         first = search.best
         search.descend()
         flops = total_flops(search.best.module)
@@ -80,8 +88,9 @@ class TGraphSearch(ModulePass):
         again = total_flops(best.module) - flops
         best.adopt(op)
         remark(
-            f"of {search.tried} ways, {best.what} takes the fewest bytes: {best.bytes} "
-            f"after {first.bytes}; {again} of {flops + again} FLOPs are computed again",
+            f"of {len(trials.made)} ways, {best.what} takes the fewest bytes: "
+            f"{best.bytes} after {first.bytes}; {again} of {flops + again} FLOPs are "
+            "computed again",
             next(iter(tensor_functions(op)))[0],
         )
 
@@ -96,7 +105,9 @@ class TGraphSearch(ModulePass):
                 TGraphFuse(keep_peak=False),
             ),
             "assigns": (TGraphEliminateAssigns(),),
-            "order": tuple(TGraphSchedule(e, alignment) for e in (0.2, 2.0, 10.0)),
+            "order": tuple(
+                TGraphSchedule(effort, alignment, lend) for effort in (0.2, 2.0, 10.0)
+            ),
         }
         if self.slices:
             choices["slices"] = tuple(
@@ -109,17 +120,13 @@ class TGraphSearch(ModulePass):
 class _Search:
     def __init__(
         self,
-        trial: Trial,
+        trials: Trials,
         given: ModuleOp,
         choices: Mapping[str, Sequence[ModulePass]],
-        time_limit: float | None,
     ):
-        self.trial = trial
+        self.trials = trials
         self.given = given
         self.choices = choices
-        self.end = None if time_limit is None else monotonic() + time_limit
-        self.longest = 0.0  # seconds that a way has taken
-        self.tried = 0
         self.chosen = {kind: passes[0] for kind, passes in choices.items()}
         first = self._try("the default", given, list(self.chosen.values()))
         assert first is not None
@@ -151,7 +158,10 @@ class _Search:
             budget = (low + high) // 2
             if not budget:  # nothing is stored
                 return
-            again = TGraphRematerialize(budget, alignment=self.trial.alignment)
+            trials = self.trials
+            again = TGraphRematerialize(
+                budget, alignment=trials.alignment, lend=trials.lend
+            )
             what = f"recomputation behind {start.what}"
             found = self._try(what, start.module, [again])
             if found is None:
@@ -165,11 +175,7 @@ class _Search:
         self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
     ) -> Attempt | None:
         """An attempt, if there is time for it."""
-        begin = monotonic()
-        if self.end is not None and self.tried and begin + self.longest > self.end:
-            return None
-        found = self.trial.run(what, start, passes)
-        self.longest = max(self.longest, monotonic() - begin)
-        self.tried += 1
-        PROGRESS.info("search: way %d, %s: %d bytes", self.tried, what, found.bytes)
+        if found := self.trials.run(what, start, passes):
+            number = len(self.trials.made)
+            PROGRESS.info("search: way %d, %s: %d bytes", number, what, found.bytes)
         return found

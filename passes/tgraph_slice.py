@@ -40,7 +40,8 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
-from tensorplan.dialects.tgraph.base import STREAM, is_static, tensor_type_of
+from tensorplan.dialects.tgraph.base import STREAM
+from tensorplan.passes.fitting import is_static_block, planned_peaks
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.sizes import check_alignment
@@ -48,7 +49,6 @@ from tensorplan.passes.slicing.bytes import Lifetimes, total_cost
 from tensorplan.passes.slicing.regions import Rules
 from tensorplan.passes.slicing.rewriting import write
 from tensorplan.passes.slicing.search import Search
-from tensorplan.passes.tgraph_schedule import planned_bytes
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TGraphSlice(ModulePass):
     def _lower(self, func: FuncOp, number: int) -> None:
         """Writes chains of one block in pieces, if that lowers the function's peak."""
         block = _blocks(func)[number]
-        if not _is_static(block):
+        if not is_static_block(block):
             return
         memory = memory_graph(block, self.alignment)
         peaks = memory.peaks(range(len(memory.ops)))
@@ -124,20 +124,8 @@ class TGraphSlice(ModulePass):
         )
 
     def _bytes(self, func: FuncOp) -> int:
-        """What is planned, or before devices are known what is live at the peak."""
-        memory = memory_graph(func.body.block, self.alignment)
-        if None in memory.sizes:
-            return sum(memory.peaks(range(len(memory.ops))).values())
-        return planned_bytes(func, lend=self.lend)
+        return sum(planned_peaks(func, self.alignment, self.lend).values())
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:
     return list(blocks_within(func.body.block))
-
-
-def _is_static(block: Block) -> bool:
-    return all(
-        is_static(tensor_type_of(value.type))
-        for op in block.ops
-        for value in op.results
-    )

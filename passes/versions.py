@@ -104,12 +104,13 @@ def looped_into(
     if not isinstance(loop, WhileOp):
         return None
     start = loop.inputs[loop.res.index(assign.value)]
+    is_only_start = sum(value is start for value in loop.inputs) == 1
     at = position[loop]
     if before.writer is not None and position[before.writer] >= at:
         return None
     for value in before.values:
         for read, reader, _ in uses_of_contents(value, position):
-            is_start = reader is loop and value is start and start.has_one_use()
+            is_start = reader is loop and value is start and is_only_start
             if read >= at and not is_start:
                 return None
     return assign.value

@@ -14,6 +14,7 @@ inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tre
 streams.py    lifespans for operations that run side by side
 lending.py    buffers in memory that others do not use yet
 offload.py    values in another memory between two uses
+deadline.py   when searches have to end
 
 >>> from tensorplan.planning import Buffer, Problem, solve
 >>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)

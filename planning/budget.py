@@ -2,7 +2,7 @@
 
 from time import process_time
 
-from tensorplan.planning import kernels
+from tensorplan.planning import deadline, kernels
 from tensorplan.planning.problem import Limits, Progress
 
 _WORK = 1_000_000_000  # sections that the searches of a pool look at, about
@@ -32,6 +32,8 @@ class Budget:
     @property
     def left(self) -> int:
         """Work; with a time limit, as much as fits into it at the speed so far."""
+        if deadline.passed():
+            return 0
         if self._limits.time_limit is None:
             return int(_WORK * self._limits.effort) - self._spent
         seconds = self._limits.time_limit - self.seconds

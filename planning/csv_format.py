@@ -119,7 +119,8 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
     for column in _REQUIRED:
         if column not in columns:
             names = " or ".join(name for name in _NAMES if _NAMES[name] == column)
-            raise ValueError(f"there is no column {names}")
+            expected = ",".join(_REQUIRED)
+            raise ValueError(f"there is no column {names}, expected {expected}")
     return columns
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from tensorplan.planning import deadline
 from tensorplan.planning.rematerialization import (
     Costs,
     Rematerialization,
@@ -115,6 +116,7 @@ class _Model:
         solver = self.cp.CpSolver()
         solver.parameters.num_workers = 1  # with more, not the same every time
         solver.parameters.max_deterministic_time = TIME
+        solver.parameters.max_time_in_seconds = max(deadline.left(), 0.0)
         status = solver.solve(self.model)
         if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):
             return None, status == self.cp.INFEASIBLE

@@ -8,9 +8,11 @@ XLA and IREE place temporary values in the buffers of results in the same way, w
 not count as temporary memory.
 """
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from tensorplan.planning.problem import Buffer, round_up
@@ -47,6 +49,8 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Buffer]) -> Mapping[int, L
         live = [i for i, (start, end) in spans.items() if start <= peak < end]
         live = [i for i in live if load.has(i, peak)]
         live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
+        for memory in chain.from_iterable(memories.values()):
+            memory.look_at(load.steps[peak])
         moved = 0
         for index in live:
             del spans[index]  # what finds no room now will never do
@@ -67,29 +71,54 @@ class _Memory:
 
     index: int
     lender: Buffer
-    placed: list[Buffer] = field(default_factory=list[Buffer])  # ascending by offset
+    placed: list[tuple[int, Buffer]] = field(default_factory=list[tuple[int, Buffer]])
+    """With the offsets, ascending."""
+    step: int = 0
+    free: int = 0  # bytes in one piece in that step, at most
+
+    def look_at(self, step: int) -> None:
+        """Finds what is free in a step."""
+        self.step = step
+        if _is_live(self.lender, step):
+            self.free = 0
+            return
+        last = 0
+        pieces: list[int] = []
+        for place, other in self.placed:
+            if _is_live(other, step):
+                pieces.append(place - last)
+                last = place + other.size
+        self.free = max(*pieces, self.lender.size - last, 0)
 
     def room(self, buffer: Buffer) -> int | None:
         """The lowest offset at which the buffer fits."""
-        if buffer.size > self.lender.size or buffer.overlaps(self.lender):
+        if buffer.overlaps(self.lender):
             return None
-        offset = 0
-        for other in self.placed:
-            assert other.offset is not None
-            if other.overlaps(buffer):
-                if other.offset >= offset + buffer.size:
-                    break
-                end = round_up(other.offset + other.size, buffer.alignment)
-                offset = max(offset, end)
-        return offset if offset + buffer.size <= self.lender.size else None
+        size, alignment = buffer.size, buffer.alignment
+        offset, last = 0, self.lender.size - size
+        for place, other in self.placed:
+            if offset > last or place >= offset + size:
+                break
+            end = place + other.size
+            if end > offset and buffer.overlaps(other):
+                offset = round_up(end, alignment)
+        return offset if offset <= last else None
 
     def place(self, buffer: Buffer, offset: int) -> None:
-        self.placed.append(replace(buffer, offset=offset))
-        self.placed.sort(key=lambda b: b.offset or 0)
+        insort(self.placed, (offset, buffer), key=itemgetter(0))
+        self.look_at(self.step)
+
+
+def _is_live(buffer: Buffer, step: int) -> bool:
+    if not buffer.start <= step < buffer.end:
+        return False
+    return not any(start <= step < end for start, end in buffer.gaps)
 
 
 def _loan(buffer: Buffer, memories: Sequence[_Memory]) -> Loan | None:
-    for memory in memories:
+    """In the first memory with room for a buffer that is live in their step."""
+    size = buffer.size
+    for memory in [m for m in memories if m.free >= size]:
         if (offset := memory.room(buffer)) is not None:
             memory.place(buffer, offset)
             return Loan(memory.index, offset)
@@ -100,11 +129,11 @@ class _Load:
     """The sum of the live bytes, step by step."""
 
     def __init__(self, buffers: Sequence[Buffer]):
-        steps = sorted({at for b in buffers for range in b.live for at in range})
-        places = {step: place for place, step in enumerate(steps)}
+        self.steps = sorted({at for b in buffers for range in b.live for at in range})
+        places = {step: place for place, step in enumerate(self.steps)}
         self._live = [[(places[s], places[e]) for s, e in b.live] for b in buffers]
         self._sizes = [round_up(b.size, b.alignment) for b in buffers]
-        self._changes = [0] * len(steps)
+        self._changes = [0] * len(self.steps)
         for index in range(len(buffers)):
             self._add(index, self._sizes[index])
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import sub
 
+from tensorplan.planning import deadline
 from tensorplan.planning.scheduling import Graph, profile
 
 BESIDE = 8
@@ -66,7 +67,7 @@ def offload(
     live = [*profile(graph, range(len(graph.tasks))), kept]  # and what is at the end
     budget = max(budget, _lowest(graph, gaps, live))
     moves = _Moves(graph, times, copies, budget, live)
-    while gaps := moves.useful(gaps):
+    while not deadline.passed() and (gaps := moves.useful(gaps)):
         count = 1 + len(gaps) // TOGETHER
         found = [(moves.best(gap), gap) for gap in gaps[: TRIED + count]]
         found = [(-moves.promise(move), gap) for move, gap in found if move]

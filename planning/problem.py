@@ -123,7 +123,7 @@ class Problem:
 
 
 def _lower_bound(buffers: Sequence[Buffer]) -> int:
-    unit = gcd(*(b.alignment for b in buffers)) or 1
+    unit = gcd(*(b.alignment for b in buffers))
     events = sorted(
         event
         for index, b in enumerate(buffers)

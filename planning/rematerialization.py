@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tensorplan.planning import deadline
 from tensorplan.planning.scheduling import Graph, profile
 from tensorplan.planning.scheduling.greedy import forwards
 
@@ -68,7 +69,8 @@ def rematerialize(
     """An order of cheap repetitions with at most `budget` bytes live, if one is found.
 
     Otherwise the lowest peak that was found, never above that of the given order, which
-    may have repetitions already. Deterministic: it counts its work, not seconds.
+    may have repetitions already. Deterministic: it counts its work, not seconds, unless
+    there is a deadline.
     """
     given = max(profile(graph, order), default=0)
     best = Rematerialization(order, given, cost_of(costs, order))
@@ -79,6 +81,8 @@ def rematerialize(
     for part in (0, 1, 2, 3):  # of what is missing, in quarters
         target = budget + (given - budget) * part // 4
         for start in starts:
+            if deadline.passed():
+                return best
             work = int(WORK * effort) // (4 if part else 1)
             found = _Search(graph, costs, target, work).run(start)
             new = Rematerialization(
@@ -216,6 +220,8 @@ class _Search:
 
     def _excess(self, order: Sequence[int]) -> int:
         self.work -= len(order)
+        if deadline.passed():
+            self.work = 0
         live = profile(self.graph, order)
         return sum([each - self.budget for each in live if each > self.budget])
 
@@ -329,7 +335,7 @@ class _Search:
         self.work = max(self.work, WORK // 10)
         for task in sorted(repeated, key=lambda task: -(self.costs[task] or 0)):
             number = 1
-            while self.work > 0:
+            while self.work > 0 and not deadline.passed():
                 places = [at for at, other in enumerate(order) if other == task]
                 if number >= len(places):
                     break

@@ -16,10 +16,28 @@ profile.py     records runs for Chrome's trace viewer and Perfetto
 kernels/       the calls for each operation, in NumPy
 native/        the same, compiled, for elementwise operations, reductions and groups
 onednn/        the same for contractions and convolutions, by oneDNN
-pool.py        a device's memory; the kernels' workspace
+pool.py        a device's memory; what kernels take while they run
+workspaces.py  how much that is, for plan-workspaces
 prepacking.py  constants in the layouts that kernels want
 allocators/    memory for what has no planned offset
 reference.py   run_reference: level 1, plainly
 signature.py   inputs and results in the caller's order
 dtypes.py      element types and constants as NumPy sees them
 """
+
+from collections.abc import Callable
+
+from tensorplan.dialects import workspaces
+
+
+def _measure(native: bool) -> Callable[[], workspaces.Measure]:
+    def load() -> workspaces.Measure:
+        from tensorplan.runtime.workspaces import Workspaces
+
+        return Workspaces(native)
+
+    return load
+
+
+workspaces.provide("native", _measure(True))
+workspaces.provide("numpy", _measure(False))

@@ -79,7 +79,8 @@ class DynamicExecutable:
 
     @property
     def scratch_bytes(self) -> int:
-        """The most bytes of workspaces of a program that is kept."""
+        """The most bytes that kernels of a program that is kept take, besides planned
+        workspaces."""
         return max((p.scratch_bytes for p in self._programs.values()), default=0)
 
     def bind(self, parameters: Mapping[int, object]) -> None:

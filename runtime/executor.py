@@ -125,7 +125,8 @@ class Executable:
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes of the workspaces that kernels use while they run, on all devices."""
+        """Bytes that kernels take while they run, besides planned workspaces, on all
+        devices."""
         return self._program.scratch_bytes
 
     @property

@@ -1,4 +1,4 @@
-"""A device's memory, and the workspace that kernels on the device share."""
+"""A device's memory, and what kernels on the device take while they run."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,6 +16,8 @@ from tensorplan.runtime.prepacking import Prepacked
 ALIGNMENT = 64
 """Bytes: a cache line, and what DLPack consumers expect of a pointer."""
 
+
+_NOTHING = np.empty(0, np.uint8)
 
 UNLIMITED = 1 << 47
 """Bytes: more than a process can address."""
@@ -88,8 +90,9 @@ class Pool:
 
 
 class Scratch:
-    """Memory that a kernel needs while it runs. Kernels run one after the other, so all
-    of a device's share one block: between kernels its contents are lost.
+    """Memory that a kernel needs while it runs: the workspace that the plan has for its
+    operation, and what does not fit there. Kernels run one after the other, so for that
+    all of a device's share one block: between kernels its contents are lost.
 
     Views are handed out while kernels are made. A request that does not fit moves the
     workspace to a larger block; what was handed out before stays valid in the old one,
@@ -100,15 +103,22 @@ class Scratch:
         self.pool = Pool(device, 0)
         self.is_used = False
         self.mark = 0
+        self.planned: Array = _NOTHING
+        """The planned workspace of the kernel being made, in bytes."""
         self.constants: Sequence[Prepacked] = ()
         """The memories that the kernel being made reads and no run changes."""
 
     @property
     def bytes(self) -> int:
+        """Of the block."""
         return self.pool.bytes
 
+    def release(self) -> None:
+        """Gives the block back, when no kernel uses it any more."""
+        self.pool = Pool(self.pool.device, 0)
+
     def reset(self) -> None:
-        """Starts the next kernel: the whole block is free again."""
+        """Starts the next kernel: everything is free again."""
         self.is_used = False
         self.mark = 0
 
@@ -124,8 +134,10 @@ class Scratch:
         """
         start = self.mark
         size = prod(shape) * dtype.itemsize
-        self.is_used = True
         self.mark += -(-size // ALIGNMENT) * ALIGNMENT
+        if start + size <= self.planned.nbytes:
+            return np.ndarray(shape, dtype, self.planned, start)
+        self.is_used = True
         if self.mark > self.pool.bytes:
             self.pool = Pool(self.pool.device, self.mark)
         return self.pool.view(start, dtype, shape)

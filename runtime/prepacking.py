@@ -6,6 +6,7 @@ change; here that is `memref.global`s, and arguments with `tgraph.parameter` whi
 are bound to one array. XLA, which knows of none, packs in every run.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ class Prepacked:
         another one appends it."""
         key = address(array), array.shape, array.strides
         return self._copies.setdefault(key, [])
+
+    def fill(self, copying: Callable[[], object]) -> None:
+        """Copies to a new one."""
+        copying()
 
     @property
     def bytes(self) -> int:

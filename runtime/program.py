@@ -64,6 +64,7 @@ class Program:
         check_one_block(function)
         self._native = native
         self.steps: list[Step] = []
+        self._all_steps: list[Step] = []  # those in loops and branches, too
         self.arguments: dict[SSAValue, Memory] = {}
         """By function argument. Who binds one sets its `bytes` and remakes steps."""
         self._scratches: dict[tuple[str, Operation | int], Scratch] = {}
@@ -120,9 +121,14 @@ class Program:
         for step in self.steps:
             if step.is_outdated:
                 step.remake()
+        in_use = {step.workspace for step in self._all_steps}
+        for scratch in self._scratches.values():
+            if scratch.pool not in in_use:
+                scratch.release()
 
     @property
     def scratch_bytes(self) -> int:
+        """That kernels take while they run, beside planned workspaces."""
         return sum(scratch.bytes for scratch in self._scratches.values())
 
     @property
@@ -165,11 +171,11 @@ class Program:
                 "the executor runs bufferized programs",
                 op,
             )
-        size = _size(type, op)
+        size = size_of(type, op)
         device = _device(type)
         name = f"argument {argument.index}"
         memory = Memory(Pool(device, size).memory, name, device)
-        return _layout(Buffer(memory, 0, size, _name(argument)), type, op)
+        return layout_of(Buffer(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, ops: Iterable[Operation]) -> None:
         """Gives each arena its part of that of its device's pool."""
@@ -181,18 +187,18 @@ class Program:
             if not any(isinstance(user, memref.ViewOp) for user in users):
                 continue
             type = op.memref.type
-            device, size, alignment = _device(type), _size(type, op), _alignment(op)
+            device, size, alignment = _device(type), size_of(type, op), _alignment(op)
             start = -(-sizes.get(device, 0) // alignment) * alignment
             sizes[device] = start + size
             self._pools[device].reserve(sizes[device], alignment)
             memory = self.arena_memories[device]
             buffer = Buffer(memory, start, size, _name(op.memref))
-            self.views[op.memref] = _layout(buffer, type, op)
+            self.views[op.memref] = layout_of(buffer, type, op)
 
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
         """A view of memory from the allocator."""
         type = op.memref.type
-        device, size = _device(type), _size(type, op)
+        device, size = _device(type), size_of(type, op)
         pool = self._pools[device]
         name = _name(op.memref)
         try:
@@ -202,7 +208,8 @@ class Program:
         except (OutOfMemoryError, ValueError) as error:
             raise LocatedError(str(error), op) from None
         if address == NULL:
-            return _layout(Buffer(Memory(_NOTHING, "nothing", device), 0, 0), type, op)
+            nothing = Buffer(Memory(_NOTHING, "nothing", device), 0, 0)
+            return layout_of(nothing, type, op)
         start, region = pool.region(address)
         memory = self._regions.setdefault(
             (device, start), Memory(region, f"a region on {device}", device)
@@ -210,7 +217,7 @@ class Program:
         buffer = Buffer(memory, address - start, size, name)
         self._allocated[buffer] = pool, address
         self._held[buffer] = op.parent
-        return _layout(buffer, type, op)
+        return layout_of(buffer, type, op)
 
     def _release(self, buffer: Buffer) -> None:
         if buffer in self._held:
@@ -233,7 +240,7 @@ class Program:
             )
         memory = self._globals_memory[name]
         buffer = Buffer(memory, 0, memory.bytes.size, f"@{name}")
-        return _layout(buffer, op.memref.type, op)
+        return layout_of(buffer, op.memref.type, op)
 
     def _arena_view(self, op: memref.ViewOp) -> View:
         source = self.views[op.source].buffer
@@ -241,7 +248,7 @@ class Program:
         type = op.result.type
         if offset is None:
             raise LocatedError("offset of memref.view is not a constant", op)
-        size = _size(type, op)
+        size = size_of(type, op)
         if not 0 <= offset <= source.size - size:
             raise LocatedError(
                 f"memref.view takes bytes {offset} to {offset + size} of a buffer of "
@@ -251,18 +258,18 @@ class Program:
         self.arenas.add(source)
         start = source.start + offset
         buffer = Buffer(source.memory, start, size, _name(op.result))
-        return _layout(buffer, type, op)
+        return layout_of(buffer, type, op)
 
     def _lent(self, op: Operation) -> View:
         """A view of a buffer in a result's memory."""
         source = self.views[op.operands[0]].buffer
         type = cast(AnyMemRef, op.results[0].type)
-        view = _layout(source, type, op)
+        view = layout_of(source, type, op)
         size = prod(view.shape) * view.dtype.itemsize
         start = source.start + view.offset
         name = _name(op.results[0])
         buffer = Buffer(source.memory, start, size, name, source.start)
-        return _layout(buffer, type, op)
+        return layout_of(buffer, type, op)
 
     # Steps
 
@@ -289,7 +296,7 @@ class Program:
             # The result's type states the layout, relative to the same buffer.
             buffer = self.views[op.operands[0]].buffer
             type = cast(AnyMemRef, op.results[0].type)
-            self.views[op.results[0]] = _layout(buffer, type, op)
+            self.views[op.results[0]] = layout_of(buffer, type, op)
         elif isinstance(op, TensorOp):
             self._add_step(op, op.inputs, op.outs)
         elif isinstance(op, memref.CopyOp):
@@ -348,18 +355,18 @@ class Program:
             if memory in self._argument_in
         }
         device = next((memory.device for memory in touched if memory.device), "")
-        self.steps.append(
-            Step(
-                make,
-                frozenset(arguments.union(*(step.arguments for step in inside))),
-                scratch,
-                op,
-                device,
-                COPIES if _is_from_elsewhere(op, reads, writes) else _stream(op),
-                reads,
-                writes,
-            )
+        step = Step(
+            make,
+            frozenset(arguments.union(*(step.arguments for step in inside))),
+            scratch,
+            op,
+            device,
+            COPIES if _is_from_elsewhere(op, reads, writes) else _stream(op),
+            reads,
+            writes,
         )
+        self.steps.append(step)
+        self._all_steps.append(step)
 
     def _add_step(
         self, op: Operation, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -372,17 +379,20 @@ class Program:
         # A loop runs by itself beside the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
         scratch = self._scratches.setdefault(key, Scratch(device))
+        given = op.workspace if isinstance(op, TensorOp) else None
+        workspace = [] if given is None else [self.views[given]]
 
         def make() -> list[Call]:
             inputs = [v.array() for v in sources]
             outs = [v.array() for v in targets]
             memories = dict.fromkeys(view.buffer.memory for view in sources)
             scratch.constants = [m.prepacked for m in memories if m.prepacked]
+            scratch.planned = workspace[0].array() if workspace else _NOTHING
             return compile_call(op, inputs, outs, scratch, self._native)
 
         unread = op.SHAPE_ONLY if isinstance(op, TensorOp) else ()
         reads = [view for n, view in enumerate(sources) if n not in unread]
-        self.add_step(op, make, reads, targets, scratch=scratch)
+        self.add_step(op, make, reads, [*targets, *workspace], scratch=scratch)
 
 
 def _name(value: SSAValue) -> str:
@@ -415,7 +425,7 @@ def _device(type: AnyMemRef) -> str:
     return "cpu:0" if isinstance(space, NoneAttr) else str(space)
 
 
-def _size(type: AnyMemRef, op: Operation) -> int:
+def size_of(type: AnyMemRef, op: Operation) -> int:
     """Bytes of a buffer of this type."""
     if not is_static(type) or not isinstance(type.layout, NoneAttr):
         raise LocatedError(
@@ -424,7 +434,7 @@ def _size(type: AnyMemRef, op: Operation) -> int:
     return prod(type.get_shape()) * numpy_dtype(type.element_type, op).itemsize
 
 
-def _layout(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
+def layout_of(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
     """The view of a buffer that a type describes.
 
     Raises `LocatedError` if it is not static, or does not lie in the buffer.

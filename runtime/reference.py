@@ -490,15 +490,15 @@ def _dot_general(op: reducing.DotGeneralOp, x: Array, y: Array) -> Array:
     batch = [x_axes[d] for d in x_batch]
     x_free = [a for a in x_axes if a not in y_axes]
     y_free = [a for a in y_axes if a not in x_axes]
-    dtype = accumulator(x.dtype)
+    dtype = accumulator(_result_dtype(op))
     operands = (x.astype(dtype), x_axes, y.astype(dtype), y_axes)
     result = np.einsum(*operands, [*batch, *x_free, *y_free], optimize=True)
-    return np.asarray(result, dtype).astype(x.dtype)
+    return np.asarray(result, dtype).astype(_result_dtype(op))
 
 
 @_evaluates(reducing.ConvolutionOp)
 def _convolution(op: reducing.ConvolutionOp, image: Array, kernel: Array) -> Array:
-    dtype = accumulator(image.dtype)
+    dtype = accumulator(_result_dtype(op))
     image_labels, kernel_labels, result_labels = op.labels
     spatial = [str(d) for d in range(len(image_labels) - 2)]
     x = _by_labels(image, image_labels, ["b", "f", *spatial]).astype(dtype)
@@ -525,7 +525,8 @@ def _convolution(op: reducing.ConvolutionOp, image: Array, kernel: Array) -> Arr
     ]
     result = np.concatenate(parts, -1)  # axes: batch, spatial, feature
     order = ["b", *spatial, "f"]
-    return result.transpose([order.index(n) for n in result_labels]).astype(image.dtype)
+    result = result.transpose([order.index(n) for n in result_labels])
+    return result.astype(_result_dtype(op))
 
 
 def _by_labels(x: Array, labels: str, order: Sequence[str]) -> Array:

@@ -20,8 +20,8 @@ zones, that is, in what no buffer of an arena covers. The layout is the planned 
 
 A run takes about 1.3 to 2.5 times its CPU time, and pools twice their memory.
 
-Not watched: the caller's memory around arguments; kernels' workspaces; reads of poison
-by a kernel that gives the right values all the same.
+Not watched: the caller's memory around arguments; kernels' workspaces that are not
+planned; reads of poison by a kernel that gives the right values all the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

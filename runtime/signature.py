@@ -84,7 +84,7 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
     numbered: dict[int, Result] = {}
     last: list[Result] = []
     for index, argument in enumerate(function.args):
-        attributes = _attributes(function, index)
+        attributes = attributes_of(function, index)
         is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
         number = attributes.get(RESULT)
         if is_variable or number is None:
@@ -148,7 +148,7 @@ def _returns(function: FuncOp) -> Sequence[ReturnOp]:
     return [op for op in ends if isinstance(op, ReturnOp)]
 
 
-def _attributes(function: FuncOp, index: int) -> dict[str, object]:
+def attributes_of(function: FuncOp, index: int) -> dict[str, object]:
     """The attributes of an argument."""
     if function.arg_attrs is None:
         return {}

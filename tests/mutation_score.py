@@ -7,46 +7,62 @@ A mutant is a module with one change: a comparison or a condition turned round, 
 for `or`, a number one off, an arithmetic operation for another, a statement or a
 negation left out. Each runs in a process of its own, forked off where all is loaded,
 which gives the module's functions the mutant's code; then the tests named in `TESTS`
-run until one fails. Mutants that survive are printed; `EQUIVALENT` has those that no
-test can kill, with the reason.
+run until one fails. Mutants that survive are printed; equivalent_mutants.py has those
+that no test can kill, with the reason.
 """
 
 import argparse
 import ast
 import copy
+import gc
 import os
+import resource
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import NamedTuple
 
 import pytest
+from equivalent_mutants import EQUIVALENT
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 30  # of CPU time for one mutant's tests; a mutant that hangs is killed
+PATIENCE = 5  # times the CPU time that the tests take; a mutant that hangs is killed
 
-_CHECK = ("tests/test_plan_check.py",)
-_LIVENESS = ("tests/test_plan_memory_flow.py",)
+_CHECK, _RESULTS, _SYMBOLIC = (
+    "tests/test_plan_check.py",
+    "tests/test_plan_check_results.py",
+    "tests/test_plan_check_symbolic.py",
+)
 TESTS = {
     "planning/validate.py": ("tests/test_validate.py",),
-    "passes/plan_check.py": _CHECK,
-    "passes/checking/ownership.py": _CHECK,
-    "passes/checking/pointees.py": _CHECK,
-    "passes/checking/happens_before.py": _CHECK,
-    "passes/memory/liveness.py": _LIVENESS,
-    "passes/memory/control_flow.py": _LIVENESS,
-    "passes/memory/allocations.py": _LIVENESS,
+    "planning/problem.py": ("tests/test_problem.py",),
+    "passes/plan_check.py": (_CHECK, _RESULTS, _SYMBOLIC),
+    "passes/checking/ownership.py": (_CHECK, _RESULTS, _SYMBOLIC),
+    "passes/checking/pointees.py": (_CHECK, _RESULTS),
+    "passes/checking/happens_before.py": ("tests/test_happens_before.py", _CHECK),
+    "passes/checking/result_pools.py": (_RESULTS,),
+    "passes/checking/symbolic_plan.py": (_SYMBOLIC,),
+    "dialects/memory.py": (
+        "tests/test_dependencies.py",
+        _RESULTS,
+        _CHECK,
+        "tests/test_embedding.py",
+    ),
+    "passes/memory/liveness.py": ("tests/test_liveness.py",),
+    "passes/memory/control_flow.py": (
+        "tests/test_control_flow.py",
+        "tests/test_allocations.py",
+    ),
+    "passes/memory/allocations.py": ("tests/test_allocations.py",),
+    "passes/memory/lending.py": ("tests/test_result_lending.py",),
+    "passes/memory/dependencies.py": ("tests/test_dependencies.py",),
 }
 
-EQUIVALENT = {
-    ("planning/validate.py", 45): "any other number than 0 sorts behind it as well",
-    ("planning/validate.py", 55): "more neighbours than the next ones share nothing",
-}
-"""(module, line) of mutants that behave as the original does: why."""
+MEMORY = 16 << 30  # bytes of address space
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -75,13 +91,15 @@ ARITHMETIC = {
 class Mutant(NamedTuple):
     module: str  # its path
     line: int
+    text: str  # of the line
     change: str
     code: ast.Module
 
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Every module that is one change away, in the order of its text."""
-    tree = ast.parse((ROOT / module).read_text())
+    source = (ROOT / module).read_text()
+    lines, tree = source.splitlines(), ast.parse(source)
     nodes = list(ast.walk(tree))
     code = set(_code(tree))
     found: list[tuple[int, int, str, str]] = []
@@ -94,7 +112,8 @@ def mutants(module: str) -> Iterator[Mutant]:
         node = list(ast.walk(changed))[index]
         _change(node, way)
         ast.fix_missing_locations(changed)
-        yield Mutant(module, line, f"{way}: {before[:70]}", changed)
+        text = lines[line - 1].strip()
+        yield Mutant(module, line, text, f"{way}: {before[:70]}", changed)
 
 
 def _code(node: ast.AST, in_function: bool = False) -> Iterator[ast.AST]:
@@ -187,13 +206,14 @@ def _exchange(
 ) -> None:
     for name, value in list(new.items()):
         before = old.get(name)
-        if getattr(before, "__module__", None) != module:
-            continue
         if isinstance(before, type) and isinstance(value, type):
-            _exchange(vars(before), vars(value), module)
+            if before.__module__ == module:
+                _exchange(vars(before), vars(value), module)
         for was, now in zip(_functions(before), _functions(value), strict=False):
-            was.__code__ = now.__code__
-            was.__defaults__, was.__kwdefaults__ = now.__defaults__, now.__kwdefaults__
+            if was.__module__ == module:
+                was.__code__ = now.__code__
+                was.__defaults__ = now.__defaults__
+                was.__kwdefaults__ = now.__kwdefaults__
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
@@ -204,6 +224,8 @@ def _functions(value: object) -> Iterator[FunctionType]:
             yield from _functions(value.__func__)
         case property():
             yield from _functions(value.fget)
+        case cached_property():
+            yield from _functions(value.func)  # pyright: ignore[reportUnknownMemberType]
         case _:
             yield from (
                 _functions(getattr(value, "__wrapped__", None))
@@ -212,13 +234,15 @@ def _functions(value: object) -> Iterator[FunctionType]:
             )
 
 
-def is_killed(mutant: Mutant, tests: Sequence[str]) -> bool:
+def killed_by(tests: Sequence[str], mutant: Mutant | None, seconds: float) -> bool:
     """Whether a test fails. The child process has the mutant, we stay as we are."""
     child = os.fork()
     if not child:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # ends the process
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # ends the process
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         try:
-            plant(mutant)
+            if mutant:
+                plant(mutant)
         except Exception:  # the module cannot even be loaded
             os._exit(1)
         os._exit(run(tests))
@@ -233,6 +257,54 @@ def run(tests: Sequence[str]) -> int:
         return pytest.main(["-xq", "--assert=plain", "-pno:cacheprovider", *files])
 
 
+class Score(NamedTuple):
+    mutants: int = 0
+    killed: int = 0
+    equivalent: int = 0
+
+    def __str__(self) -> str:
+        rest = self.mutants - self.equivalent
+        return (
+            f"{self.mutants} mutants, {self.equivalent} equivalent, {self.killed} "
+            f"killed: {100 * self.killed / max(rest, 1):.0f} %"
+        )
+
+
+def score(module: str, tests: Sequence[str], every: int, print_all: bool) -> Score:
+    """Plants each n-th mutant of a module; prints those that survive."""
+    if run(tests):  # which loads what they need
+        sys.exit(f"the tests of {module} fail without a mutant")
+    gc.freeze()  # what is there by now stays, so children need not look at it
+    start = _seconds()
+    killed_by(tests, None, 3600)
+    patience = 1 + PATIENCE * (_seconds() - start)
+    equivalent = dict.fromkeys(EQUIVALENT.get(module, ()), False)
+    counts = [0, 0, 0]
+    for number, mutant in enumerate(mutants(module)):
+        key = (mutant.text, mutant.change.partition(":")[0])
+        if key in equivalent:
+            equivalent[key] = True
+        if number % every:
+            continue
+        counts[0] += 1
+        is_killed = killed_by(tests, mutant, patience)
+        counts[1] += is_killed
+        counts[2] += not is_killed and key in equivalent
+        if print_all or (not is_killed and key not in equivalent):
+            word = "killed  " if is_killed else "survives"
+            print(f"{word}  {module}:{mutant.line}: {mutant.change}", flush=True)
+    for key, is_there in equivalent.items():
+        if not is_there:
+            print(f"{module} has no such mutant any longer: {key}")
+    return Score(*counts)
+
+
+def _seconds() -> float:
+    """Of CPU time that children have taken."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", help="parts of their paths")
@@ -240,35 +312,15 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print all mutants")
     options = parser.parse_args()
     os.chdir(ROOT)
-    wanted = options.modules or [""]
-    total = killed = equivalent = 0
+    total = Score()
     for module, tests in TESTS.items():
-        if not any(part in module for part in wanted):
+        if options.modules and not any(part in module for part in options.modules):
             continue
-        if run(tests):
-            sys.exit(f"the tests of {module} fail without a mutant")
-        start, before, dead = time.monotonic(), total, killed
-        for number, mutant in enumerate(mutants(module)):
-            if number % options.every:
-                continue
-            total += 1
-            reason = EQUIVALENT.get((module, mutant.line))
-            if is_killed(mutant, tests):
-                killed += 1
-                if options.list:
-                    print(
-                        f"killed    {module}:{mutant.line}: {mutant.change}", flush=True
-                    )
-            elif reason:
-                equivalent += 1
-            else:
-                print(f"survives  {module}:{mutant.line}: {mutant.change}", flush=True)
-        seconds = time.monotonic() - start
-        print(
-            f"{module}: {killed - dead} of {total - before} killed, {seconds:.0f} s",
-            flush=True,
-        )
-    print(f"{killed} of {total} killed, {equivalent} equivalent")
+        start = _seconds()
+        found = score(module, tests, options.every, options.list)
+        print(f"{module}: {found}, {_seconds() - start:.0f} s", flush=True)
+        total = Score(*map(sum, zip(total, found, strict=True)))
+    print(total)
     return 0
 
 

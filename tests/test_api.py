@@ -1,12 +1,17 @@
 """The public functions, on a small JAX training step."""
 
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.options import PlanOptions
+from tensorplan.passes.plan_pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -73,7 +78,7 @@ def test_errors_name_the_place() -> None:
   %0 = "chlo.lgamma"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }"""
-    with pytest.raises(LocatedError, match=r"^stablehlo:2:8: chlo.lgamma is not"):
+    with pytest.raises(LocatedError, match=r"^program:2:8: chlo.lgamma is not"):
         tensorplan.from_stablehlo(text)
 
 
@@ -96,3 +101,37 @@ def test_two_devices_have_a_pool_each_and_give_the_same_values() -> None:
         assert sorted(pool.device for pool in run.pools) == devices
         (got,) = run(a, b)
         np.testing.assert_allclose(got, y - y[::-1], rtol=0, atol=1e-6)
+
+
+def test_read_takes_text_bytes_and_paths() -> None:
+    path = EXAMPLES / "classifier.mlir"
+    texts = [
+        str(tensorplan.read(s)) for s in (path, path.read_text(), path.read_bytes())
+    ]
+    assert texts[0] == texts[1] == texts[2]
+    assert "tgraph.dot_general" in texts[0]
+
+
+@pytest.mark.parametrize(
+    "function", [tensorplan.read, tensorplan.from_stablehlo, tensorplan.from_onnx]
+)
+def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
+    file = str(EXAMPLES / "classifier.mlir")
+    with pytest.raises(ValueError, match="is a file's name, expected Path"):
+        function(file)
+
+
+def test_options_have_the_types_of_the_pass() -> None:
+    ours = get_type_hints(PlanOptions)
+    assert ours == {field.name: ours[field.name] for field in fields(PlanPipeline)}
+    hints = get_type_hints(PlanPipeline)
+    assert ours == {name: hints[name] for name in ours}
+
+
+def test_options_that_there_are_not() -> None:
+    module = tensorplan.read(EXAMPLES / "classifier.mlir")
+    for function in (tensorplan.plan, tensorplan.explain, tensorplan.compile):
+        with pytest.raises(TypeError, match=r"'strateg'.*did you mean 'strategy'"):
+            function(module, strateg="auto")  # pyright: ignore[reportCallIssue]
+        with pytest.raises(ValueError, match="strategy is 'best', expected one of"):
+            function(module, strategy="best")

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 from documentation import Page, blocks
 
+import tensorplan
+from tensorplan.passes import get_all_passes
 from tensorplan.planning import STRATEGIES
+from tensorplan.tools import (
+    pipelines,
+    plan_opt_arguments,
+    plan_run,
+    plan_solve,
+    plan_view,
+)
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -85,6 +94,48 @@ def test_what_does_not_happen_is_noticed(text: str, tmp_path: Path):
     page.write_text(f"# Title\n\n{text}\n")
     with pytest.raises(AssertionError):
         Page(page, tmp_path).run(slow=False)
+
+
+# What no block has
+
+
+TOOLS = {
+    "plan-opt": plan_opt_arguments.make_parser(["mlir"]),
+    "plan-run": plan_run.make_parser(),
+    "plan-solve": plan_solve.make_parser(),
+    "plan-view": plan_view.make_parser(),
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_within_the_text_have_options_that_there_are(page: Path):
+    """Of `plan-view FILE --explain` and the like."""
+    commands = re.findall(rf"`({'|'.join(TOOLS)}) ([^`]+)`", without_code(page))
+    for tool, arguments in commands:
+        known = TOOLS[tool].format_help()
+        for option in re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", arguments):
+            there = rf"(?<![\w-]){re.escape(option)}(?![\w-])"
+            assert re.search(there, known), f"{name(page)}: {tool} {arguments}"
+        for pipeline in re.findall(r"-p '([^']+)'", arguments):
+            pipelines.parse(pipeline, get_all_passes())
+
+
+def test_the_arenas_in_the_table_are_those_of_the_models():
+    """Its command takes long, and runs with the slow tests only."""
+    pytest.importorskip("jax")
+    row = r"^(\w+) +([\d,]+) +([\d,]+) +([\d,]+) +[\d,]+$"
+    table = re.findall(row, (ROOT / "README.md").read_text(), re.M)
+    assert len(table) > 5
+    models = {
+        p.stem: p for d in ("tests/models", "examples") for p in ROOT.glob(f"{d}/*")
+    }
+    for model, *figures in table:
+        planned = tensorplan.plan(tensorplan.from_stablehlo(models[model]))
+        (pool,) = tensorplan.report(planned)["pools"]
+        sizes = (pool["bytes"], pool["lower_bound_bytes"], pool["unshared_bytes"])
+        assert figures == [f"{size:,}" for size in sizes], (
+            f"{model}: benchmarks/peak.py says what README.md should"
+        )
 
 
 # Form

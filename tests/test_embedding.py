@@ -20,7 +20,12 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import NoMemoryEffect
+from xdsl.traits import (
+    EffectInstance,
+    MemoryEffectKind,
+    NoMemoryEffect,
+    get_effects,
+)
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import (
@@ -136,6 +141,10 @@ def test_what_operations_say():
     assert effects_on(ops["npu.add"], a) == (True, False)
     assert effects_on(ops["npu.add"], x) == (True, True)
     assert effects_on(ops["npu.scan"], x) == (False, True)
+    assert get_effects(ops["npu.scan"]) == {
+        EffectInstance(MemoryEffectKind.READ, a),
+        EffectInstance(MemoryEffectKind.WRITE, x),
+    }
     assert not any(map(is_view, module.walk()))
 
 

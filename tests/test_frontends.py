@@ -307,10 +307,22 @@ def test_jaxlibs_errors_are_placed(
     assert error.value.span.get_location() == ("a.mlir", line, column)
 
 
-def test_bytecode_that_is_broken() -> None:
+@pytest.mark.parametrize("trusted", [False, True])
+def test_bytecode_that_is_broken(trusted: bool) -> None:
+    """From a file, that is read elsewhere first; in memory, here."""
     pytest.importorskip("jaxlib")
-    with pytest.raises(LocatedError, match=r"^a\.mlir: "):
-        read(b"ML\xefR\x06MLIR\x00", "a.mlir", context())
+    broken = b"ML\xefR\x06MLIR\x00"
+    expected = "^a.mlir: " if trusted else "^a.mlir is no valid MLIR bytecode: .+"
+    with pytest.raises(LocatedError, match=expected):
+        read(broken, "a.mlir", context(), trusted=trusted)
+
+
+def test_bytecode_takes_no_longer_than_it_may() -> None:
+    pytest.importorskip("jaxlib")
+    from tensorplan.frontends import bytecode
+
+    with pytest.raises(LocatedError, match=r"MLIR has not read it in 0.001 s"):
+        bytecode.check(b"ML\xefR", "a.mlir", seconds=0.001)
 
 
 def test_every_form_of_a_model() -> None:

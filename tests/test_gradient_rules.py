@@ -268,6 +268,33 @@ def test_rules_against_differences(name: str) -> None:
         check_differences(module, arrays, 1)
 
 
+@pytest.mark.parametrize("name", ["dot_general", "convolution"])
+def test_contractions_of_narrow_operands(name: str) -> None:
+    """As if the operands were converted; the gradients have the operands' types."""
+    arguments, body = PROGRAMS[name]
+    narrow = module_of(
+        arguments.replace("f64", "f32"),
+        body.replace("f64>, ", "f32>, ").replace("f64>)", "f32>)"),
+    )
+    wide = module_of(arguments, body)
+    rng = np.random.default_rng(0)
+    x, y, head = (
+        rng.standard_normal(slot.shape).astype(np.float32)
+        for slot in (*signature(narrow).inputs, signature(narrow).results[0])
+    )
+    results = [
+        run_reference(
+            run(module, TGraphGradient(of=(0,))),
+            [x.astype(dtype), y.astype(dtype), head.astype(np.float64)],
+        )
+        for module, dtype in ((narrow, np.float32), (wide, np.float64))
+    ]
+    got, want = results
+    assert [gradient.dtype.name for gradient in got[1:]] == ["float32", "float32"]
+    for x, y in zip(got, want, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
 # No gradient goes through these: they have no float operand or result, read a shape
 # only, or are not for level 1 before fusion.
 WITHOUT_RULE = {

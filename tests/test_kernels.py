@@ -480,10 +480,19 @@ def test_long_sums_are_accurate() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float32", "float64", "bfloat16", "float16", "int32"]
+    ("dtypes", "sums"),
+    [
+        *((2 * [name], name) for name in (*FLOATS, "int32")),
+        (["int8", "int8"], "int32"),
+        (["uint8", "int8"], "int32"),
+        (["int8", "int32"], "int64"),
+        (["bfloat16", "bfloat16"], "float32"),
+        (["float16", "bfloat16"], "float32"),
+        (["float32", "int8"], "float32"),
+    ],
 )
 @pytest.mark.parametrize("seed", range(12))
-def test_dot_general(seed: int, dtype: str) -> None:
+def test_dot_general(seed: int, dtypes: Sequence[str], sums: str) -> None:
     rng = np.random.default_rng(seed)
     batch, summed, left, right = (
         integers(rng, 1, 4, int(rng.integers(0, 3))) for _ in range(4)
@@ -495,12 +504,14 @@ def test_dot_general(seed: int, dtype: str) -> None:
     sizes = dict(zip(names, [*batch, *summed], strict=True))
     operands: list[Array] = []
     dims: list[list[int]] = []
-    for free in (left, right):
+    shape = list(batch)
+    for free, dtype in zip((left, right), dtypes, strict=True):
         own = {f"f{i}": n for i, n in enumerate(free)}
         order = [*names, *own]
         order = [order[i] for i in rng.permutation(len(order))]
         operands.append(numbers(rng, [(sizes | own)[n] for n in order], dtype))
         dims.append([order.index(n) for n in names])
+        shape += [own[n] for n in order if n in own]
     cut = len(batch)
     properties: dict[str, Attribute] = {
         "lhs_batching_dimensions": ints(dims[0][:cut]),
@@ -508,13 +519,55 @@ def test_dot_general(seed: int, dtype: str) -> None:
         "lhs_contracting_dimensions": ints(dims[0][cut:]),
         "rhs_contracting_dimensions": ints(dims[1][cut:]),
     }
-    check(rng, reducing.DotGeneralOp, operands, properties)
+    check(rng, reducing.DotGeneralOp, operands, properties, tensor(shape, sums))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorplan.runtime.kernels.dot.PART", 10)
+    monkeypatch.setattr("tensorplan.runtime.kernels.dot.FEWEST", 2)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("rows", "columns"), [(7, 3), (3, 7), (7, 7), (1, 1)])
+@pytest.mark.parametrize(
+    ("dtypes", "sums"),
+    [
+        (["int8", "int8"], "int32"),
+        (["float32", "int8"], "float32"),
+        (["bfloat16", "float32"], "float32"),
+        (["bfloat16", "bfloat16"], "bfloat16"),
+    ],
+)
+def test_what_is_converted_is_so_in_parts(
+    dtypes: Sequence[str],
+    sums: str,
+    rows: int,
+    columns: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    shapes = (2, rows, 5), (2, 5, columns)
+    operands = [numbers(rng, s, t) for s, t in zip(shapes, dtypes, strict=True)]
+    properties: dict[str, Attribute] = {
+        "lhs_batching_dimensions": ints([0]),
+        "rhs_batching_dimensions": ints([0]),
+        "lhs_contracting_dimensions": ints([2]),
+        "rhs_contracting_dimensions": ints([1]),
+    }
+    result = tensor((2, rows, columns), sums)
+    check(rng, reducing.DotGeneralOp, operands, properties, result)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    dtype = str(rng.choice(["float32", "float32", "float64", "bfloat16"]))
+    dtype, sums = rng.choice(
+        [
+            *(2 * [name] for name in ("float32", "float32", "float64", "bfloat16")),
+            ["int8", "int32"],
+            ["bfloat16", "float32"],
+        ]
+    ).tolist()
     rank = int(rng.integers(0, 4))
     spatial = [str(d) for d in range(rank)]
     groups = int(rng.choice([1, 1, 2, 3]))
@@ -526,12 +579,16 @@ def test_convolution(seed: int) -> None:
     holes, strides = integers(rng, 1, 3, rank), integers(rng, 1, 3, rank)
     low = integers(rng, -1, 3, rank)
     high: list[int] = []
+    places: list[int] = []
     for d in range(rank):
         image[spatial[d]] = int(rng.integers(1, 7))
         kernel[spatial[d]] = window[d]
         extent = (image[spatial[d]] - 1) * holes[d] + 1
         reach = (window[d] - 1) * dilation[d] + 1
         high.append(max(int(rng.integers(-1, 3)), reach - extent - low[d]))
+        places.append((low[d] + extent + high[d] - reach) // strides[d] + 1)
+    result = dict(zip(spatial, places, strict=True))
+    result |= {"b": image["b"] // groups if by_batch else image["b"], "f": kernel["o"]}
 
     def labels(names: Sequence[str]) -> str:
         return "".join(str(n) for n in rng.permutation(list(names)))
@@ -540,10 +597,9 @@ def test_convolution(seed: int) -> None:
         labels(["b", "f", *spatial]),
         labels(["i", "o", *spatial]),
     )
+    out_labels = labels(["b", "f", *spatial])
     properties: dict[str, Attribute] = {
-        "dim_labels": StringAttr(
-            f"{image_labels}_{kernel_labels}->{labels(['b', 'f', *spatial])}"
-        ),
+        "dim_labels": StringAttr(f"{image_labels}_{kernel_labels}->{out_labels}"),
         "window_strides": ints(strides),
         "padding_low": ints(low),
         "padding_high": ints(high),
@@ -554,7 +610,8 @@ def test_convolution(seed: int) -> None:
     }
     x = numbers(rng, [image[n] for n in image_labels], dtype)
     w = numbers(rng, [kernel[n] for n in kernel_labels], dtype)
-    check(rng, reducing.ConvolutionOp, [x, w], properties)
+    out = tensor([result[n] for n in out_labels], sums)
+    check(rng, reducing.ConvolutionOp, [x, w], properties, out)
 
 
 @pytest.mark.parametrize(

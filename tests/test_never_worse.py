@@ -9,14 +9,20 @@ from xdsl.passes import ModulePass
 
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
+from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
+from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
 from tensorplan.passes.tgraph_slice import TGraphSlice
 
 LOWERING: tuple[type[ModulePass], ...] = (
     TGraphRecomputeStacked,
+    TGraphConsumeStacked,
     TGraphCompareClipped,
+    TGraphScatterInto,
+    TGraphSinkReshapes,
     TGraphSchedule,
     TGraphSlice,
 )
@@ -45,3 +51,18 @@ def test_all_of_them(program: Program) -> None:
     assert planned_bytes(both) <= planned_bytes(
         run(program.module, *passes(TGraphFuse))
     )
+
+
+@settings(max_examples=40)
+@given(programs(max_ops=40))
+def test_duplicates(program: Program) -> None:
+    def planned(fuse: TGraphFuse) -> int:
+        each = passes(TGraphFuse, *LOWERING)
+        return planned_bytes(
+            run(
+                program.module,
+                *(fuse if isinstance(p, TGraphFuse) else p for p in each),
+            )
+        )
+
+    assert planned(TGraphFuse()) <= planned(TGraphFuse(duplicate=False))

@@ -15,6 +15,7 @@ import tensorplan
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime import onednn
+from tensorplan.runtime.dtypes import numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.kernels.contraction import BLOCK
 from tensorplan.runtime.pool import Scratch
@@ -188,7 +189,7 @@ def convolution(
             lhs_dilation = {ints(holes or ones)},
             rhs_dilation = {ints(dilation or ones)},
             feature_group_count = {groups} : i64, batch_group_count = 1 : i64,
-            operandSegmentSizes = array<i32: 2, 0>
+            operandSegmentSizes = array<i32: 2, 0, 0>
           }}> : ({x}, {k}) -> {r}
           func.return %r : {r}
         }}""",
@@ -288,6 +289,71 @@ def test_a_scaled_update_is_one_primitive_without_workspace() -> None:
     calls = compile_call(op, inputs, [w], scratch)
     assert len(calls) == 1
     assert scratch.bytes < 1 << 18
+
+
+NARROW = [
+    ("i8", "i8", "i32"),
+    ("ui8", "i8", "i32"),
+    ("bf16", "bf16", "f32"),
+    ("bf16", "bf16", "bf16"),
+]
+
+
+def narrow(kind: str, shape: Sequence[int]) -> np.ndarray:
+    if kind == "bf16":
+        return normal(*shape).astype(pytest.importorskip("ml_dtypes").bfloat16)
+    info = np.iinfo(kind.replace("i", "int"))
+    # The largest products, so that sums in 16 bits would not do.
+    return RNG.integers(info.max - 9, info.max, shape, info.dtype, endpoint=True)
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "out"), NARROW)
+def test_products_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
+    text = f"(tensor<9x70x{lhs}>, tensor<70x5x{rhs}>) -> tensor<9x5x{out}>"
+    op = operation(
+        DotGeneralOp,
+        f"""func.func @main(%x: tensor<9x70x{lhs}>, %y: tensor<70x5x{rhs}>) {{
+          %r = tgraph.dot_general %x, %y {{
+            lhs_contracting_dimensions = array<i64: 1>,
+            rhs_contracting_dimensions = array<i64: 0>}} : {text}
+          func.return
+        }}""",
+    )
+    check_narrow(op, [narrow(lhs, (9, 70)), narrow(rhs, (70, 5))])
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "out"), NARROW)
+def test_convolutions_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
+    image, kernel = f"tensor<2x9x9x8x{lhs}>", f"tensor<3x3x8x16x{rhs}>"
+    one, zero = "array<i64: 1, 1>", "array<i64: 0, 0>"
+    op = operation(
+        ConvolutionOp,
+        f"""func.func @main(%x: {image}, %y: {kernel}) {{
+          %r = tgraph.convolution %x, %y {{dim_labels = "b01f_01io->b01f",
+            window_strides = {one}, padding_low = {one}, padding_high = {zero},
+            lhs_dilation = {one}, rhs_dilation = {one}}}
+            : ({image}, {kernel}) -> tensor<2x8x8x16x{out}>
+          func.return
+        }}""",
+    )
+    check_narrow(op, [narrow(lhs, (2, 9, 9, 8)), narrow(rhs, (3, 3, 8, 16))])
+
+
+def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
+    """Integers exactly, where oneDNN has more than its reference."""
+    dtype = numpy_dtype(op.result.type.element_type)
+    out = np.empty(op.result.type.get_shape(), dtype)
+    made = run(lambda s: onednn.compiled(op, inputs, out, s))
+    if made is None:
+        pytest.skip("no instructions for this")
+    want = np.empty_like(out)
+    run(lambda s: compile_call(op, inputs, [want], s, native=False))
+    if dtype == np.int32:
+        np.testing.assert_array_equal(out, want)
+        return
+    got, want = out.astype(np.float64), want.astype(np.float64)
+    tolerance = 1e-2 if dtype.itemsize == 2 else 1e-5
+    np.testing.assert_allclose(got, want, tolerance, tolerance * np.abs(want).max())
 
 
 def test_other_elements_and_nothing_to_sum_are_left_to_numpy() -> None:

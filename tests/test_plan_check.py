@@ -5,6 +5,7 @@ alignment 64, and buffers of 64 bytes: %a and %b at 0, %c at 64, %d at 32 to 96.
 """
 
 import pytest
+from unchanged_ir import parsed
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -15,6 +16,9 @@ from tensorplan.passes.plan_check import PlanCheck, PlannedPool, check_plan
 CONTEXT = tensorplan.context()
 ARENA = 'memref<256xi8, "cpu:0">'
 BUFFER = 'memref<16xf32, "cpu:0">'
+BUFFERS = f"{BUFFER}, {BUFFER}"
+EMPTY = 'memref<0xf32, "cpu:0">'
+BACKWARDS = 'memref<16xf32, strided<[-1], offset: 15>, "cpu:0">'
 HEAD = f"""
 func.func @f(%n: index, %p: i1, %x: {BUFFER}, %y: {BUFFER}) {{
   %zero = arith.constant 0 : index
@@ -51,7 +55,7 @@ A, B, C = view("a"), view("b"), view("c", "%c64")
 def module(*lines: str) -> ModuleOp:
     text = "\n".join((HEAD, *lines))
     text += "\n}" if lines[-1].startswith("func.return") else f"\n{TAIL}"
-    return parse_module(text, "test.mlir", CONTEXT)
+    return parsed(text)
 
 
 def part(first: int, size: int, step: int, type: str) -> str:
@@ -64,6 +68,16 @@ def carried() -> str:
     """%r, the last of the buffers %k in a loop, which starts with %a."""
     turns = "scf.for %i = %zero to %n step %one"
     return f"%r = {turns} iter_args(%k = %a) -> ({BUFFER}) {{"
+
+
+def for_of_two(first: str, second: str) -> str:
+    turns = "scf.for %i = %zero to %n step %one"
+    return f"%r:2 = {turns} iter_args(%k = %{first}, %l = %{second}) -> ({BUFFERS}) {{"
+
+
+def while_of_two(first: str, second: str) -> str:
+    given = f"(%k = %{first}, %l = %{second})"
+    return f"%r:2 = scf.while {given} : ({BUFFERS}) -> ({BUFFERS}) {{"
 
 
 def loop(*lines: str) -> str:
@@ -127,11 +141,57 @@ SOUND = {
     "in place": [A, copy("x", "a"), negate("a", "a"), copy("a", "y")],
     "never used": [A, B],
     "empty buffers share": [
-        view("e", "%zero", 'memref<0xf32, "cpu:0">'),
+        view("e", "%zero", EMPTY),
         A,
         copy("x", "a"),
-        'tgraph.constant<0.0 : f32> outs(%e) : memref<0xf32, "cpu:0">',
+        f"tgraph.constant<0.0 : f32> outs(%e) : {EMPTY}",
         copy("a", "y"),
+    ],
+    "an empty buffer takes nothing": [
+        *(A, view("e", "%zero", EMPTY), copy("x", "a")),
+        f"tgraph.constant<0.0 : f32> outs(%e) : {EMPTY}",
+        copy("a", "y"),
+    ],
+    "either a buffer or other memory is read": [
+        *(A, f"%s = arith.select %p, %a, %x : {BUFFER}", copy("s", "y")),
+    ],
+    "a loop hands on other memory": [
+        *(A, carried(), f"scf.yield %x : {BUFFER}", "}", copy("r", "y")),
+    ],
+    "the other arena is used on": [
+        *(arena(name="other"), A, view("o", of="%other")),
+        *(copy("x", "a"), copy("x", "o"), copy("a", "y"), FREE, copy("o", "y")),
+    ],
+    "a region that never ends": [
+        *(A, copy("x", "a"), "scf.execute_region {", "cf.br ^l", "^l:", "cf.br ^l"),
+        *("}", copy("a", "y")),
+    ],
+    "what an unknown operation does first is unknown": [
+        *(A, f'"test.op"(%a) : ({BUFFER}) -> ()', copy("a", "y")),
+    ],
+    "what is handed on is not used yet": [
+        *(A, B, copy("x", "a"), copy("x", "b"), carried()),
+        *(f"scf.yield %k : {BUFFER}", "}", copy("b", "y")),
+    ],
+    "nor is it in an unknown region": [
+        *(A, B, copy("x", "a"), copy("x", "b"), '"test.op"() ({', carried()),
+        *(f"scf.yield %k : {BUFFER}", "}", '"test.termop"() : () -> ()'),
+        *("}) : () -> ()", copy("b", "y")),
+    ],
+    "given back to who gives nothing": [
+        *(A, '"test.op"() ({', copy("x", "a")),
+        f'"test.termop"(%a) : ({BUFFER}) -> ()\n}}) : () -> ()',
+    ],
+    "made in front of where it is handed on": [
+        *(C, copy("x", "c"), f"cf.cond_br %p, ^l, ^h(%c : {BUFFER})", "^l:"),
+        *("cf.br ^m", "^m:", A, copy("x", "a"), f"cf.br ^h(%a : {BUFFER})"),
+        *(f"^h(%k: {BUFFER}):", copy("k", "y")),
+    ],
+    "carried by a while at other places": [
+        *(A, B, C, copy("x", "a"), copy("x", "c"), while_of_two("c", "a")),
+        *(copy("x", "b"), copy("k", "y"), f"scf.condition(%p) %k, %l : {BUFFERS}"),
+        *("} do {", f"^bb0(%m: {BUFFER}, %o: {BUFFER}):", copy("m", "y")),
+        *(f"scf.yield %m, %o : {BUFFERS}", "}", copy("r#0", "y")),
     ],
     "branches share": [
         A,
@@ -192,10 +252,8 @@ SOUND = {
     "a view of a view": [
         A,
         copy("x", "a"),
-        part(15, 16, -1, 'memref<16xf32, strided<[-1], offset: 15>, "cpu:0">'),
-        "tgraph.negate %v outs(%y) : "
-        '(memref<16xf32, strided<[-1], offset: 15>, "cpu:0">)'
-        f" -> {BUFFER}",
+        part(15, 16, -1, BACKWARDS),
+        f"tgraph.negate %v outs(%y) : ({BACKWARDS}) -> {BUFFER}",
     ],
     "freed behind the last use": [A, copy("x", "a"), copy("a", "y"), FREE],
     "freed on one side": [
@@ -227,6 +285,20 @@ SOUND = {
         'memref<16xf32, strided<[?], offset: ?>, "cpu:0">',
         f"%w = memref.cast %a : {BUFFER} to "
         'memref<16xf32, strided<[99], offset: ?>, "cpu:0">',
+    ],
+    "strides that are not known": [
+        *(A, copy("x", "a")),
+        f"%v = memref.cast %a : {BUFFER} to "
+        'memref<16x1xf32, strided<[99, ?], offset: 0>, "cpu:0">',
+    ],
+    "a layout that is no strides": [
+        *(A, copy("x", "a")),
+        f"%v = memref.cast %a : {BUFFER} to "
+        'memref<16xf32, affine_map<(d0) -> (d0 * 99)>, "cpu:0">',
+    ],
+    "what a region is given may be larger": [
+        *(A, copy("x", "a"), '"test.op"(%a) ({', '^bb0(%k: memref<32xf32, "cpu:0">):'),
+        f'"test.termop"() : () -> ()\n}}) : ({BUFFER}) -> ()',
     ],
     "a rank that is not known": [
         A,
@@ -277,6 +349,13 @@ FAULTS = {
         [A, B, copy("x", "a"), negate("a", "b")],
         r"tgraph.negate uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
     ),
+    "lost to one that has lost its own": (
+        [
+            *(A, view("d", "%c32"), C, copy("x", "a"), copy("x", "d"), copy("x", "c")),
+            copy("a", "y"),
+        ],
+        "memref.copy uses buffer %a, whose bytes another buffer may have taken",
+    ),
     "partly overwritten is not overwritten": (
         [
             A,
@@ -295,6 +374,51 @@ FAULTS = {
     "copied onto itself": (
         [A, B, copy("x", "a"), copy("x", "b"), copy("a", "a")],
         "memref.copy uses buffer %a, whose bytes",
+    ),
+    "overwritten with a part of itself": (
+        [
+            *(A, B, copy("x", "a"), copy("x", "b"), part(15, 16, -1, BACKWARDS)),
+            f'"memref.copy"(%v, %a) : ({BACKWARDS}, {BUFFER}) -> ()',
+        ],
+        "memref.copy uses buffer %a, whose bytes",
+    ),
+    "read in the region of what overwrites": (
+        [
+            *(A, B, copy("x", "a"), copy("x", "b"), "%f = arith.constant 0.0 : f32"),
+            '"linalg.fill"(%f, %y) <{operandSegmentSizes = array<i32: 1, 1>}> ({',
+            f"^bb0(%e: f32, %g: f32): %l = memref.load %a[%zero] : {BUFFER}",
+            f"linalg.yield %l : f32 }}) : (f32, {BUFFER}) -> ()",
+        ],
+        "linalg.fill uses buffer %a, whose bytes",
+    ),
+    "the one of two that lost its bytes": (
+        [
+            *(A, C, view("e", "%c64"), copy("x", "a"), copy("x", "c"), copy("x", "e")),
+            f"tgraph.add %a, %c outs(%y) : ({BUFFER}, {BUFFER}) -> {BUFFER}",
+        ],
+        r"uses buffer %c, whose bytes \[64, 128\) buffer %e has as well",
+    ),
+    "the two of three that share bytes": (
+        [
+            *(A, C, view("e", "%c64"), copy("x", "a"), copy("x", "c")),
+            f"tgraph.add %a, %c outs(%e) : ({BUFFER}, {BUFFER}) -> {BUFFER}",
+        ],
+        r"uses buffer %c, whose bytes \[64, 128\) buffer %e has as well",
+    ),
+    "the one of two whose arena was freed": (
+        [
+            *(arena(name="other"), A, view("o", of="%other")),
+            *(copy("x", "a"), copy("x", "o"), f"memref.dealloc %other : {ARENA}"),
+            f"tgraph.add %a, %o outs(%y) : ({BUFFER}, {BUFFER}) -> {BUFFER}",
+        ],
+        "uses buffer %o after its arena was freed",
+    ),
+    "lost in the last block of a region": (
+        [
+            *(A, B, copy("x", "a"), "scf.execute_region {", "cf.br ^l", "^l:"),
+            *(copy("x", "b"), "scf.yield", "}", copy("a", "y")),
+        ],
+        "uses buffer %a, whose bytes",
     ),
     "lost on one path": (
         [A, B, copy("x", "a"), branch([copy("x", "b")], []), copy("a", "y")],
@@ -372,6 +496,10 @@ FAULTS = {
     "a tensor operation reads before": (
         [A, negate("a", "y")],
         "reads buffer %a, expected a write before",
+    ),
+    "loaded before": (
+        [A, f"%l = memref.load %a[%zero] : {BUFFER}"],
+        "memref.load reads buffer %a, expected a write before",
     ),
     "read through a view before": (
         [
@@ -565,6 +693,77 @@ FAULTS = {
             "}",
         ],
         "uses buffer %a, whose bytes",
+    ),
+    "carried by a while to its first part": (
+        [
+            *(A, B, C, copy("x", "a"), copy("x", "c"), while_of_two("c", "a")),
+            *(copy("x", "b"), copy("l", "y"), f"scf.condition(%p) %k, %l : {BUFFERS}"),
+            *("} do {", f"^bb0(%m: {BUFFER}, %o: {BUFFER}):"),
+            *(f"scf.yield %c, %c : {BUFFERS}", "}"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "carried by a while to its second part": (
+        [
+            *(A, B, C, copy("x", "a"), copy("x", "c"), while_of_two("c", "a")),
+            f"scf.condition(%p) %k, %l : {BUFFERS}",
+            *("} do {", f"^bb0(%m: {BUFFER}, %o: {BUFFER}):"),
+            *(copy("x", "b"), copy("o", "y"), f"scf.yield %m, %o : {BUFFERS}", "}"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "carried back by a while": (
+        [
+            *(A, B, C, copy("x", "a"), copy("x", "c"), while_of_two("c", "c")),
+            *(copy("l", "y"), f"scf.condition(%p) %k, %l : {BUFFERS}"),
+            *("} do {", f"^bb0(%m: {BUFFER}, %o: {BUFFER}):"),
+            *(copy("x", "b"), f"scf.yield %m, %a : {BUFFERS}", "}"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "carried second": (
+        [
+            *(A, B, C, copy("x", "a"), copy("x", "c"), for_of_two("c", "a")),
+            *(copy("l", "y"), copy("x", "b"), f"scf.yield %k, %l : {BUFFERS}", "}"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "carried on second": (
+        [
+            *(A, B, C, copy("x", "c"), for_of_two("c", "c")),
+            *(copy("l", "y"), copy("x", "a"), copy("x", "b")),
+            *(f"scf.yield %k, %a : {BUFFERS}", "}"),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "given by an unknown operation": (
+        [
+            *(A, B, copy("x", "a"), f'%v = "other.op"(%a) : ({BUFFER}) -> {BUFFER}'),
+            *(copy("x", "b"), copy("v", "y")),
+        ],
+        "uses buffer %a, whose bytes",
+    ),
+    "used by an unknown operation": (
+        [
+            *(A, B, copy("x", "a"), copy("x", "b")),
+            f'"other.op"(%a) : ({BUFFER}) -> ()',
+        ],
+        "other.op uses buffer %a, whose bytes",
+    ),
+    "an unknown region may use what its operation is given": (
+        [
+            *(A, B, copy("x", "a"), copy("x", "b"), '%v = "test.op"(%a) ({'),
+            f'"test.termop"() : () -> ()\n}}) : ({BUFFER}) -> {BUFFER}',
+        ],
+        "test.op uses buffer %a, whose bytes",
+    ),
+    "made anew behind where it is handed on": (
+        [
+            *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
+            *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a")),
+            *(f"cf.br ^h(%a : {BUFFER})", "^e:"),
+        ],
+        "buffer %a is handed on to where it is made anew",
     ),
     "behind a while": (
         [
@@ -771,7 +970,7 @@ STREAMS = {
     ],
     "other bytes": [*NEGATE, negate("x", "c", 1), negate("c", "x", 1)],
     "empty": [
-        *(*NEGATE, view("e", type='memref<0xf32, "cpu:0">')),
+        *(*NEGATE, view("e", "%c32", 'memref<0xf32, "cpu:0">')),
         "tgraph.constant<0.0 : f32> outs(%e) {tgraph.stream = 1 : i32} : "
         'memref<0xf32, "cpu:0">',
     ],
@@ -781,7 +980,7 @@ STREAMS = {
 
 @pytest.mark.parametrize("lines", STREAMS.values(), ids=STREAMS)
 def test_ordered_streams_may_share(lines: list[str]) -> None:
-    check_plan(module(CONSTANTS, arena(), A, B, C, negate("x", "c", 0), *lines))
+    check_plan(module(CONSTANTS, arena(32), A, B, C, negate("x", "c", 0), *lines))
 
 
 UNORDERED = {
@@ -827,6 +1026,20 @@ def test_unordered_streams_may_not(lines: list[str]) -> None:
 SMALL = 'memref<4xf32, "cpu:0">'
 
 
+@pytest.mark.parametrize(("taken", "left"), [("%zero", "%c16"), ("%c48", "%c32")])
+def test_what_is_left_of_a_buffer_is_still_its_own(taken: str, left: str) -> None:
+    """%e takes bytes at one end of %a, which says nothing of the others."""
+    lines = [
+        *(A, view("e", taken, SMALL), view("z", left, SMALL)),
+        *(negate("x", "a", 0), negate("a", "y", 0)),
+        f"tgraph.constant<0.0 : f32> outs(%e) {{tgraph.stream = 0 : i32}} : {SMALL}",
+        f"tgraph.constant<0.0 : f32> outs(%z) {{tgraph.stream = 1 : i32}} : {SMALL}",
+    ]
+    message = "buffers %a and %z share bytes .* nothing orders their streams"
+    with pytest.raises(LocatedError, match=message):
+        check_plan(module(CONSTANTS, arena(16), *lines))
+
+
 @pytest.mark.parametrize("offset", ["%zero", "%c32", "%c48"])
 @pytest.mark.parametrize("later", ["%zero", "%c16", "%c32", "%c48"])
 def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
@@ -848,6 +1061,13 @@ def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
     waits = f"%w = memref.subview %y[0] [4] [1] : {BUFFER} to {SMALL}"
     ir = module(CONSTANTS, arena(16), free, waits, *lines)
     check_plan(ir)  # now it is, and %z behind it
+
+
+def test_streams_in_several_blocks_are_refused() -> None:
+    ir = module(CONSTANTS, arena(), A, negate("x", "a", 0), "cf.br ^e", "^e:")
+    message = "function @f has operations with streams and 2 blocks, expected 1"
+    with pytest.raises(LocatedError, match=message):
+        check_plan(ir)
 
 
 def test_streams_of_other_devices_are_others() -> None:

@@ -35,6 +35,21 @@ from tensorplan.tools.views.reading import Reader
 MODELS = Path(__file__).parent / "models"
 DOCUMENTATION = Path(__file__).parent.parent / "docs" / "plan-view.md"
 CHAIN = "id,lower,upper,size,offset\na,0,2,64,0\nb,1,3,32,64\nc,2,4,64,0\n"
+KEPT = """
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> {
+  %a = tgraph.exponential %x : tensor<64x64xf32>
+  %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %c = tgraph.dot_general %b, %w {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %e = tgraph.multiply %d, %a : tensor<64x64xf32>
+  %f = tgraph.reduce %e {kind = "add", dimensions = array<i64: 1>}
+    : (tensor<64x64xf32>) -> tensor<64xf32>
+  func.return %f : tensor<64xf32>
+}
+"""
 HOSTILE = "</script><script>document.title='gone'</script>\"'&<b>\x1b[31m"
 IR = """\
 func.func @f(%a: memref<4x4xf32, "cpu:0">) {
@@ -234,7 +249,7 @@ def changed(**fields: object) -> str:
         (
             "x.mlir",
             "func.func @f() { func.return }",
-            "x.mlir: error: it has no arenas, expected a planned program: plan-opt -p",
+            "x.mlir: error: it needs no arena: there is nothing to be stored",
         ),
         ("x.mlir", IR.replace("0 : index", "8 : index", 1), "x.mlir:6:8: error: "),
         ("none.csv", None, "none.csv: error: no such file or directory"),
@@ -248,6 +263,58 @@ def test_bad_files(
     assert main([file, "-o", "out.html"]) == 1
     assert capsys.readouterr().err.startswith(message)
     assert not Path("out.html").exists()
+
+
+def test_programs_are_planned_first():
+    Path("model.mlir").write_text(KEPT)
+    (plan,) = read("model.mlir")
+    assert plan.title == "model.mlir, plan-pipeline"
+    (pool,) = plan.pools
+    a, b, c = pool.buffers
+    assert (a.op, a.location) == ("tgraph.exponential", "model.mlir:3:8")
+    assert pool.size == 3 * 64 * 64 * 4
+    # All three are live at the peak, and the page says why.
+    assert a.waits.startswith("step 10: tgraph.fusion (dot_general, multiply)")
+    assert a.in_place == "is not in place: %x is an argument that is not donated"
+    assert {b.waits, c.waits} == {"in use"}
+    assert pool.summary[0].startswith("most is live at step 9 of 14: tgraph.dot_gen")
+
+
+def test_arenas_of_one_device_are_told_apart():
+    text = IR.replace("%arena[%c128]", "%b[%c0]").replace(
+        "  %c0 =", '  %b = memref.alloc() : memref<192xi8, "cpu:0">\n  %c0 =', 1
+    )
+    Path("f.mlir").write_text(text)
+    (plan,) = read("f.mlir")
+    waiting = [[p.buffer.id for p in pool.buffers if p.waits] for pool in plan.pools]
+    assert waiting == [["%x", "%y"], ["%z"]]
+
+
+def test_a_buffer_that_nothing_accesses():
+    lines = [line for line in IR.splitlines() if "copy" not in line]
+    Path("f.mlir").write_text("\n".join(lines))
+    (plan,) = read("f.mlir")
+    assert {placed.op for placed in plan.pools[0].buffers} == {"memref.view"}
+    assert main(["f.mlir", "--explain"]) == 0
+
+
+def test_explain_says_what_plan_opt_says(capsys: pytest.CaptureFixture[str]):
+    Path("model.mlir").write_text(KEPT)
+    assert main(["model.mlir", "--explain", "-o", "page.html", "--ascii"]) == 0
+    picture, explained = capsys.readouterr().out.split("\n\n@main: ")
+    assert picture.startswith("model.mlir, plan-pipeline: cpu:0: 48 KiB")
+    assert plan_opt(["model.mlir", "--explain"]) == 0
+    untimed = re.compile(r"\d+\.\d\d  ")
+    said = capsys.readouterr().out.removeprefix("@main: ")
+    assert untimed.sub("", explained) == untimed.sub("", said)
+    assert "budget=44236 (90% of now): compute again" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize("file", ["chain.csv", "report.json"])
+def test_only_programs_are_explained(file: str, capsys: pytest.CaptureFixture[str]):
+    Path("report.json").write_text(json.dumps(REPORT))
+    assert main([file, "--explain"]) == 1
+    assert "--explain expects a program" in capsys.readouterr().err
 
 
 def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):
@@ -533,6 +600,30 @@ def test_the_peak_and_what_makes_it(window: Browser):
     window.run("document.querySelector('#live button').click()")
     assert "64 bytes" in window.text("#details")
     assert "1 buffer: c" in window.text("#details")
+
+
+@needs_browser
+def test_the_page_explains_the_peak(window: Browser):
+    Path("model.mlir").write_text(KEPT)
+    show(window, Reader(explain=True).read(read_source("model.mlir")))
+    summary = "What would help: 24 KiB less by tgraph-slice{pieces=64 max-slowdown="
+    assert window.text("#live summary").startswith(summary)
+    window.run("document.querySelector('#live summary').click()")
+    live = window.text("#live")
+    for part in (
+        "waits for step 10: tgraph.fusion (dot_general, multiply)",
+        "is not in place: %x is an argument that is not donated",
+        "alone needs 32 KiB, in whatever order",
+        "What would help",
+        "without effect on bytes: ",
+    ):
+        assert part in live
+    cells = "return [...document.querySelectorAll('#live tr:nth-child(3) td')]"
+    cells += ".map(e => e.innerText)"
+    assert window.run(cells)[:2] == ["24 KiB", "24 KiB"]
+    window.run("document.querySelector('#live button').click()")
+    assert "waits for" in window.text("#details")
+    assert not window.log()
 
 
 @needs_browser

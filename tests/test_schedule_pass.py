@@ -47,7 +47,7 @@ def test_a_schedule_keeps_the_values(program: Program) -> None:
     assert_same_values(program, scheduled, run(scheduled, *REST))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(programs(max_ops=40))
 def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -> None:
     ready = run(program.module, *READY)

@@ -21,9 +21,20 @@ tensorplan's. Colours: only on a terminal; NO_COLOR=1, CLICOLOR_FORCE=1."""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, for help of at most 80 columns, with suggestions in errors."""
+    """argparse's, for help of at most 80 columns, with suggestions in errors.
 
-    def __init__(self, prog: str, usage: str, description: str, epilog: str = ""):
+    `stray` is what to say of a word too many that is no option.
+    """
+
+    def __init__(
+        self,
+        prog: str,
+        usage: str,
+        description: str,
+        epilog: str = "",
+        *,
+        stray: str = "",
+    ):
         super().__init__(
             prog,
             f"{prog} {usage}",
@@ -31,6 +42,7 @@ class Parser(argparse.ArgumentParser):
             f"{epilog}\n{EXIT_CODES}" if epilog else EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self.stray = stray
         self.add_argument("-v", "--version", action=_Version, help="print versions")
         self.add_argument(
             "--print-completion",
@@ -54,7 +66,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             word = unknown[0].partition("=")[0]
             known = list(vars(self)["_option_string_actions"])
-            self.error(f"unknown argument {unknown[0]!r}{suggest(word, known)}")
+            hint = suggest(word, known) if word.startswith("-") else self.stray
+            self.error(f"unknown argument {unknown[0]!r}{hint}")
         return parsed
 
     def print_help(self, file: Any = None) -> None:
@@ -102,6 +115,20 @@ class _Completion(argparse.Action):
         except ImportError as error:
             parser.error(f"--print-completion takes the package shtab: {error}")
         parser.exit()
+
+
+def byte_count(text: str) -> int:
+    """Bytes, as `4096` or `64MiB`; for argparse."""
+    from tensorplan.passes.sizes import parse_size
+
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def seconds(text: str) -> float:

@@ -70,13 +70,15 @@ def load(path: str, prefix: str, count: int) -> list[Array]:
             file = cast("np.lib.npyio.NpzFile[Any]", loaded)
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
         except _UNREADABLE as error:
-            raise LocatedError(f"{path}: cannot be read as npz: {error}") from None
+            why = "it is no zip file" if not zipfile.is_zipfile(path) else error
+            raise LocatedError(f"{path}: cannot be read as npz: {why}") from None
     wanted = [f"{prefix}{index}" for index in range(count)]
-    if missing := [name for name in wanted if name not in arrays]:
-        raise LocatedError(f"{path}: has no {', '.join(missing)}")
-    if extra := sorted(arrays.keys() - set(wanted)):
+    missing = ", ".join(name for name in wanted if name not in arrays)
+    extra = ", ".join(sorted(arrays.keys() - set(wanted)))
+    if missing or extra:
+        has = [f"has no {missing}"] * bool(missing) + [f"has {extra}"] * bool(extra)
         expected = f"{wanted[0]} to {wanted[-1]}" if wanted else "no arrays"
-        raise LocatedError(f"{path}: has {', '.join(extra)}, expected {expected}")
+        raise LocatedError(f"{path}: {' and '.join(has)}, expected {expected}")
     return [arrays[name] for name in wanted]
 
 

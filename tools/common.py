@@ -24,6 +24,7 @@ from typing import NamedTuple, TextIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
+from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
 from tensorplan.dialects.diagnostics import PROGRESS, REMARKS
 from tensorplan.tools.colours import diagnostic
 from tensorplan.tools.messages import describe, remember
@@ -72,6 +73,8 @@ def parse_sizes(text: str) -> Mapping[str, int]:
 def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Source:
     """The bytes of a file, or of stdin if `path` is None or `-`."""
     if path in (None, "-"):
+        if sys.stdin.isatty():
+            _say("note: reading from the terminal; Ctrl-D ends it, --help says more")
         source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
     else:
         source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
@@ -163,6 +166,25 @@ class _Stopped(BaseException):
 
 
 class _Remarks(logging.StreamHandler[TextIO]):
+    """Says what is said several times in a row once, and how often."""
+
+    last = ""
+    more = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (message := record.getMessage()) == self.last:
+            self.more += 1
+            return
+        self.finish()
+        self.last = message
+        super().emit(record)
+
+    def finish(self) -> None:
+        """No more like the last one follow."""
+        if self.more:
+            self.stream.write(f"remark: {self.more} more like this\n")
+        self.last, self.more = "", 0
+
     def format(self, record: logging.LogRecord) -> str:
         return diagnostic(super().format(record), self.stream)
 
@@ -196,9 +218,16 @@ def guard(tool: str, body: Callable[[], int]) -> int:
     if sys.stderr.isatty():
         PROGRESS.addHandler(progress)
         PROGRESS.setLevel(logging.INFO)
+
+    def remarked() -> int:
+        try:
+            return body()
+        finally:
+            handler.finish()
+
     try:
         with _stoppable():
-            return _guarded(tool, body)
+            return _guarded(tool, remarked)
     except _Stopped as signalled:
         return 128 + signalled.number
     except KeyboardInterrupt:

@@ -45,6 +45,8 @@ def main() -> None:
         lines = Path(folder, "planned.mlir").read_text().splitlines()
         print(*(line[:100] for line in lines[:24]), sep="\n")
         print(f"... {len(lines) - 24} more lines")
+    print("\n# docs/tutorial.md goes on from here. The tools are in .venv/bin:")
+    print("$ source .venv/bin/activate")
 
 
 if __name__ == "__main__":

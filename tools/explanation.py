@@ -2,10 +2,11 @@
 
 What is live at each arena's peak and why (`passes/reporting/peaks.py`), and what would
 help and by how much, tried on copies of the program (`passes/reporting/trials.py`).
+`explanation_text.py` prints it for people; `plan-view --explain` shows it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
@@ -16,31 +17,19 @@ from xdsl.dialects.builtin import ModuleOp
 from tensorplan.passes import driver
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.reporting.peaks import LiveBuffer, Peak, Site, peaks
+from tensorplan.passes.reporting.peaks import Peak, peaks
 from tensorplan.passes.reporting.trials import (
     Option,
     Options,
     Outcome,
+    Trial,
     outcome,
     try_out,
 )
-from tensorplan.tools.colours import bold
-from tensorplan.tools.tables import aligned
-from tensorplan.tools.views.model import readable
+from tensorplan.tools.explanation_text import lines
 
 LIMIT = 60.0
 """Seconds of CPU time after which nothing more is tried."""
-
-LISTED = 12
-"""Buffers that the text lists for each arena, at most."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """An option, and what came of it: an outcome, or why there is none."""
-
-    option: Option
-    outcome: Outcome | str | None  # None: the time was up
 
 
 @dataclass(frozen=True)
@@ -50,13 +39,14 @@ class Explanation:
     peaks: Sequence[Peak]
     outcome: Outcome  # of the plan as it is
     trials: Sequence[Trial]
+    planned: ModuleOp  # as it is
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, *, colour: bool = False) -> str:
         """For people; `colour`: with a terminal's escapes."""
-        return "\n".join(_text(self, colour))
+        return "\n".join(lines(self.peaks, self.outcome, self.trials, colour))
 
     def json(self) -> str:
         """For programs: sizes in bytes, steps half-open; also the passes of each
@@ -72,7 +62,8 @@ def explain(
     limit: float = LIMIT,
     track: Callable[[Sequence[Option]], Iterable[Option]] = iter,
 ) -> Explanation:
-    """Plans a copy of the module by `pipeline`, then in other ways.
+    """Plans a copy of the module by `pipeline`, then in other ways. A planned module is
+    explained as it is.
 
     After `limit` seconds of CPU time nothing more is tried; that apart, the same module
     gives the same explanation. `track` is what the options are gone through by, to show
@@ -80,148 +71,23 @@ def explain(
 
     Raises `LocatedError` for IR that can't be planned.
     """
+    start = module.clone()
+    if check_plan(start):
+        return Explanation(peaks(start), outcome(start), [], start)
     options = Options(pipeline or PlanPipeline())
     first, rest = options.split()
-    start = module.clone()
     began = process_time()
     driver.run(ctx, start, first)
     planned = start.clone()
     driver.run(ctx, planned, rest)
     now = outcome(planned)
-    is_planned = bool(check_plan(start))
-    others = [] if is_planned else options.of(start, now.arenas)
     trials: list[Trial] = []
-    for option in track(others):
+    for option in track(options.of(start, now.arenas)):
         in_time = process_time() - began < limit
-        trials.append(Trial(option, try_out(ctx, start, option) if in_time else None))
-    return Explanation(peaks(planned), now, trials)
-
-
-# As text
-
-
-def _text(explanation: Explanation, colour: bool) -> Iterator[str]:
-    if not explanation.peaks:
-        yield "there is no arena: nothing has to be stored that is not the caller's"
-    for number, peak in enumerate(explanation.peaks):
-        if number:
-            yield ""
-        yield from _peak(peak, colour)
-    now, trials = explanation.outcome, explanation.trials
-    yield ""
-    yield f"arguments, variables and results take {readable(now.callers)} more"
-    tried = [t for t in trials if isinstance(t.outcome, Outcome)]
-    helpful = [t for t in tried if not t.option.is_without and _gain(now, t) > 0]
-    gains = sorted(_different(helpful), key=lambda t: -_gain(now, t))
-    if gains:
-        yield ""
-        yield bold("what would help", colour)
-        yield from _table(now, gains, "saves", 1)
-    elif tried:
-        yield ""
-        yield bold("nothing that was tried would help", colour)
-    worth = sorted(
-        (t for t in tried if t.option.is_without and _gain(now, t) < 0),
-        key=lambda t: _gain(now, t),
-    )
-    if worth:
-        yield ""
-        yield bold("what helps already", colour)
-        yield from _table(now, worth, "saves", -1)
-    vain = [t for t in tried if t not in helpful and t not in worth]
-    if vain:
-        yield ""
-        yield "without effect on bytes: " + "; ".join(_change(t) for t in vain)
-    for trial in trials:
-        if isinstance(trial.outcome, str):
-            yield f"not possible: {_change(trial)}: {trial.outcome}"
-    if late := [t for t in trials if t.outcome is None]:
-        yield "not tried, the time was up: " + "; ".join(_change(t) for t in late)
-
-
-def _different(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """The first of those of one kind with the same outcome, but for the time."""
-    first: dict[object, Trial] = {}
-    for trial in trials:
-        assert isinstance(trial.outcome, Outcome)
-        first.setdefault((trial.option.kind, trial.outcome[:3]), trial)
-    return list(first.values())
-
-
-def _peak(peak: Peak, colour: bool) -> Iterator[str]:
-    where = f" on {peak.device}" if peak.device else ""
-    yield bold(f"@{peak.function}: {readable(peak.size)} in the arena{where}", colour)
-    lost = peak.size - peak.lower_bound
-    if lost:
-        yield (
-            f"{readable(lost)} of them lie between buffers: "
-            f"{readable(peak.lower_bound)} are live at once"
-        )
-    yield f"most is live at step {peak.site.step} of {peak.steps}: {_site(peak.site)}"
-    alone = f"{_site(peak.largest)} alone needs {readable(peak.needed)}"
-    yield f"{alone}, in whatever order"
-    yield ""
-    rows = [("size", "buffer", "steps", "made by", "waits for")]
-    for buffer in peak.buffers[:LISTED]:
-        steps = f"[{buffer.lower}, {buffer.upper})"
-        waits = _waits(buffer, peak.site.step)
-        rows.append(
-            (readable(buffer.size), buffer.name, steps, _site(buffer.maker), waits)
-        )
-    if rest := peak.buffers[LISTED:]:
-        total = readable(sum(buffer.size for buffer in rest))
-        rows.append((total, f"{len(rest)} others", "", "", ""))
-    yield from aligned(rows, ">")
-    apart = [b for b in peak.buffers[:LISTED] if b.apart or b.in_place_of]
-    if apart:
-        yield ""
-    for buffer in apart:
-        if buffer.in_place_of:
-            yield f"{buffer.name} is in place: it overwrites {buffer.in_place_of}"
-        else:
-            yield f"{buffer.name} is not in place: {buffer.apart}"
-
-
-def _waits(buffer: LiveBuffer, step: int) -> str:
-    if buffer.next is None:
-        return "another iteration"
-    if buffer.next.step == step:
-        return "in use"
-    return f"step {buffer.next.step}: {_site(buffer.next)}"
-
-
-def _site(site: Site) -> str:
-    return f"{site.op} ({site.location})" if site.location else site.op
-
-
-def _table(
-    now: Outcome, trials: Sequence[Trial], head: str, sign: int
-) -> Iterator[str]:
-    rows = [(head, "arenas", "FLOPs", "CPU s", "")]
-    for trial in trials:
-        result = trial.outcome
-        assert isinstance(result, Outcome)
-        change = (result.flops - now.flops) / now.flops if now.flops else 0.0
-        rows.append(
-            (
-                readable(sign * _gain(now, trial)),
-                readable(result.arenas),
-                f"{change:+.1%}" if round(change, 3) else "",
-                f"{result.seconds:.2f}",
-                _change(trial),
-            )
-        )
-    yield from aligned(rows, ">>>>")
-
-
-def _gain(now: Outcome, trial: Trial) -> int:
-    assert isinstance(trial.outcome, Outcome)
-    return now.total - trial.outcome.total
-
-
-def _change(trial: Trial) -> str:
-    option = trial.option
-    return f"without {option.change}" if option.is_without else option.change
+        tried = try_out(ctx, start, option) if in_time else None
+        saved = now.total - tried.total if isinstance(tried, Outcome) else 0
+        trials.append(Trial(option, tried, saved))
+    return Explanation(peaks(planned), now, trials, planned)
 
 
 # As JSON
@@ -259,11 +125,11 @@ def _figures(explanation: Explanation) -> dict[str, Any]:
             }
             for peak in explanation.peaks
         ],
-        "trials": [_trial(now, trial) for trial in explanation.trials],
+        "trials": [_trial(trial) for trial in explanation.trials],
     }
 
 
-def _trial(now: Outcome, trial: Trial) -> dict[str, Any]:
+def _trial(trial: Trial) -> dict[str, Any]:
     option, result = trial.option, trial.outcome
     figures: dict[str, Any] = {
         "kind": option.kind,
@@ -276,7 +142,7 @@ def _trial(now: Outcome, trial: Trial) -> dict[str, Any]:
         return {**figures, "error": result or "not tried: the time was up"}
     return {
         **figures,
-        "saved_bytes": _gain(now, trial),
+        "saved_bytes": trial.saved,
         "arena_bytes": result.arenas,
         "caller_bytes": result.callers,
         "flops": result.flops,

@@ -35,6 +35,10 @@ def suggest(word: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+_PIPELINES = """\
+note: -p takes 'pass,pass{option=1 option=word option="1.5 MiB"}'; all but plain numbers
+      and words is in double quotes, and the whole in single ones, for the shell"""
+
 _CHOICE = re.compile(
     r"(?:is|is on|invalid choice:) '?([^\s',]+)'?,?"
     r" (?:expected one of|\(choose from) ([^()\n]+)\)?$"
@@ -62,9 +66,8 @@ def describe(error: BaseException) -> str:
             return "error: out of memory"
         case ArgSpecParseError():
             _, place, *shown, message = str(error).splitlines()
-            return "\n".join(
-                (f"error: {place}: {_house_style(message.strip())}", *shown)
-            )
+            head = f"error: {place}: {_house_style(message.strip())}"
+            return "\n".join((head, *shown, _PIPELINES))
         case OSError(filename=str(name), strerror=str(reason)):
             return f"{name}: error: {reason[0].lower()}{reason[1:]}"
         case OSError(strerror=str(reason)):
@@ -84,8 +87,15 @@ def _describe_parse_error(error: ParseError) -> str:
     span, message = error.span, error.msg
     if match := re.match(r"values used but not defined: \[%([^],]+)", message):
         span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
+    elif match := re.fullmatch(r"Operation tgraph\.(\S+) is not registered", message):
+        from tensorplan.dialects.tgraph import TGraph  # which plan-solve never needs
+
+        message += suggest(
+            match[1], [op.name.partition(".")[2] for op in TGraph.operations]
+        )
     elif message == "Could not parse entire input!":
-        message = "expected an operation"
+        is_empty = not span.input.content.strip()
+        message = "expected an operation" + "; there is nothing" * is_empty
     lines = [_at_span(span, "error", _house_style(message))]
     if isinstance(error, MultipleSpansParseError):
         for other, note in error.refs:

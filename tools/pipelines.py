@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.passes import ModulePass, get_pass_option_infos
-from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType, parse_pipeline
 
 from tensorplan.tools.common import OPTION_ERRORS, UsageError
 from tensorplan.tools.messages import suggest
@@ -49,12 +49,23 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
             raise UsageError(
                 f"pass {spec.name} has no option {option.replace('_', '-')!r}"
                 + suggest(option, options)
+                + "; values with spaces are in double quotes"
+                * (not spec.parameters[option])
                 + f"; it has {', '.join(options) or 'none'}"
             )
+    given = {k: _numbers(v, types[k]) for k, v in spec.parameters.items()}
+    spec = ArgSpec(spec.name, given)
     try:
         return cls.from_spec(spec)
     except OPTION_ERRORS as error:
         raise UsageError(_explain(error, spec, cls, types)) from None
+
+
+def _numbers(values: ParameterListType, expected: str) -> ParameterListType:
+    """Where a number may have a fraction, it need not."""
+    if not expected.startswith("float"):
+        return values
+    return tuple(float(v) if type(v) is int else v for v in values)
 
 
 def _explain(

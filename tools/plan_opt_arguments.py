@@ -17,10 +17,15 @@ examples:
   plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --report report.json
   plan-opt model.mlir --explain
 """
+_STRAY = (
+    "; there is one FILE, and passes are named by -p: -p 'plan-pipeline{budget=1MiB}'"
+)
 
 
 def make_parser(targets: Sequence[str]) -> Parser:
-    parser = Parser("plan-opt", "[OPTION ...] [FILE]", _DESCRIPTION, _EXAMPLES)
+    parser = Parser(
+        "plan-opt", "[OPTION ...] [FILE]", _DESCRIPTION, _EXAMPLES, stray=_STRAY
+    )
     _add_input(parser)
     _add_passes(parser)
     _add_output(parser, targets)

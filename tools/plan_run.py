@@ -199,6 +199,11 @@ def make_parser() -> Parser:
         help="of each device, for operations that can run side by side "
         "(default: %(default)s)",
     )
+    plan.add_argument(
+        "--workspaces",
+        choices=("native", "numpy", "none"),
+        help="the kernels whose workspaces are planned, too (default: those that run)",
+    )
     return parser
 
 
@@ -337,11 +342,18 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
             streams=options.streams,
             bounds=options.bounds,
             hints=options.hints,
+            workspaces=_workspaces(options),
         )
         passes = flatten([pipeline])
         return [p for p in passes if not options.allocator or p.name != "plan-memory"]
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
+
+
+def _workspaces(options: argparse.Namespace) -> str:
+    """The kernels whose workspaces are planned."""
+    is_ours = options.backend == "kernels" and not options.allocator
+    return options.workspaces or ("native" if is_ours else "none")
 
 
 def with_sizes(

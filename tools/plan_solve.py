@@ -21,7 +21,7 @@ from tensorplan.planning import (
     solve,
     validate,
 )
-from tensorplan.tools.arguments import Parser
+from tensorplan.tools.arguments import Parser, byte_count
 from tensorplan.tools.common import (
     UsageError,
     check_outputs,
@@ -66,7 +66,10 @@ def make_parser() -> Parser:
         help="'all', or names with commas between them (default: %(default)s)",
     )
     how.add_argument(
-        "--capacity", type=int, metavar="BYTES", help="the peak must not be greater"
+        "--capacity",
+        type=byte_count,
+        metavar="BYTES",
+        help="the peak must not be greater; 64MiB, ...",
     )
     how.add_argument(
         "--time-limit",

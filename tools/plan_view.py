@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from tensorplan.tools.arguments import Parser
-from tensorplan.tools.common import guard, read_source, write_atomically
+from tensorplan.tools.common import guard, parse_sizes, read_source, write_atomically
 from tensorplan.tools.plan_solve import chosen
 from tensorplan.tools.views.model import PlanView
 from tensorplan.tools.views.reading import FileError, Reader
@@ -19,6 +19,8 @@ _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
 the curve of live bytes and what is live at its peak. A FILE is one of these:
 
+  a program      as plan-opt and plan-run read it; one that has no arenas yet is
+                 planned by plan-pipeline
   planned IR     plan-opt model.mlir -p plan-pipeline -o FILE.mlir
                  (--print-debuginfo keeps places in the model)
   a report       plan-opt or plan-run with --report FILE.json
@@ -30,6 +32,7 @@ option from 'outputs' it draws in the terminal.
 """
 _EXAMPLES = """\
 examples:
+  plan-view model.mlir --explain -o page.html
   plan-opt model.mlir -p plan-pipeline | plan-view
   plan-view before.mlir after.mlir -o page.html
   plan-view buffers.csv --compare greedy-by-size,auto --svg plans.svg
@@ -46,6 +49,19 @@ def make_parser() -> Parser:
         metavar="S1,S2",
         help="show the plans of these strategies too; 'all' for every one "
         "(plan-solve --list-strategies)",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="of a program: what would lower its peak, by trying it; some minutes for "
+        "a large one",
+    )
+    parser.add_argument(
+        "--sizes",
+        type=parse_sizes,
+        default={},
+        metavar="NAME=N,...",
+        help="sizes of the dimensions that an ONNX model leaves open",
     )
     csv = parser.add_argument_group("how CSV is read")
     csv.add_argument(
@@ -102,10 +118,12 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
     strategies = chosen(options.compare) if options.compare is not None else ()
-    reader = Reader(strategies, options.inclusive, options.alignment)
+    reader = Reader(strategies, options.inclusive, options.alignment, options.explain)
     try:
         plans = [
-            plan for file in options.files for plan in reader.read(read_source(file))
+            plan
+            for file in options.files
+            for plan in reader.read(read_source(file, options.sizes))
         ]
     except FileError as error:
         print(f"{error.place}: error: {error.reason}", file=sys.stderr)

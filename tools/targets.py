@@ -23,7 +23,7 @@ from tensorplan.dialects.tgraph.base import (
     is_static,
     tensor_type_of,
 )
-from tensorplan.passes.functions import argument_attributes
+from tensorplan.passes.functions import argument_attributes, is_tensor
 
 if TYPE_CHECKING:
     from tensorplan.passes.reporting.report import BufferReport
@@ -136,6 +136,12 @@ def _arguments(function: FuncOp) -> list[_Argument]:
     for value, attributes in zip(
         function.body.blocks[0].args, argument_attributes(function), strict=True
     ):
+        if is_tensor(value.type):
+            raise LocatedError(
+                f"argument {value.index} is a tensor, expected a memref: run "
+                "plan-pipeline first",
+                function,
+            )
         type = tensor_type_of(value.type)
         if not is_static(type):
             raise LocatedError(f"type {value.type} is not of static shape", function)

@@ -3,6 +3,7 @@
 base.py         what all operations share: the two forms, the rules, the syntax
 dims.py         symbolic sizes in types
 partial.py      types that are known in part, and what follows for the rest
+elements.py     which numbers the elements of a type are
 elementwise.py  add, exponential, select, ...
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
 bodies.py       sort, and reductions by any function of single elements
@@ -12,7 +13,7 @@ indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
 fusing.py       what a fusion may hold so that nothing in it is stored
-canonicalization.py   the rewrites that `canonicalize` knows
+canonicalization.py, folding.py, narrowing.py   the rewrites that `canonicalize` knows
 """
 
 from xdsl.ir import Dialect

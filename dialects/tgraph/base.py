@@ -13,6 +13,11 @@ The first has value semantics (levels 0 and 1). The second writes its destinatio
 computes the sum into the variable `%v : !tgraph.variable<tensor<4xf32>>`; `%r` is its
 new contents. Where all types are equal, one type stands for the signature.
 
+The second may name bytes that the kernel can use while it runs, and that hold nothing
+before and after (as XLA's custom calls have them):
+
+    tgraph.convolution %x, %w outs(%r) workspace(%s : memref<4096xi8>) {...} : ...
+
 Each operation states here, in its class and nowhere else: its shape rule
 (`result_types_of`; `refine` where types are known in part), its fusion pattern, the
 operands it may overwrite, and the operands that it reads for their shape only.
@@ -35,6 +40,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     TensorType,
+    i8,
     i32,
     i64,
 )
@@ -51,6 +57,7 @@ from xdsl.irdl import (
     IRDLOperation,
     base,
     irdl_attr_definition,
+    opt_operand_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -224,24 +231,29 @@ def ints(values: Sequence[int]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i64, values)
 
 
-def segments(inputs: Sequence[object], outs: Sequence[object]) -> DenseArrayBase:
-    """The property that divides an operation's operands into inputs and outs."""
-    return _segments(len(inputs), len(outs))
+def segments(
+    inputs: Sequence[object], outs: Sequence[object], *, workspace: bool = False
+) -> DenseArrayBase:
+    """The property that divides an operation's operands into inputs, outs and, if it
+    has one, its workspace."""
+    return _segments(len(inputs), len(outs), workspace)
 
 
 @cache
-def _segments(inputs: int, outs: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, [inputs, outs])
+def _segments(inputs: int, outs: int, workspace: bool) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, [inputs, outs, int(workspace)])
 
 
 class TensorOpEffects(DestinationStyle):
-    """Pure on tensors; reads its inputs and writes its destinations elsewhere."""
+    """Pure on tensors; reads its inputs and writes its destinations elsewhere.
+
+    A workspace is one more destination: nothing of it is read before it is written.
+    """
 
     @classmethod
     def destinations(cls, op: Operation) -> Sequence[int]:
         assert isinstance(op, TensorOp)
-        count = len(op.operands)
-        return range(count - len(op.outs), count)
+        return range(len(op.inputs), len(op.operands))
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:
@@ -251,8 +263,11 @@ class TensorOpEffects(DestinationStyle):
     @classmethod
     def get_effects(cls, op: Operation):
         assert isinstance(op, TensorOp)
+        if all(isinstance(value.type, TensorType) for value in op.operands):
+            return frozenset[EffectInstance]()
+        written = op.operands[len(op.inputs) :]
         effects = {
-            EffectInstance(MemoryEffectKind.WRITE, value) for value in op.outs
+            EffectInstance(MemoryEffectKind.WRITE, value) for value in written
         } | {
             EffectInstance(MemoryEffectKind.READ, value)
             for index, value in enumerate(op.inputs)
@@ -266,6 +281,7 @@ class TensorOp(IRDLOperation):
 
     inputs = var_operand_def(base(TensorType) | base(MemRefType))
     outs = var_operand_def(base(VariableType) | base(MemRefType))
+    workspace = opt_operand_def(base(MemRefType))
     res = var_result_def(base(TensorType))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -347,7 +363,7 @@ class TensorOp(IRDLOperation):
         regions: Sequence[Region] = (),
     ):
         super().__init__(
-            operands=[inputs, outs],
+            operands=[inputs, outs, None],
             result_types=[result_types],
             properties=dict(properties or {}),
             regions=regions,
@@ -398,6 +414,8 @@ class TensorOp(IRDLOperation):
             raise VerifyException("has neither results nor destinations")
         elif not all(on_memrefs):
             raise VerifyException("has no results, so all operands must be memrefs")
+        elif self.workspace is not None:
+            _verify_workspace(self.workspace.type, self.outs[0].type)
 
     def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
         devices = {device_of(type) for type in (*inputs, *self.declared)}
@@ -430,10 +448,16 @@ class TensorOp(IRDLOperation):
         self._print_tail(printer)
 
     def _print_tail(self, printer: Printer, hidden: Sequence[str] = ()) -> None:
-        """Destinations, attributes (but for those `hidden`) and signature."""
+        """Destinations, workspace, attributes (but for those `hidden`), signature."""
         if self.outs:
             printer.print_string(" outs(")
             printer.print_list(self.outs, printer.print_operand)
+            printer.print_string(")")
+        if self.workspace is not None:
+            printer.print_string(" workspace(")
+            printer.print_operand(self.workspace)
+            printer.print_string(" : ")
+            printer.print_attribute(self.workspace.type)
             printer.print_string(")")
         attributes = {
             name: value
@@ -479,6 +503,7 @@ class TensorOp(IRDLOperation):
         outs: Sequence[UnresolvedOperand] = ()
         if parser.parse_optional_keyword("outs"):
             outs = parser.parse_op_args_list()
+        workspace = _parse_workspace(parser)
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         parser.parse_punctuation(":")
@@ -515,17 +540,43 @@ class TensorOp(IRDLOperation):
                     out_types[: len(outs)] if not on_memrefs else out_types,
                     position,
                 ),
+                *workspace,
             ],
             result_types=() if on_memrefs else output_types,
             properties={
-                **cls.DEFAULTS,
-                **(properties or {}),
-                **given,
-                "operandSegmentSizes": segments(inputs, outs),
+                **(
+                    stated := {**(properties or {}), **given}
+                ),  # in the order of the text
+                **{n: v for n, v in cls.DEFAULTS.items() if n not in stated},
+                "operandSegmentSizes": segments(
+                    inputs, outs, workspace=bool(workspace)
+                ),
             },
             attributes=attributes,
         )
         return op
+
+
+def _parse_workspace(parser: Parser) -> Sequence[SSAValue]:
+    """The workspace, if there is one."""
+    if not parser.parse_optional_keyword("workspace"):
+        return ()
+    with parser.in_parens():
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        return (parser.resolve_operand(operand, parser.parse_type()),)
+
+
+def _verify_workspace(type: Attribute, out: Attribute) -> None:
+    workspace, space = cast(AnyMemRef, type), cast(AnyMemRef, out).memory_space
+    size = workspace.get_shape()
+    if len(size) != 1 or workspace != MemRefType(i8, size, memory_space=space):
+        raise VerifyException(
+            f"workspace has type {workspace}, expected bytes where the result is, such "
+            f"as {MemRefType(i8, [64], memory_space=space)}"
+        )
+    if not is_static(workspace):
+        raise VerifyException(f"workspace has type {workspace}, expected a static size")
 
 
 def bare(type: AnyTensor) -> AnyTensor:

@@ -1,5 +1,7 @@
 """What `canonicalize` does to tgraph: shape operations merged, folded or dropped.
 
+(Elementwise operations: see folding.py.)
+
 Only on tensors: on memrefs (levels 2 and 3) every operation writes its own destination.
 What replaces an operation keeps its attributes (`tgraph.device`, ...). So operations
 with different ones are not merged, and one that has some is not dropped.
@@ -25,16 +27,21 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
+from tensorplan.dialects.tgraph.partial import is_complete
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from tensorplan.dialects.tgraph.shaping import (
     BroadcastInDimOp,
+    ConcatenateOp,
     ConstantOp,
     DeviceCopyOp,
     FullLikeOp,
     IotaOp,
+    PadOp,
     ReshapeOp,
+    ReverseOp,
     SliceOp,
     TransposeOp,
+    ViewOp,
 )
 
 
@@ -71,13 +78,38 @@ def _merge(
     rewriter.replace(op, new)
 
 
-class DropIdentityReshape(RewritePattern):
-    """reshape to the operand's own shape -> the operand."""
+class DropIdentity(RewritePattern):
+    """A shape operation that changes nothing -> the operand."""
 
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        if _droppable(op) and op.inputs[0].type == op.result.type:
-            rewriter.replace(op, (), (op.inputs[0],))
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        assert isinstance(op, TensorOp)
+        if not op.results or op.operands[0].type != op.results[0].type:
+            return
+        if not _droppable(op) or _moves(op):
+            return
+        if is_complete(tensor_type_of(op.results[0].type)):
+            rewriter.replace(op, (), (op.operands[0],))
+
+
+def _moves(op: TensorOp) -> bool:
+    """Whether elements get other places, in a result of the operand's shape."""
+    match op:
+        case BroadcastInDimOp():
+            dims = op.broadcast_dimensions.get_values()
+            return dims != tuple(range(len(dims)))
+        case ConcatenateOp():
+            return len(op.inputs) > 1
+        case PadOp():
+            amounts = op.low, op.high, op.interior
+            return any(any(amount.get_values()) for amount in amounts)
+        case ReverseOp():
+            shape = _shape(op.result)
+            return any(shape[d] != 1 for d in op.dimensions.get_values())
+        case TransposeOp():
+            permutation = op.permutation.get_values()
+            return permutation != tuple(range(len(permutation)))
+        case _:
+            return False  # reshape, slice
 
 
 class MergeReshapes(RewritePattern):
@@ -89,16 +121,6 @@ class MergeReshapes(RewritePattern):
         if isinstance(source, ReshapeOp) and _merges(op, source):
             new = ReshapeOp(source.inputs, result_types=(op.result.type,))
             _merge(rewriter, op, source, new)
-
-
-class DropIdentityTranspose(RewritePattern):
-    """transpose by 0, 1, 2, ... -> the operand."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
-        permutation = op.permutation.get_values()
-        if _droppable(op) and permutation == tuple(range(len(permutation))):
-            rewriter.replace(op, (), (op.inputs[0],))
 
 
 class MergeTransposes(RewritePattern):
@@ -115,6 +137,23 @@ class MergeTransposes(RewritePattern):
             source.inputs,
             result_types=(op.result.type,),
             properties={"permutation": ints(merged)},
+        )
+        _merge(rewriter, op, source, new)
+
+
+class MergeReverses(RewritePattern):
+    """reverse(reverse(x)) -> reverse(x), along what only one of them reverses."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReverseOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (isinstance(source, ReverseOp) and _merges(op, source)):
+            return
+        merged = {*op.dimensions.get_values()} ^ {*source.dimensions.get_values()}
+        new = ReverseOp(
+            source.inputs,
+            result_types=(op.result.type,),
+            properties={"dimensions": ints(sorted(merged))},
         )
         _merge(rewriter, op, source, new)
 
@@ -154,19 +193,6 @@ class TransposeOfDotGeneral(RewritePattern):
             },
         )
         _merge(rewriter, op, source, new)
-
-
-class DropIdentityBroadcast(RewritePattern):
-    """broadcast_in_dim that changes nothing -> the operand."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: BroadcastInDimOp, rewriter: PatternRewriter
-    ) -> None:
-        dims = op.broadcast_dimensions.get_values()
-        same = op.inputs[0].type == op.result.type if _droppable(op) else False
-        if same and dims == tuple(range(len(dims))):
-            rewriter.replace(op, (), (op.inputs[0],))
 
 
 class MergeBroadcasts(RewritePattern):
@@ -225,11 +251,10 @@ class BroadcastOfReshape(RewritePattern):
 
 
 class ShapeOfSplat(RewritePattern):
-    """A shape operation on a constant with one number -> that constant, reshaped."""
+    """A view of a constant with one number -> that constant, of another shape."""
 
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, BroadcastInDimOp | ReshapeOp | TransposeOp):
-            return
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ViewOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
         if not isinstance(source, ConstantOp) or source.splat is None:
             return

@@ -31,7 +31,7 @@ def cost(op: Operation) -> int:
     """
     if isinstance(op, FusionOp):
         inner = (o for o in op.body.block.ops if isinstance(o, TensorOp))
-        return max(_bytes(op), *map(_arithmetic, inner)) + LAUNCH
+        return max([_bytes(op), *map(_arithmetic, inner)]) + LAUNCH
     return max(_bytes(op), _arithmetic(op)) + LAUNCH
 
 

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.symbolic import exceeds
 from tensorplan.dialects.tgraph.dims import DimsAttr, encoding_of, known_sizes, static
+from tensorplan.dialects.tgraph.elements import holds
 
 Place: TypeAlias = tuple[int, int]
 """A value and one of its dimensions."""
@@ -144,6 +145,25 @@ class PartialTypes:
                 for other in values:
                     self.set_element(other, element)
                 return
+
+    def wider_element(self, wide: int, *narrow: int) -> None:
+        """The elements of one value are of the others' type, or one that has all their
+        numbers. What is unknown is taken to be of the same."""
+        values = (wide, *narrow)
+        elements = [self.elements[value] for value in values]
+        known = [e for e in elements if not isinstance(e, NoneType)]
+        for value in values if known else ():
+            if isinstance(self.elements[value], NoneType):
+                self.set_element(value, known[0])
+        element = self.elements[wide]
+        for value in narrow:
+            if self.elements[value] != element and not holds(
+                element, self.elements[value]
+            ):
+                raise VerifyException(
+                    f"{self._name(value)} has type {self._type(value)}, expected "
+                    f"elements whose numbers all are of type {element}"
+                )
 
     def _name(self, value: int) -> str:
         if value < self.inputs:

@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
@@ -19,8 +20,10 @@ from tensorplan.dialects.tgraph.base import (
     bare,
     ints,
     shape_of,
+    with_element,
     with_shape,
 )
+from tensorplan.dialects.tgraph.elements import holds
 from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes, Place
 from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
 
@@ -41,6 +44,20 @@ def check_same_element(inputs: Sequence[AnyTensor], index: int) -> None:
             f"operand {index} has type {bare(inputs[index])}, expected elements of "
             f"type {inputs[0].element_type} as operand 0 has"
         )
+
+
+def sum_element(op: TensorOp, inputs: Sequence[AnyTensor]) -> Attribute:
+    """The type in which a contraction adds up products: that of the result's elements.
+    The operands' may be narrower, if it has all their numbers: s8 and u8 in i32."""
+    declared = op.declared  # none yet while an operation is made
+    element = (declared or inputs)[0].element_type
+    for index, type in enumerate(inputs):
+        if type.element_type != element and not holds(element, type.element_type):
+            raise VerifyException(
+                f"operand {index} has type {bare(type)}, expected elements whose "
+                f"numbers all are of type {element}"
+            )
+    return element
 
 
 @irdl_op_definition
@@ -82,8 +99,10 @@ class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class DotGeneralOp(TensorOp):
+class DotGeneralOp(TensorOp, HasCanonicalizationPatternsInterface):
     """Products of two tensors summed over the contracting dimensions.
+
+    Operands may have narrower elements than the result, in which is multiplied.
 
     The result's dimensions are the batch dimensions, then the left operand's other
     dimensions, then the right operand's (StableHLO's `dot_general`).
@@ -120,7 +139,7 @@ class DotGeneralOp(TensorOp):
         )
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        check_same_element(inputs, 1)
+        element = sum_element(self, inputs)
         shapes = [shape_of(type) for type in inputs]
         free: list[list[int]] = []
         for side in (0, 1):
@@ -143,10 +162,10 @@ class DotGeneralOp(TensorOp):
                 )
         batch = [shapes[0][d] for d in self.batching[0]]
         result = with_shape(inputs[0], [*batch, *free[0], *free[1]])
-        return [result]
+        return [with_element(result, element)]
 
     def refine(self, types: PartialTypes) -> None:
-        types.same_element(0, 1, 2)
+        types.wider_element(2, 0, 1)
         batching, contracting = self.batching, self.contracting
         check_length("rhs_batching_dimensions", batching[1], len(batching[0]))
         check_length("rhs_contracting_dimensions", contracting[1], len(contracting[0]))
@@ -165,6 +184,12 @@ class DotGeneralOp(TensorOp):
             types.same_size((0, left), (1, right))
         for target, place in enumerate(free, len(batch)):
             types.same_size(place, (2, target))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph.narrowing import NarrowOperands
+
+        return (NarrowOperands(),)
 
 
 def windowed(
@@ -224,8 +249,10 @@ def refine_windowed(
 
 
 @irdl_op_definition
-class ConvolutionOp(TensorOp):
+class ConvolutionOp(TensorOp, HasCanonicalizationPatternsInterface):
     """Convolution of operands image and kernel, in any layout.
+
+    Operands may have narrower elements than the result, in which is multiplied.
 
     `dim_labels` is XLA's notation: `b01f_01io->b01f` means that the image has the
     dimensions batch, two spatial ones, feature; the kernel two spatial ones, input and
@@ -277,7 +304,7 @@ class ConvolutionOp(TensorOp):
         return image, kernel, result
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        check_same_element(inputs, 1)
+        element = sum_element(self, inputs)
         image_labels, kernel_labels, result_labels = self.labels
         for name, labels, type in (
             ("image", image_labels, inputs[0]),
@@ -315,10 +342,11 @@ class ConvolutionOp(TensorOp):
         )
         result = dict(zip(spatial, sizes, strict=True))
         result |= {"b": image["b"] // batches, "f": kernel["o"]}
-        return [with_shape(inputs[0], [result[label] for label in result_labels])]
+        shape = [result[label] for label in result_labels]
+        return [with_element(with_shape(inputs[0], shape), element)]
 
     def refine(self, types: PartialTypes) -> None:
-        types.same_element(0, 1, 2)
+        types.wider_element(2, 0, 1)
         for value, labels in enumerate(self.labels):
             types.check_rank(value, len(labels))
         image, kernel, result = (
@@ -343,6 +371,12 @@ class ConvolutionOp(TensorOp):
             self.lhs_dilation.get_values(),
             self.rhs_dilation.get_values(),
         )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph.narrowing import NarrowOperands
+
+        return (NarrowOperands(),)
 
 
 @irdl_op_definition

@@ -259,7 +259,7 @@ class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         from tensorplan.dialects.tgraph import canonicalization as c
 
-        return (c.DropIdentityReshape(), c.MergeReshapes(), c.ShapeOfSplat())
+        return (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat())
 
 
 @irdl_op_definition
@@ -306,7 +306,7 @@ class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
         from tensorplan.dialects.tgraph import canonicalization as c
 
         return (
-            c.DropIdentityBroadcast(),
+            c.DropIdentity(),
             c.MergeBroadcasts(),
             c.BroadcastOfReshape(),
             c.ShapeOfSplat(),
@@ -342,7 +342,7 @@ class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
         from tensorplan.dialects.tgraph import canonicalization as c
 
         return (
-            c.DropIdentityTranspose(),
+            c.DropIdentity(),
             c.MergeTransposes(),
             c.TransposeOfDotGeneral(),
             c.ShapeOfSplat(),
@@ -350,7 +350,7 @@ class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class SliceOp(ViewOp):
+class SliceOp(ViewOp, HasCanonicalizationPatternsInterface):
     """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
 
     name = "tgraph.slice"
@@ -395,9 +395,15 @@ class SliceOp(ViewOp):
         for dim, size in enumerate(shape_of(result)):
             types.set_size((1, dim), size)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropIdentity(), c.ShapeOfSplat())
+
 
 @irdl_op_definition
-class ReverseOp(ViewOp):
+class ReverseOp(ViewOp, HasCanonicalizationPatternsInterface):
     """The elements in reverse order along `dimensions`."""
 
     name = "tgraph.reverse"
@@ -413,9 +419,15 @@ class ReverseOp(ViewOp):
         types.same_shape(0, 1)
         types.same_element(0, 1)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat())
+
 
 @irdl_op_definition
-class ConcatenateOp(TensorOp):
+class ConcatenateOp(TensorOp, HasCanonicalizationPatternsInterface):
     """The operands one after the other along `dimension`."""
 
     name = "tgraph.concatenate"
@@ -460,9 +472,15 @@ class ConcatenateOp(TensorOp):
             rest = sum(size for size in sizes if size != UNKNOWN)
             types.set_size((inputs[sizes.index(UNKNOWN)], along), total - rest)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropIdentity(),)
+
 
 @irdl_op_definition
-class PadOp(TensorOp):
+class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
     """The first operand with the second, a scalar, around and between its elements.
 
     Negative `low` and `high` cut elements off.
@@ -521,6 +539,12 @@ class PadOp(TensorOp):
             elif (size := types.size(target)) != UNKNOWN:
                 spread = size - low - high
                 types.set_size(source, spread and -(-spread // (inner + 1)))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from tensorplan.dialects.tgraph import canonicalization as c
+
+        return (c.DropIdentity(),)
 
 
 @irdl_op_definition

@@ -345,6 +345,10 @@ class WhileOp(RegionOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         count = len(self.declared)
+        if self.outs:
+            raise VerifyException(
+                f"has {len(self.outs)} outs, expected none: its results can be assigned"
+            )
         if count > len(inputs):
             raise VerifyException(
                 f"has {count} results and {len(inputs)} inputs, expected an input for "

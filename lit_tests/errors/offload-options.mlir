@@ -3,7 +3,7 @@
 // RUN: not plan-opt %s -p 'plan-pipeline{offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=BUDGET
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=1KiB offload="cpu:0"}' 2>&1 | filecheck %s --check-prefix=FIT
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=1KiB offload="cpu:1" streams=2}' 2>&1 | filecheck %s --check-prefix=STREAMS
-// RUN: not plan-opt %s -p 'tgraph-schedule{max-slowdown=0.5}' 2>&1 | filecheck %s --check-prefix=FASTER
+// RUN: not plan-opt %s -p 'tgraph-schedule{max-slowdown=-0.1}' 2>&1 | filecheck %s --check-prefix=FASTER
 
 func.func @f() {
   func.return
@@ -14,4 +14,4 @@ func.func @f() {
 // BUDGET:  plan-opt: error: pass plan-pipeline: offload is 'cpu:1', but there is no budget
 // FIT:     plan-opt: error: pass plan-pipeline: to is 'cpu:0', the device itself, expected another
 // STREAMS: plan-opt: error: pass plan-pipeline: streams is 2, expected 1 where offload is given
-// FASTER:  plan-opt: error: pass tgraph-schedule: max-slowdown is 0.5, expected 1 or more
+// FASTER:  plan-opt: error: pass tgraph-schedule: max-slowdown is -0.1, expected 0 or more

@@ -133,6 +133,30 @@ func.func @blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
+// The last block of the text goes back: %x is live in all of it, and there is no room
+// for %z in its bytes.
+// CHECK-LABEL: func.func @back
+// CHECK:         memref<128xi8>
+// CHECK:         %x = memref.view %arena[%[[X:.*]]][]
+// CHECK:       ^body:
+// CHECK-NOT:     memref.view %arena[%[[X]]][]
+func.func @back(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %x = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  cf.br ^head
+^head:
+  cf.cond_br %c, ^body, ^exit
+^exit:
+  func.return
+^body:
+  %z = memref.alloc() : memref<16xf32>
+  "memref.copy"(%x, %z) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%z, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  cf.br ^head
+}
+
+// -----
+
 // What a call does with %x is not known, but it is over before %x is freed. An i1 takes
 // a byte, an index eight.
 // CHECK-LABEL: func.func @call

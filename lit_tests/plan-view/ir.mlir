@@ -31,7 +31,8 @@ func.func @f(%a: memref<4x4xf32, "cpu:0">) {
 
 // The page knows the lines of a buffer: its definition, then its accesses.
 // HTML: <script id="data" type="application/json">
-// HTML-SAME: ["%y",64,64,[[7,9]],"memref.copy","{{[^"]*}}ir.mlir:14:3",[7,10,11]]
+// HTML-SAME: ["%y",64,64,[[7,9]],"memref.copy","{{[^"]*}}ir.mlir:14:3",[7,10,11],
+// HTML-SAME: "in use","is not in place: %x is read by memref.copy while it writes"]
 
 // SVG:      <title>%y: 64 bytes at 64
 // SVG-NEXT: live in steps [7, 9)

@@ -92,6 +92,34 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// Both branches compute into the variable; its old contents, which one of them reads, are
+// saved before.
+// CHECK-LABEL: @branch_into_variable
+// CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">, %[[V:[a-z]+]]: memref<4xf32, "cpu:0"> {tgraph.variable}
+// CHECK-NEXT:    %[[OLD:.*]] = memref.alloc()
+// CHECK-NEXT:    "memref.copy"(%[[V]], %[[OLD]])
+// CHECK-NEXT:    %[[P:.*]] = memref.load %{{.*}}[] : memref<i1, "cpu:0">
+// CHECK-NEXT:    scf.if %[[P]] {
+// CHECK-NEXT:      tgraph.negate %[[OLD]] outs(%[[V]])
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      "memref.copy"(%[[X]], %[[V]])
+// CHECK-NEXT:    }
+// CHECK-NEXT:    memref.dealloc %[[OLD]]
+func.func @branch_into_variable(%p: tensor<i1>, %x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) {
+  %old = tgraph.read %v : tensor<4xf32>
+  %0 = tgraph.if %p, %x, %old outs(%v) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    %1 = tgraph.negate %b : tensor<4xf32>
+    tgraph.yield %1 : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    tgraph.yield %a : tensor<4xf32>
+  }
+  func.return
+}
+
+// -----
+
 // The variable lies in the memory of the result, which has another shape: what is copied
 // to it goes to a view.
 // CHECK-LABEL: @reshaped_result

@@ -1,6 +1,6 @@
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB}' | filecheck %s
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB}' 2>&1 | filecheck %s --check-prefix=REMARK
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=48KiB}' | filecheck %s --check-prefix=FITS
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB lend=false}' | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB lend=false}' 2>&1 | filecheck %s --check-prefix=REMARK
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=48KiB lend=false}' | filecheck %s --check-prefix=FITS
 // RUN: plan-opt %s -p 'tgraph-offload{device="cpu:0" to="cpu:1" budget=1KiB}' 2>&1 | filecheck %s --check-prefix=UNPLACED
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-color-streams,tgraph-offload{device="cpu:0" to="cpu:1" budget=1KiB}' 2>&1 | filecheck %s --check-prefix=STREAMS
 

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-search' 2>&1 | filecheck %s
-// RUN: plan-opt %s -p 'plan-pipeline{effort=high time-limit=0.0}' 2>&1 | filecheck %s --check-prefix=NOW
-// RUN: not plan-opt %s -p 'plan-pipeline{time-limit=1.0}' 2>&1 | filecheck %s --check-prefix=LOW
-// RUN: not plan-opt %s -p 'tgraph-search{time-limit=-1.0}' 2>&1 | filecheck %s --check-prefix=LESS
+// RUN: plan-opt %s -p 'plan-pipeline{effort=high time-limit=0}' 2>&1 | filecheck %s --check-prefix=NOW
+// RUN: not plan-opt %s -p 'plan-pipeline{time-limit=1.5}' 2>&1 | filecheck %s --check-prefix=LOW
+// RUN: not plan-opt %s -p 'tgraph-search{time-limit=-1}' 2>&1 | filecheck %s --check-prefix=LESS
 
 // %b can be computed again, where the last operation reads it, for little.
 // CHECK: remark: of {{[0-9]+}} ways, {{.*}} takes the fewest bytes: {{[0-9]+}} after {{[0-9]+}}; {{[0-9]+}} of {{[0-9]+}} FLOPs are computed again
@@ -9,7 +9,7 @@
 // The default is tried whatever the limit is.
 // NOW: remark: of 1 ways, the default takes the fewest bytes
 
-// LOW: time-limit is 1.0, but effort is 'low'
+// LOW: time-limit is 1.5, but effort is 'low' and there is no budget
 // LESS: time-limit is -1.0, expected 0 or more
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %b = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<64x64x16xf32>

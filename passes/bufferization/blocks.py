@@ -249,9 +249,13 @@ class BlockBufferization:
             case TensorOp():
                 self._compute(op)
             case _:
-                raise LocatedError(f"{op.name} cannot be bufferized", op)
+                raise LocatedError(
+                    f"{op.name} cannot be bufferized, expected operations of tgraph; "
+                    "mlir-opt bufferizes others (--one-shot-bufferize)",
+                    op,
+                )
 
-    def _overwrite(self, variable: Buffer) -> None:
+    def overwrite(self, variable: Buffer) -> None:
         """Readies a variable to be written: saves what of it is still to be read."""
         needed = [value for value in variable.values if self._is_needed(value)]
         variable.values = []
@@ -296,7 +300,7 @@ class BlockBufferization:
         place = self.places[op.value]
         if place.buffer is variable and place.layout.is_contiguous:
             return
-        self._overwrite(variable)
+        self.overwrite(variable)
         self.copy(self.memref_of(op.value), self._whole(variable, op.value))
 
     def _deliver(self, op: Operation) -> None:
@@ -444,7 +448,7 @@ class BlockBufferization:
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
         for variable in op.outs:
-            self._overwrite(self.variables[variable])
+            self.overwrite(self.variables[variable])
         inputs = [self.memref_of(value) for value in op.inputs]
         outs: list[SSAValue] = []
         for index, result in enumerate(op.res):

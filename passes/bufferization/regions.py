@@ -35,7 +35,9 @@ class Outside(Protocol):
     """The block that a loop or branch is in, as `blocks.py` rewrites it."""
 
     position: dict[Operation, int]
+    variables: dict[SSAValue, Buffer]
 
+    def overwrite(self, variable: Buffer) -> None: ...
     def carried(self, op: WhileOp, index: int) -> Buffer: ...
     def destination(self, result: SSAValue) -> Buffer: ...
     def allocate(self, type: AnyTensor, name_hint: str | None) -> Buffer: ...
@@ -81,7 +83,12 @@ def bufferize_while(outside: Outside, op: WhileOp) -> None:
 
 
 def bufferize_if(outside: Outside, op: IfOp) -> None:
-    buffers = [outside.destination(result) for result in op.res]
+    if op.outs:
+        buffers = [outside.variables[variable] for variable in op.outs]
+        for buffer in buffers:
+            outside.overwrite(buffer)
+    else:
+        buffers = [outside.destination(result) for result in op.res]
     predicate, *rest = op.inputs
     load = memref.LoadOp.get(outside.memref_of(predicate), ())
     outside.emit(load)

@@ -13,12 +13,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.memory import effects_on, is_buffer
-from tensorplan.dialects.tgraph.base import STREAM, TensorOp, device_of
+from tensorplan.dialects.tgraph.base import STREAM, device_of
 
 Clock = Mapping[Hashable, int]
 """By stream: how many of its steps are over."""
@@ -105,13 +105,7 @@ class HappensBefore:
     def _follow(self, op: Operation) -> None:
         """Notes what memory the memrefs that an operation makes lie in."""
         made = [result for result in op.results if isinstance(result.type, MemRefType)]
-        if not isinstance(op, TensorOp):
-            for region in op.regions:
-                for block in region.blocks:
-                    made += [a for a in block.args if isinstance(a.type, MemRefType)]
-        if not made or is_buffer(op):
-            return
-        if isinstance(op, memref.ViewOp) and _is_arena(op.source):
+        if is_buffer(op) or _is_in_arena(op):
             return
         if isinstance(op, memref.GetGlobalOp):
             self._lies_in[op.memref] = (op.name_,)
@@ -123,18 +117,12 @@ class HappensBefore:
 
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
-    if isinstance(op, TensorOp) or not op.regions:
-        yield from op.operands
-    else:
-        for inner in op.walk():
-            yield from inner.operands
+    for inner in op.walk():
+        yield from inner.operands
 
 
-def _is_arena(value: SSAValue) -> bool:
-    return (
-        isinstance(value.owner, memref.AllocOp)
-        and value.owner.memref.type.element_type == i8
-    )
+def _is_in_arena(op: Operation) -> bool:
+    return isinstance(op, memref.ViewOp) and isinstance(op.source.owner, memref.AllocOp)
 
 
 def _runs(op: Operation) -> bool:

@@ -17,14 +17,13 @@ code with what plans.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.memory import destinations, effects_on, overwrites
-from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.checking.pointees import (
     LOOPS,
     dominates,
@@ -271,20 +270,19 @@ class _Walk:
                 )
             if passes_on(user):
                 continue
-            alone = len(numbers) == 1 and user is op
-            is_whole = alone and value in self.number and overwrites(op, value)
+            is_whole = value in self.number and overwrites(op, value)
             for number in numbers:
                 touched[number] = touched.get(number, True) and is_whole
-            if alone and _surely_reads(op, value) and self._surely_is_a_view(value):
+            if _surely_reads(op, value) and self._is_a_view(value):
                 read.append(numbers[0])
-        if self.results and leaves(op):
+        if leaves(op):
             touched.update(dict.fromkeys(self.results, False))
         if not touched:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
         return Access(list(touched), overwritten, read)
 
-    def _surely_is_a_view(self, value: SSAValue) -> bool:
+    def _is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""
         while isinstance(op := value.owner, Operation) and op not in self.makes:
             sources = [operand for operand in op.operands if is_memref(operand)]
@@ -301,16 +299,14 @@ class _Walk:
                 continue
             for number in numbers:
                 view = self.buffers[number].value.owner
-                if not isinstance(view, Operation):
-                    continue
-                inside = view.parent_block()
+                inside = view.parent_block()  # of a result: where its function is
                 assert inside is not None
                 around = block.parent.find_ancestor_block_in_region(inside)
                 if around is not None and dominates(block, around):
                     raise LocatedError(
                         f"buffer {self.buffers[number].name} is handed on to where it "
                         "is made anew",
-                        view,
+                        cast(Operation, view),
                     )
 
 
@@ -361,8 +357,7 @@ def _numbers_by_arena(
 
 def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
     """The operands of an operation and of those inside, with whose they are."""
-    inner = (op,) if isinstance(op, TensorOp) or not op.regions else op.walk()
-    return ((user, value) for user in inner for value in user.operands)
+    return ((user, value) for user in op.walk() for value in user.operands)
 
 
 def _bits(numbers: Sequence[int]) -> int:

@@ -11,7 +11,6 @@ from xdsl.traits import IsTerminator
 
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.memory import is_buffer
-from tensorplan.dialects.tgraph.base import TensorOp
 
 LOOPS = ("scf.for", "affine.for")
 
@@ -34,7 +33,7 @@ def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
 
 def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
     """The memrefs that may be one, or a view of one, that is this operand."""
-    if isinstance(op, TensorOp) or is_buffer(op):
+    if is_buffer(op):
         return
     if op.successors:
         operands, taken = list(op.operands), 0
@@ -72,7 +71,7 @@ def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
 
 def leaves(op: Operation) -> bool:
     """Whether the operation ends its function."""
-    return not op.successors and name_of(op) in ("func.return", "llvm.return")
+    return name_of(op) in ("func.return", "llvm.return")
 
 
 def passes_on(op: Operation) -> bool:
@@ -90,11 +89,9 @@ def is_memref(value: SSAValue) -> bool:
 
 def dominates(block: Block, target: Block) -> bool:
     """Whether control comes to `target` only through `block`, or is there."""
-    entry = block.parent.first_block if block.parent else None
-    if entry is None or target is block or entry is block:
-        return True
-    avoiding = {entry}
-    pending = [entry]
+    assert block.parent is not None
+    avoiding = {block.parent.blocks[0]} - {block}
+    pending = list(avoiding)
     while pending:
         terminator = pending.pop().last_op
         new = set(terminator.successors if terminator else ()) - avoiding - {block}

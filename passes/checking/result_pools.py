@@ -79,7 +79,6 @@ def _buffer(op: memref.ReinterpretCastOp, pool: ResultPool, whole: int) -> Arena
     if (
         DYNAMIC_INDEX in shape
         or first is None
-        or first == DYNAMIC_INDEX
         or strides is None
         or any(
             size > 1 and a != b

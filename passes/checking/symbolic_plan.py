@@ -128,6 +128,7 @@ class Unproved(Exception):
 class SymbolicSharing:
     """Which buffers of a function may share bytes with which, for some sizes.
 
+    All sizes and offsets are known expressions: `CountedSizes` has refused others.
     Raises `Unproved` for a buffer that may not be aligned, or not within its arena.
     """
 
@@ -150,7 +151,7 @@ class SymbolicSharing:
     def _add(self, arena: SSAValue, views: Sequence[tuple[int, memref.ViewOp]]) -> None:
         alloc = cast(memref.AllocOp, arena.owner)
         alignment = alloc.alignment.value.data if alloc.alignment else 1
-        (size,) = self._reader.shape(arena)
+        (size,) = cast(Sequence[Size], self._reader.shape(arena))
         starts = {n: self._start(view, alignment) for n, view in views}
         ends: dict[Size, int] = {}  # the buffers with each end, as bits
         numbers: list[tuple[int, int]] = []  # ends that are numbers, ascending
@@ -162,18 +163,15 @@ class SymbolicSharing:
             if isinstance(end, int):
                 numbers.append((end, number))
         below: dict[int, int] = {}
-        for number, _ in sorted(views, key=lambda item: item[0]):
+        for number, _ in views:
             self._find_below(number, starts, ends, numbers, below)
         everything = sum(1 << n for n, _ in views)
         within = 0
-        if size is not None:
-            for number in _numbers(self._reached(size, ends, numbers)):
-                within |= below[number] | 1 << number
+        for number in _numbers(self._reached(size, ends, numbers)):
+            within |= below[number] | 1 << number
         for number, view in views:
             end = starts[number] + self._bytes(view)
-            if not within >> number & 1 and (
-                size is None or not is_known_at_least(size - end, 0)
-            ):
+            if not within >> number & 1 and not is_known_at_least(size - end, 0):
                 raise Unproved("it may not lie within its arena", view.result)
         above = {number: 0 for number, _ in views}
         for number, lower in below.items():
@@ -185,19 +183,16 @@ class SymbolicSharing:
             )
 
     def _start(self, view: memref.ViewOp, alignment: int) -> Size:
-        start = self._reader.size(view.byte_shift)
-        if start is None or not is_known_at_least(start, 0):
-            raise Unproved("its offset is not computed from sizes", view.result)
+        start = cast(Size, self._reader.size(view.byte_shift))
+        if not is_known_at_least(start, 0):
+            raise Unproved("its offset may be below 0", view.result)
         if not self._is_multiple(start, alignment):
             raise Unproved(f"its offset may be no multiple of {alignment}", view.result)
         return start
 
     def _bytes(self, view: memref.ViewOp) -> Size:
-        shape = self._reader.shape(view.result)
-        if None in shape:
-            raise Unproved("its size is not computed from sizes", view.result)
-        width = element_bytes(view.result.type.element_type)
-        return product_of(cast(Sequence[Size], shape)) * width
+        shape = cast(Sequence[Size], self._reader.shape(view.result))
+        return product_of(shape) * element_bytes(view.result.type.element_type)
 
     def _is_multiple(self, size: Size, alignment: int) -> bool:
         """Whether the size surely is a multiple of the alignment."""
@@ -254,8 +249,7 @@ class SymbolicSharing:
         while stack:
             current = stack[-1]
             if current not in direct:
-                found = self._reached(starts[current], ends, numbers)
-                direct[current] = found & ~(1 << current)
+                direct[current] = self._reached(starts[current], ends, numbers)
                 stack += [n for n in _numbers(direct[current]) if n not in direct]
                 continue
             stack.pop()

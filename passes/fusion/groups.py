@@ -40,6 +40,11 @@ def is_computed(op: Operation) -> TypeGuard[TensorOp]:
     return isinstance(op, COMPUTED) and len(op.results) == 1
 
 
+def place_of(op: Operation) -> tuple[Attribute | None, ...]:
+    """Where and when an operation is computed: the attributes in `PLACE`."""
+    return tuple(op.attributes.get(name) for name in PLACE)
+
+
 def has_destination(op: Operation) -> bool:
     """Whether the operation is computed into a variable (`outs`)."""
     return bool(op.operands) and isinstance(op.operands[-1].type, VariableType)
@@ -147,7 +152,7 @@ def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> G
             continue
         if not is_computed(op):
             continue
-        place = tuple(op.attributes.get(name) for name in PLACE)
+        place = place_of(op)
         root = -1 if index in stored or has_destination(op) else reader(op)
         if (
             root >= 0

@@ -168,9 +168,11 @@ class Liveness:
                 continue
             type = tensor_type_of(value.type)
             bytes = typical_bytes(type)
-            if isinstance(op, ConstantOp) and (bytes <= SMALL_CONSTANT or last < 0):
+            if is_repeatable(op) and last < 0:
                 continue
-            if isinstance(op, ConstantOp) and op.splat is None:
+            if isinstance(op, ConstantOp) and (
+                bytes <= SMALL_CONSTANT or op.splat is None
+            ):
                 continue
             taken = None if number else self._overwritten(index, value, bytes)
             if taken is not None:

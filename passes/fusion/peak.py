@@ -8,13 +8,19 @@ from tensorplan.passes.fusion.liveness import Liveness
 
 
 class Peak:
-    """The most bytes that live at once in a function without groups, on each device."""
+    """The most bytes that live at once in a function without groups, on each device.
 
-    def __init__(self, function: Function):
+    limits: those of another function that computes the same, instead.
+    """
+
+    def __init__(
+        self, function: Function, limits: Mapping[str | None, int] | None = None
+    ):
         self.function = function
         self.alone = Liveness(function)
-        profile = self.alone.profile()
-        self.limits = {device: max(live) for device, live in profile.items()}
+        self.limits = limits or {
+            device: max(live) for device, live in self.alone.profile().items()
+        }
         self._latest: tuple[Grouping | None, Mapping[str | None, Sequence[int]]]
         self._latest = None, {}
 

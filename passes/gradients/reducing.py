@@ -55,13 +55,14 @@ def _dot_general(site: Site[DotGeneralOp], index: int) -> Term:
         for side in (0, 1)
     ]
     start = batch + (len(free[0]) if other == 1 else 0)
+    wide = site.x(other).converted(site.g.tensor_type.element_type)
     operands = [
         (
             site.g,
             range(batch),
             range(start, start + len(free[other])),
         ),
-        (site.x(other), batching[other], free[other]),
+        (wide, batching[other], free[other]),
     ]
     # What dimension of my operand each dimension of the product is.
     of_gradient = [*free[mine]]
@@ -84,4 +85,5 @@ def _dot_general(site: Site[DotGeneralOp], index: int) -> Term:
         lhs_contracting_dimensions=ints(lhs_sum),
         rhs_contracting_dimensions=ints(rhs_sum),
     )
+    product = product.converted(site.input_type(index).element_type)
     return transpose(product, [dims.index(d) for d in range(len(dims))])

@@ -121,6 +121,13 @@ class Term:
     def shape(self) -> Shape:
         return self.tensor_type.get_shape()
 
+    def converted(self, element: Attribute) -> "Term":
+        """With elements of another type, if these are not."""
+        type = with_element(self.tensor_type, element)
+        if type == self.tensor_type:
+            return self
+        return self.site.emit(ew.ConvertOp, self, type=type)
+
     def __add__(self, other: "Term | float") -> "Term":
         return self._with(ew.AddOp, other)
 

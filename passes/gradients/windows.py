@@ -21,7 +21,8 @@ from tensorplan.passes.gradients.writing import refuse, reshape, transpose
 
 @gradient_of(ConvolutionOp)
 def _convolution(site: Site[ConvolutionOp], index: int) -> Term:
-    return _of_image(site) if index == 0 else _of_kernel(site)
+    gradient = _of_image(site) if index == 0 else _of_kernel(site)
+    return gradient.converted(site.input_type(index).element_type)
 
 
 def _of_image(site: Site[ConvolutionOp]) -> Term:
@@ -31,7 +32,8 @@ def _of_image(site: Site[ConvolutionOp]) -> Term:
     features = op.feature_group_count.value.data
     batches = op.batch_group_count.value.data
     groups = features * batches  # one of the two is 1
-    weights = _regrouped(site.x(1), kernel.index("o"), kernel.index("i"), groups)
+    weights = site.x(1).converted(site.g.tensor_type.element_type)
+    weights = _regrouped(weights, kernel.index("o"), kernel.index("i"), groups)
     spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
     weights = site.emit(ReverseOp, weights, dimensions=ints(sorted(spatial)))
     low, high = spreading_padding(
@@ -90,7 +92,7 @@ def _of_kernel(site: Site[ConvolutionOp]) -> Term:
     )
     return site.emit(
         ConvolutionOp,
-        site.x(0),
+        site.x(0).converted(site.g.tensor_type.element_type),
         site.g,
         dim_labels=StringAttr("{}_{}->{}".format(*labels)),
         window_strides=op.rhs_dilation,

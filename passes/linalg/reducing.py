@@ -11,7 +11,7 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
 from tensorplan.dialects.tgraph.base import tensor_type_of
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from tensorplan.passes.linalg import named
 from tensorplan.passes.linalg.code import (
     Code,
@@ -186,7 +186,7 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
         nest.finish(
             total,
             tuple(at[label] for label in result_labels),
-            lambda old: multiply_add(nest.code, element, old, factors),
+            lambda old: multiply_add(nest.code, op, old, factors),
             [d for d, label in enumerate(order) if label[0] == "k"],
         )
 
@@ -221,12 +221,20 @@ _CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 
 
 def multiply_add(
-    code: Code, element: Attribute, old: SSAValue, factors: Sequence[SSAValue]
+    code: Code,
+    op: DotGeneralOp | ConvolutionOp,
+    old: SSAValue,
+    factors: Sequence[SSAValue],
 ) -> SSAValue:
-    """`old` with a product of two elements added, in the type of `old`."""
+    """`old` with a product of two elements of the operands added, in its own type."""
+    element = op.declared[0].element_type
+    kept = dot_type(element)
+    x, y = (
+        code.convert(factor, tensor_type_of(value.type).element_type, kept)
+        for factor, value in zip(factors, op.inputs, strict=True)
+    )
     if is_float(element):
-        x, y = (code.convert(f, element, old.type) for f in factors)
         product = code.add(arith.MulfOp(x, y, _CONTRACT))
         return code.add(arith.AddfOp(old, product, _CONTRACT))
-    product = apply(KIND["multiply"], code, element, factors)
+    product = apply(KIND["multiply"], code, element, [x, y])
     return apply(KIND["add"], code, element, [old, product])

@@ -245,7 +245,7 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
         nest.finish(
             result_part,
             tuple(at[label] for label in result_labels),
-            lambda old: multiply_add(nest.code, element, old, factors),
+            lambda old: multiply_add(nest.code, op, old, factors),
             [d for d, label in enumerate(order) if label in summed],
         )
 

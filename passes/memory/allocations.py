@@ -120,11 +120,7 @@ def argument_uses(argument: SSAValue, func: FuncOp, flow: ControlFlow) -> Uses |
         return None
     accesses = {flow.step[end]: False for end in ends(func)}
     for op, alias in trace.accesses:
-        if (
-            op.has_trait(IsTerminator, value_if_unregistered=False)
-            or _unclear(op, alias)
-            or _unclear_around(op, flow.step_of(op)[1])
-        ):
+        if _unclear(op, alias) or _unclear_around(op, flow.step_of(op)[1]):
             return None
         _add_access(accesses, op, alias, argument, flow)
     return Uses(0, accesses)
@@ -218,15 +214,16 @@ def _allocation(
             )
     over = _freed_at(alloc, flow)
     accesses: dict[int, bool] = {}
+    lives_on = False
     for op, alias in trace.accesses:
         _, whole = flow.step_of(op)
-        if op.has_trait(IsTerminator, value_if_unregistered=False):
-            raise _NotPlannable(f"it is passed on by {name_of(op)}")
         if reason := _unclear(op, alias) or _unclear_around(op, whole):
             if not over or not _is_within(op, alloc, over, flow):
                 raise _NotPlannable(reason)
-            accesses[flow.step[over]] = False
+            lives_on = True
         _add_access(accesses, op, alias, alloc.memref, flow)
+    if lives_on and over:  # until it is freed, whatever overwrites it
+        accesses = dict.fromkeys((*accesses, flow.step[over]), False)
     alignment = alloc.alignment.value.data if alloc.alignment else 1
     return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
 
@@ -300,6 +297,8 @@ def _unclear(op: Operation, memref: SSAValue | None) -> str | None:
     if isinstance(op, TensorOp):
         return None
     name = name_of(op)
+    if op.has_trait(IsTerminator, value_if_unregistered=False):
+        return f"it is passed on by {name}"
     if name == "memref.extract_aligned_pointer_as_index":
         return "its address is taken"
     if not all(isinstance(result.type, _NUMBERS) for result in op.results):

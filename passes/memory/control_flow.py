@@ -51,8 +51,7 @@ _YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
 class Node:
     """A run of steps, without branches, and the nodes that may come next."""
 
-    start: int
-    end: int
+    start: int  # its first step
     successors: list[int] = field(default_factory=list[int])
 
 
@@ -68,14 +67,14 @@ class ControlFlow:
 
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""
-        outer: Operation | None = op
-        while outer is not None and outer not in self.step:
-            outer = outer.parent_op()
-        assert outer is not None
-        return self.step[outer], outer
+        while op not in self.step:
+            outer = op.parent_op()
+            assert outer is not None
+            op = outer
+        return self.step[op], op
 
     def _start(self) -> int:
-        self.nodes.append(Node(len(self.node_of), len(self.node_of)))
+        self.nodes.append(Node(len(self.node_of)))
         return len(self.nodes) - 1
 
     def _link(self, sources: Sequence[int], target: int) -> None:
@@ -104,7 +103,6 @@ class ControlFlow:
         for op in block.ops:
             self.step[op] = len(self.node_of)
             self.node_of.append(node)
-            self.nodes[node].end += 1
             if op.regions and (name := name_of(op)) in _STRUCTURED:
                 node = self._add_structured(op, name, node)
         return entry, node
@@ -124,7 +122,7 @@ class ControlFlow:
             self._link(leaving, after)
             if name in LOOPS:
                 self._link(leaving, entry)
-        if name in LOOPS or (name in CHOICES and len(bodies) < len(op.regions)):
+        if name in LOOPS or len(bodies) < len(op.regions):
             self._link([before], after)
         return after
 
@@ -155,7 +153,7 @@ def moves(use: Use) -> Sequence[SSAValue] | None:
     name = name_of(op)
     if name in _YIELDS and (outer := op.parent_op()):
         return _yielded(outer, index)
-    if name in LOOPS and op.results:
+    if name in LOOPS:
         return _carried(op, index - (len(op.operands) - len(op.results)))
     return None
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, get_effects
 
 from tensorplan.dialects.memory import effects_on, is_buffer, is_view
@@ -65,21 +65,18 @@ def memory_order(accesses: Sequence[Sequence[Access]]) -> list[list[int]]:
             if not before and seen in writers:
                 before.append(writers[seen])
             found.update(before)
-        found.discard(index)
         waits.append(sorted(found))
     return waits
 
 
 def dependencies(ops: Sequence[Operation]) -> list[list[int]]:
     """For each operation of a block, the earlier ones that it waits for, ascending."""
-    index = {op: number for number, op in enumerate(ops)}
+    index: dict[Operation | Block, int] = {op: n for n, op in enumerate(ops)}
     by_memory = memory_order(accesses(ops))
     waits: list[list[int]] = []
     for op, before in zip(ops, by_memory, strict=True):
         owners = [value.owner for value in _operands(op)]
-        producers = {
-            index[o] for o in owners if isinstance(o, Operation) and o in index
-        }
+        producers = {index[owner] for owner in owners if owner in index}
         waits.append(sorted(producers.union(before)) if producers else before)
     return waits
 
@@ -129,11 +126,8 @@ def _is_on_device(type: Attribute) -> bool:
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
     """The operands of an operation and of those in its regions."""
-    if isinstance(op, TensorOp) or not op.regions:
-        yield from op.operands
-    else:
-        for inner in op.walk():
-            yield from inner.operands
+    for inner in (op,) if isinstance(op, TensorOp) else op.walk():
+        yield from inner.operands
 
 
 class _Accesses:
@@ -160,7 +154,7 @@ class _Accesses:
         match op:
             case ReadOp():
                 self._put(op.result, op.variable)
-            case ViewOp() if op.res and not op.outs:
+            case ViewOp() if not op.outs:
                 if source := self.contents.get(op.inputs[0]):
                     self.contents[op.result] = source
             case TensorOp():

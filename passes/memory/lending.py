@@ -109,8 +109,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
 def move(allocation: Allocation, lender: SSAValue, offset: int) -> None:
     """Makes an allocation a buffer in a result's memory, at an offset in bytes."""
     for dealloc in allocation.deallocs:
-        dealloc.detach()
-        dealloc.erase()
+        Rewriter.erase_op(dealloc)
     alloc = allocation.alloc
     type = alloc.memref.type
     first = offset // element_bytes(type.element_type)
@@ -141,9 +140,9 @@ _ANY_STRIDES = (
 def _layout(type: AnyMemRef) -> Layout | None:
     """What a type says of its layout; None if that is not static."""
     strides, offset, shape = type.get_strides(), type.get_offset(), type.get_shape()
-    if strides is None or offset is None or DYNAMIC_INDEX in (*shape, offset):
+    if strides is None or offset is None or DYNAMIC_INDEX in shape:
         return None
-    known = [stride for stride in strides if stride not in (None, DYNAMIC_INDEX)]
+    known = [stride for stride in strides if stride is not None]
     return Layout(shape, tuple(known), offset) if len(known) == len(strides) else None
 
 

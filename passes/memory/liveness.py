@@ -51,17 +51,17 @@ def live_steps(flow: ControlFlow, buffers: Sequence[Uses]) -> list[list[Steps]]:
             since[index] = node.start
         for index, steps in accessed[number].items():
             start = since.pop(index, steps[0])
-            end = steps[0] + 1
-            for step in steps:
-                if buffers[index].accesses[step] and step > start:
-                    live[index].append((start, end))
+            for before, step in pairwise(steps):
+                if buffers[index].accesses[step]:
+                    live[index].append((start, before + 1))
                     start = step
-                end = step + 1
             if leaving[number] >> index & 1:
                 since[index] = start
             else:
-                live[index].append((start, end))
+                live[index].append((start, steps[-1] + 1))
         now = leaving[number]
+    for index in _indices(now):  # the last block of the text goes on to an earlier one
+        live[index].append((since.pop(index), len(flow.node_of)))
     for index, uses in enumerate(buffers):
         ranges = live[index] or [(uses.allocated, uses.allocated + 1)]
         live[index] = merged(ranges)

@@ -40,7 +40,7 @@ from tensorplan.passes.reporting.placements import (
     described,
     placements,
 )
-from tensorplan.passes.reporting.printed import printed
+from tensorplan.passes.reporting.printed import Printed, printed
 from tensorplan.planning import Buffer, Problem
 
 
@@ -86,8 +86,15 @@ def peaks(module: ModuleOp) -> list[Peak]:
     Checks the plan; raises `LocatedError` if it is not sound.
     """
     text = printed(module)
+    return peaks_of(module, text, placements(module, text))
+
+
+def peaks_of(
+    module: ModuleOp, text: Printed, arenas: Sequence[PlacedPool]
+) -> list[Peak]:
+    """The same, for a module that is printed and whose placements are known."""
     pools: dict[str, list[PlacedPool]] = {}
-    for pool in placements(module, text):
+    for pool in arenas:
         pools.setdefault(pool.function, []).append(pool)
     found: list[Peak] = []
     for func in module.walk():
@@ -149,7 +156,7 @@ class _Function:
     def _largest(self, buffers: Sequence[PlacedBuffer]) -> tuple[Site, int]:
         needed: dict[Operation, int] = {}
         for placed in buffers:
-            for op in placed.accesses:
+            for op in placed.ops:
                 needed[op] = needed.get(op, 0) + placed.buffer.size
         op = max(needed, key=lambda op: needed[op])
         return self._site(op), needed[op]
@@ -160,15 +167,19 @@ class _Function:
         life = next((life for life in lives if life[0] <= step < life[1]), None)
         if life is None:
             return None
-        accesses = [op for op in placed.accesses if life[0] <= self._step(op) < life[1]]
-        maker = next(iter(accesses), None) or placed.accesses[0]
+        accesses = [op for op in placed.ops if life[0] <= self._step(op) < life[1]]
+        maker = next(iter(accesses), None) or placed.ops[0]
         later = (op for op in accesses if self._step(op) >= step)
-        over, apart = self._place_of_operand(placed, maker)
+        site = self._site(maker)
+        is_written = maker is not placed.view
+        over, apart = self._place_of_operand(placed, maker) if is_written else ("", "")
+        if placed.is_workspace:
+            site, over, apart = site._replace(op=placed.op), "", ""
         return LiveBuffer(
             placed.buffer.id,
             placed.buffer.size,
             *life,
-            self._site(maker),
+            site,
             self._site(op) if (op := next(later, None)) else None,
             over,
             apart,

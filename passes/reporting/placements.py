@@ -15,6 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import name_of, place_of
+from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes.memory.allocations import lifespans
@@ -38,20 +39,29 @@ class PlacedBuffer(NamedTuple):
     def op(self) -> str:
         """What accesses it first, as a rule by writing it: `tgraph.tanh`.
 
-        For a group also what it computes (`described`).
+        For a group also what it computes (`described`). Of a workspace, whose it is.
         """
-        return described(self._first)
+        name = described(self.ops[0])
+        return f"workspace of {name}" if self.is_workspace else name
+
+    @property
+    def is_workspace(self) -> bool:
+        """Whether an operation has it for its kernel only."""
+        views = self.view.results if self.view else ()
+        return isinstance(self.ops[0], TensorOp) and self.ops[0].workspace in views
 
     @property
     def location(self) -> str:
         """`file:line:col` of that operation, or nothing if it has none."""
-        return place_of(self._first) or ""
+        return place_of(self.ops[0]) or ""
 
     @property
-    def _first(self) -> Operation:
-        first = self.accesses[0] if self.accesses else self.view
-        assert first is not None  # a pool's result is accessed
-        return first
+    def ops(self) -> Sequence[Operation]:
+        """What accesses it, or what makes it if nothing does."""
+        if self.accesses:
+            return self.accesses
+        assert self.view is not None  # a pool's result is accessed
+        return [self.view]
 
 
 def described(op: Operation) -> str:

@@ -80,6 +80,26 @@ class Outcome(NamedTuple):
         return self.arenas + self.callers
 
 
+@dataclass(frozen=True)
+class Trial:
+    """An option, and what came of it: an outcome, or why there is none."""
+
+    option: Option
+    outcome: Outcome | str | None  # None: the time was up
+    saved: int = 0  # bytes that the outcome takes less, arguments and results included
+
+    @property
+    def change(self) -> str:
+        """The option in words."""
+        option = self.option
+        return f"without {option.change}" if option.is_without else option.change
+
+    @property
+    def worth(self) -> int:
+        """Bytes that the option saves, or what it leaves out."""
+        return -self.saved if self.option.is_without else self.saved
+
+
 def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
     """What an option does for the program, which stays as it is, or why it fails."""
     copy = module.clone()
@@ -204,7 +224,7 @@ class Options:
         at = next(i for i, p in enumerate(passes) if isinstance(p, TGraphBufferize))
         for part in BUDGETS:
             budget = int(arenas * part)
-            again = TGraphRematerialize(budget, alignment=now.alignment)
+            again = TGraphRematerialize(budget, alignment=now.alignment, lend=now.lend)
             yield Option(
                 "recomputation",
                 f"budget={budget} ({part:.0%} of now): compute again",
@@ -214,7 +234,7 @@ class Options:
     def _of_search(self) -> Iterator[Option]:
         now = self.pipeline
         if now.streams == 1:
-            slices = TGraphSlice(64, 0.3, now.alignment)
+            slices = TGraphSlice(64, 0.3, now.alignment, now.lend)
             what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
             yield Option("slicing", what, self._with(slices))
         if now.effort != "high":

@@ -17,6 +17,7 @@ from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.slicing.bytes import Lifetimes, longer
 from tensorplan.passes.slicing.dimensions import shape_of
 from tensorplan.passes.slicing.regions import Region, Rules, region
+from tensorplan.planning import deadline
 
 LONGEST = 32
 """Tasks that a window has, at most."""
@@ -223,6 +224,8 @@ class Search:
         return cut
 
     def _tried(self, seed: int, dim: int, pieces: int, window: Window) -> Cut | None:
+        if deadline.passed():
+            return None
         ops, rules = self.lifetimes.memory.ops, self.rules
         start, last = rules.position[ops[window[0]]], rules.position[ops[window[1] - 1]]
         part = rules.ops[start : last + 1]

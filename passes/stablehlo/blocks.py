@@ -157,14 +157,14 @@ class Inliner:
     def _operation(self, op: Operation, scope: Scope, into: list[Operation]) -> Values:
         name = name_of(op)
         try:
+            inputs = [scope[operand] for operand in op.operands]
+            if callee := self._callee(op, name):
+                return self.function(callee, inputs, into)
             for result in op.results:
                 check_type(result.type)
-            inputs = [scope[operand] for operand in op.operands]
             conversion = Conversion(op, inputs, into, self.block, scope)
             if (sizes := folded(conversion)) is not None:
                 return sizes
-            if callee := self._callee(op, name):
-                return self.function(callee, inputs, into)
             if is_assertion(op, conversion):
                 self.demands.add(conversion)
                 return ()

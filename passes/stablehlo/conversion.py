@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnregisteredAttr,
     UnregisteredOp,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -33,6 +32,7 @@ from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     TensorOp,
     ints,
+    segments,
     shape_of,
     tensor_type_of,
     with_element,
@@ -133,7 +133,7 @@ class Conversion:
         **properties: Attribute,
     ) -> SSAValue:
         """Appends an operation, whose type is that of the original's first result."""
-        properties["operandSegmentSizes"] = _segments(len(inputs))
+        properties["operandSegmentSizes"] = segments(inputs, ())
         dims = properties.pop(DIMS, None)
         op = op_type.create(
             operands=inputs,
@@ -156,7 +156,7 @@ class Conversion:
         **properties: Attribute,
     ) -> Values:
         """Appends an operation of several results."""
-        properties["operandSegmentSizes"] = _segments(len(inputs))
+        properties["operandSegmentSizes"] = segments(inputs, ())
         op = op_type.create(
             operands=inputs,
             result_types=result_types,
@@ -215,11 +215,6 @@ class Conversion:
 
 
 Converter: TypeAlias = Callable[[Conversion], Values]
-
-
-@cache
-def _segments(inputs: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, [inputs, 0])
 
 
 def type_of(value: SSAValue) -> AnyTensor:

@@ -5,6 +5,7 @@ Each is judged by its peak so far, then by what it leaves live.
 
 from heapq import nsmallest
 
+from tensorplan.planning import deadline
 from tensorplan.planning.scheduling.graph import Graph
 from tensorplan.planning.scheduling.partial import Builder, Partial
 
@@ -14,6 +15,8 @@ def beam(graph: Graph, width: int, below: int) -> list[int] | None:
     builder = Builder(graph)
     front = [builder.start] if builder.start.peak < below else []
     for _ in graph.tasks:
+        if deadline.passed():
+            return None
         found: dict[int, Partial] = {}
         for partial in front:
             for new in builder.grown(partial):

@@ -8,6 +8,7 @@ reached only once, with the lowest peak: dynamic programming over ideals, as in 
 from heapq import heappop, heappush
 from itertools import count
 
+from tensorplan.planning import deadline
 from tensorplan.planning.scheduling.graph import Graph
 from tensorplan.planning.scheduling.partial import Builder, Partial
 
@@ -31,7 +32,7 @@ def search(graph: Graph, below: int, states: int) -> tuple[list[int] | None, boo
             continue
         if partial.done == everything:
             return partial.order, True
-        if len(best) > states:
+        if len(best) > states or deadline.passed():
             return None, False
         for new in builder.grown(partial):
             if new.peak < best.get(new.done, below):

@@ -6,6 +6,7 @@ could already be freed is read earlier, with the tasks which that needs.
 
 from collections.abc import Iterator, Sequence
 
+from tensorplan.planning import deadline
 from tensorplan.planning.scheduling.graph import Graph, profile
 
 LONGEST = 64
@@ -22,7 +23,7 @@ def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
         worst = max(live)
         at = live.index(worst)
         for candidate in _moves(graph, order, at):
-            if not tries:
+            if not tries or deadline.passed():
                 return order
             tries -= 1
             new = profile(graph, candidate)

@@ -32,8 +32,9 @@ class Schedule:
 def schedule(graph: Graph, effort: float = 1.0) -> Schedule:
     """An order with a low peak of live bytes, never above that of the given order.
 
-    Deterministic: it counts its work, not seconds. `effort` is how much of the usual
-    search it may do; with 0 it is list scheduling only.
+    Deterministic: it counts its work, not seconds, unless there is a deadline.
+    `effort` is how much of the usual search it may do; with 0 it is list scheduling
+    only.
     """
     work = int(WORK * effort)
     order = _listed(graph)

@@ -25,7 +25,7 @@ import numpy as np
 
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.dtypes import Array, DType, accumulator
+from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,
@@ -35,7 +35,7 @@ from tensorplan.runtime.kernels.base import (
     tiles,
     try_reshape,
 )
-from tensorplan.runtime.kernels.dot import is_blasable
+from tensorplan.runtime.kernels.dot import is_blasable, multiplied_in
 from tensorplan.runtime.pool import Scratch
 
 COLUMNS = 1 << 19
@@ -70,7 +70,7 @@ def convolution(
     image = by_labels(inputs[0], image_labels, "b" + spatial + "f")
     kernel = by_labels(inputs[1], kernel_labels, spatial + "io")
     out = by_labels(outs[0], out_labels, "b" + spatial + "f")
-    dtype = accumulator(out.dtype)
+    dtype = multiplied_in(out.dtype, inputs, prod(kernel.shape[:-1]))
     check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
     parts = list(product(*_without_holes(op, kernel.shape, out.shape)))
     image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)

@@ -137,6 +137,7 @@ UNARY: Mapping[type[TensorOp], tuple[str, Callable[[Value], Value]]] = {
     ops.IsFiniteOp: (FLOAT, lambda x: x.call("fabs").compare("olt", float("inf"))),
     ops.NegateOp: (NUMBER, lambda x: -x),
     ops.NotOp: (BITS, lambda x: ~x),
+    ops.RoundNearestEvenOp: (FLOAT, lambda x: x.call("roundeven")),
     ops.SqrtOp: (FLOAT, lambda x: x.call("sqrt")),
 }
 

@@ -1,4 +1,4 @@
-"""Contractions by oneDNN: matrix products and convolutions of f32.
+"""Contractions by oneDNN: matrix products and convolutions of f32, bf16, s8 and u8.
 
 library.py       the C library: where it is, its objects
 primitives.py    its primitives on arrays
@@ -24,6 +24,16 @@ from tensorplan.runtime.pool import Scratch
 if TYPE_CHECKING:
     from tensorplan.runtime.kernels.base import Call
     from tensorplan.runtime.kernels.contraction import Contraction
+
+
+_COMPUTED = [
+    ["float32", "float32", "float32"],
+    ["bfloat16", "bfloat16", "float32"],
+    ["bfloat16", "bfloat16", "bfloat16"],
+    ["int8", "int8", "int32"],
+    ["uint8", "int8", "int32"],
+]
+"""The elements of both operands and of the result."""
 
 
 @cache
@@ -56,15 +66,18 @@ def compiled(
     `arrays` are what else these operations read, of `out`'s shape; that which is in
     `out`'s memory may be overwritten.
     """
-    if any(x.dtype != "f4" or not x.size for x in (*inputs, out)):
+    elements = [x.dtype.name for x in (*inputs, out)]
+    if elements not in _COMPUTED or any(not x.size for x in (*inputs, out)):
         return None
-    if not is_available():
+    if (after and elements[2] != "float32") or not is_available():
         return None
     from tensorplan.runtime.onednn.convolution import convolution
     from tensorplan.runtime.onednn.dot import dot
     from tensorplan.runtime.onednn.epilogue import Epilogue
-    from tensorplan.runtime.onednn.library import Refused
+    from tensorplan.runtime.onednn.library import Refused, library
 
+    if elements[2] == "int32" and not library().adds_integers():
+        return None
     mark = scratch.mark
     try:
         epilogue = Epilogue(op, after, result, arrays or {}, out)

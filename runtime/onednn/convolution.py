@@ -166,7 +166,7 @@ def _calls(
     """Computes one of the three from the two others."""
     lib, made = library(), attributes.made()
     source, target = describe(image), describe(result)
-    kernel = lib.describe_any(weights.shape)
+    kernel = lib.describe_any(weights)
     description = lib.make(
         "primitive_desc",
         f"convolution_{direction.name}_primitive_desc_create",

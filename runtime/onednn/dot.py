@@ -41,7 +41,7 @@ def dot(
     made = attributes.made()
     is_packed = shape[-2] >= FEW_ROWS and scratch.constant(rhs)
     source, result = describe(lhs), describe(target)
-    weights = lib.describe_any(rhs.shape) if is_packed else describe(rhs)
+    weights = lib.describe_any(rhs) if is_packed else describe(rhs)
     description = lib.make(
         *("primitive_desc", "matmul_primitive_desc_create", lib.engine),
         *(source.value, weights.value, None, result.value, made.value),

@@ -17,11 +17,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tensorplan.runtime.dtypes import Array
+
 MAX_DIMS = 12
-CPU, IN_ORDER, F32, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 3, 1, 1
+CPU, IN_ORDER, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 1, 1
+
+_ELEMENTS = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
+"""Element types (`dnnl_bf16`, ...), by NumPy's names."""
+
+_ADDS_INTEGERS = 0x48
+"""The bits of instruction sets (`dnnl_cpu_isa_t`) that add products of 8-bit integers
+up in 32 bits: AVX-VNNI's, AVX-512-VNNI's. Others add them up in 16 bits, saturating."""
 
 _dims = c_int64 * MAX_DIMS
 _FUNCTIONS: dict[str, Sequence[Any]] = {
+    "get_effective_cpu_isa": (),
     "engine_create": (pointer, c_int, c_size_t),
     "stream_create": (pointer, pointer, c_int),
     "memory_desc_create_with_strides": (pointer, c_int, _dims, c_int, _dims),
@@ -128,17 +138,23 @@ class Library:
         self.do(function, byref(made), *arguments)
         return Handle(made.value or 0, self._functions[f"{kind}_destroy"])
 
-    def describe(self, shape: Sequence[int], strides: Sequence[int]) -> Handle:
-        """A descriptor of f32 memory; strides in elements."""
-        name = "memory_desc_create_with_strides"
-        dims, steps = _dims(*shape), _dims(*strides)
-        return self.make("memory_desc", name, len(shape), dims, F32, steps)
+    def adds_integers(self) -> bool:
+        """Whether products of 8-bit integers are added up exactly on this machine."""
+        return bool(self.get("get_effective_cpu_isa") & _ADDS_INTEGERS)
 
-    def describe_any(self, shape: Sequence[int]) -> Handle:
+    def describe(self, array: Array, strides: Sequence[int]) -> Handle:
+        """A descriptor of an array's memory; strides in elements."""
+        name = "memory_desc_create_with_strides"
+        dims, steps = _dims(*array.shape), _dims(*strides)
+        element = _ELEMENTS[array.dtype.name]
+        return self.make("memory_desc", name, array.ndim, dims, element, steps)
+
+    def describe_any(self, array: Array) -> Handle:
         """A descriptor that leaves the layout to the primitive."""
         name = "memory_desc_create_with_tag"
+        element = _ELEMENTS[array.dtype.name]
         return self.make(
-            "memory_desc", name, len(shape), _dims(*shape), F32, ANY_LAYOUT
+            "memory_desc", name, array.ndim, _dims(*array.shape), element, ANY_LAYOUT
         )
 
     def implementation(self, description: Handle) -> str:

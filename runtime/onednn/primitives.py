@@ -119,10 +119,11 @@ class Attributes:
 
 
 def describe(array: Array) -> Handle:
-    """Raises `Refused` for elements that are not f32, negative strides, broadcasts."""
-    if array.dtype != np.float32 or any(s % 4 for s in array.strides):
+    """Raises `Refused` for negative strides, broadcasts, and what lies askew."""
+    size = array.itemsize
+    if any(s % size for s in array.strides):
         raise Refused
-    strides = [s // 4 for s in array.strides]
+    strides = [s // size for s in array.strides]
     if any(s <= 0 < size - 1 for s, size in zip(strides, array.shape, strict=True)):
         raise Refused
     # What the stride of a dimension of size 1 is does not matter, but to oneDNN.
@@ -131,7 +132,7 @@ def describe(array: Array) -> Handle:
         if array.shape[d] == 1:
             strides[d] = extent
         extent = max(extent, strides[d] * array.shape[d])
-    return library().describe(array.shape, strides)
+    return library().describe(array, strides)
 
 
 def compiled(
@@ -198,7 +199,7 @@ def _prepacked(constant: Prepacked, array: Array, wanted: int) -> Array:
         return array
     layout = lib.make("memory_desc", "memory_desc_clone", wanted)
     copy = aligned_bytes(lib.get("memory_desc_get_size", wanted), ALIGNMENT)
-    _reorder((given.value, source), (wanted, copy))()
+    constant.fill(_reorder((given.value, source), (wanted, copy)))
     copies.append((layout, copy))
     return copy
 

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
     from tensorplan.frontends.model import Model
+    from tensorplan.options import PlanOptions
+    from tensorplan.passes.plan_pipeline import PlanPipeline
     from tensorplan.passes.reporting.report import Report
     from tensorplan.runtime.dynamic import DynamicExecutable
     from tensorplan.runtime.executor import Executable
@@ -35,6 +39,7 @@ __all__ = [
     "from_stablehlo",
     "from_torch",
     "plan",
+    "read",
     "report",
 ]
 
@@ -52,30 +57,49 @@ def context() -> Context:
     return ctx
 
 
-def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
-    """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or a file.
+def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+    """A program as it is: text or bytes, or the file at a `Path`.
 
-    Text in pretty form and bytecode need the extra `jax`. A donated argument becomes a
-    variable. Sizes `?` must follow from others, or be those of arguments that the
-    program computes with, as `jax.export` writes them.
+    MLIR text of any registered or unregistered dialect, MLIR bytecode, a `jax.export`
+    artifact, or an ONNX model. Text in pretty form of StableHLO and bytecode need the
+    extra `jax`. A file may be damaged: bytecode from one is read by another process
+    first, in 0.2 s.
 
-    Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
-    supported, or types that stay unknown.
+    Raises xDSL's `ParseError`, or `LocatedError`.
     """
     from tensorplan import frontends
-    from tensorplan.passes import driver
-    from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
-    from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 
     if isinstance(source, os.PathLike):
         data, name = Path(source).read_bytes(), os.fspath(source)
     else:
+        _expect_contents(source)
         data = source.encode() if isinstance(source, str) else source
-        name = "stablehlo"
-    ctx = context()
-    module = frontends.read(data, name, ctx)
+        name = "program"
+    return frontends.read(data, name, context(), trusted=isinstance(source, bytes))
+
+
+def _expect_contents(source: object) -> None:
+    if isinstance(source, str) and os.path.exists(source):
+        raise ValueError(f"{source!r} is a file's name, expected Path({source!r})")
+
+
+def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+    """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
+    at a `Path`; see `read`.
+
+    A donated argument becomes a variable. Sizes `?` must follow from others, or be
+    those of arguments that the program computes with, as `jax.export` writes them.
+
+    Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
+    supported, or types that stay unknown.
+    """
+    from tensorplan.passes import driver
+    from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+    from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+
+    module = read(source)
     passes = [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
-    driver.run(ctx, module, passes)
+    driver.run(context(), module, passes)
     return module
 
 
@@ -121,6 +145,7 @@ def from_onnx(
     """
     from tensorplan.frontends.onnx import import_model
 
+    _expect_contents(source)
     if isinstance(source, os.PathLike):
         return import_model(Path(source).read_bytes(), os.fspath(source), sizes)
     return import_model(source, "onnx", sizes)
@@ -162,20 +187,36 @@ def from_torch(
     )
 
 
-def plan(module: ModuleOp, **options: Any) -> ModuleOp:
+def plan(module: ModuleOp, **options: Unpack[PlanOptions]) -> ModuleOp:
     """The module with all buffers in arenas, one per device; `module` stays as it is.
 
     The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
-    `device`; `bounds` or `hints` for symbolic sizes. The plan is checked.
+    `device`; `bounds` or `hints` for symbolic sizes; `workspaces="native"` to plan what
+    this machine's kernels take while they run, too. The plan is checked.
 
-    Raises `ValueError` for a bad option, `LocatedError` for IR that can't be planned.
+    Raises `TypeError` for an option that there is not, `ValueError` for a bad value,
+    `LocatedError` for IR that can't be planned.
     """
     from tensorplan.passes import driver
-    from tensorplan.passes.plan_pipeline import PlanPipeline
 
     planned = module.clone()
-    driver.run(context(), planned, [PlanPipeline(**options)])
+    driver.run(context(), planned, [_pipeline(options)])
     return planned
+
+
+def _pipeline(options: PlanOptions) -> PlanPipeline:
+    from dataclasses import fields
+
+    from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
+    from tensorplan.passes.plan_pipeline import PlanPipeline
+    from tensorplan.tools.messages import hinted
+
+    known = [field.name for field in fields(PlanPipeline)]
+    for name in options:
+        if name not in known:
+            names = ", ".join(known)
+            raise TypeError(hinted(f"option is {name!r}, expected one of {names}"))
+    return PlanPipeline(**options)
 
 
 def report(module: ModuleOp) -> Report:
@@ -185,7 +226,9 @@ def report(module: ModuleOp) -> Report:
     return report(module)
 
 
-def explain(module: ModuleOp, *, limit: float = 60.0, **options: Any) -> Explanation:
+def explain(
+    module: ModuleOp, *, limit: float = 60.0, **options: Unpack[PlanOptions]
+) -> Explanation:
     """Why the planned module's arenas are as large as they are, and what would help.
 
     Prints as text: what is live at each peak, what made it and waits for it, why it is
@@ -193,25 +236,30 @@ def explain(module: ModuleOp, *, limit: float = 60.0, **options: Any) -> Explana
     `module` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
     nothing more is tried.
 
-    Raises `ValueError` for a bad option, `LocatedError` for IR that can't be planned.
+    Raises what `plan` does.
     """
-    from tensorplan.passes.plan_pipeline import PlanPipeline
     from tensorplan.tools.explanation import explain
 
-    return explain(context(), module, PlanPipeline(**options), limit=limit)
+    return explain(context(), module, _pipeline(options), limit=limit)
 
 
-def compile(module: ModuleOp, **options: Any) -> Executable | DynamicExecutable:
-    """A callable that runs the module's `@main`; it is planned first if need be.
+def compile(
+    module: ModuleOp, **options: Unpack[PlanOptions]
+) -> Executable | DynamicExecutable:
+    """A callable that runs the module's `@main`; it is planned first if need be, with
+    the workspaces of the kernels that run it.
 
     Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
     returns the results as a list, in the order of the program's signature. A variable
     that is passed as a NumPy array is updated in place. Symbolic sizes are those of the
-    arrays of each call.
+    arrays of each call. Options as for `plan`; a planned module stays as it is.
+
+    Raises what `plan` does.
     """
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
+    options.setdefault("workspaces", "native")
     planned = plan(module, **options)
     if not is_dynamic(planned):
         return Executable(planned)

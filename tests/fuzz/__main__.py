@@ -1,11 +1,13 @@
 """Tries many inputs, one for each seed: `python3 dev.py fuzz tensor --count 1000`.
 
-A target is a kind of random program (tensor, memref) or a reader that gets mutated
-files. Every kind of failure is printed once, with the first seed that shows it; that
-seed reproduces it. Exits with 1 if there was one.
+A target is a kind of random program (tensor, memref, models) or a reader that gets
+mutated files; `nightly` is all of them (see `nightly.py`). Every kind of failure is
+printed once, with the first seed that shows it; that seed reproduces it. Exits with 1
+if there was one.
 """
 
 import argparse
+import logging
 import sys
 import time
 import warnings
@@ -14,7 +16,16 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
-from judging import TARGETS, Verdict, generate, judge, judge_bytes, judge_module
+import nightly
+from judging import (
+    TARGETS,
+    Verdict,
+    generate,
+    judge,
+    judge_bytes,
+    judge_module,
+    texts,
+)
 from oracles import text_of
 from readers import READERS, input_of
 from shrinking import shrink
@@ -34,18 +45,30 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--shrink", action="store_true", help="print the smallest program that fails so"
     )
+    parser.add_argument(
+        "--print", action="store_true", help="print programs and their plans instead"
+    )
+    parser.add_argument("--verbose", action="store_true", help="print the passes")
     return parser.parse_args()
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["nightly"]:
+        return nightly.main(sys.argv[2:])
     options = parse_arguments()
     warnings.simplefilter("ignore")
+    if options.verbose:
+        logging.basicConfig(level=logging.INFO, format="  %(message)s")
     targets = EVERY if options.target == "all" else [options.target]
     return max([_try(target, options) for target in targets])
 
 
 def _try(target: str, options: argparse.Namespace) -> int:
     """Runs one target; returns the exit code."""
+    if options.print:
+        for seed in range(options.seed, options.seed + options.count):
+            print(texts(target, seed))
+        return 0
     start = time.process_time()
     outcomes: Counter[str] = Counter()
     refusals: Counter[str] = Counter()

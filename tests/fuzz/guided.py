@@ -1,8 +1,9 @@
 """Coverage-guided fuzzing of a reader by atheris: `python tests/fuzz/guided.py csv`.
 
 Starts from the reader's corpus and keeps what reaches new code. Each kind of failure is
-printed once, and its input kept in the folder given by --failures. Takes atheris (Linux
-only); the same readers run without it, and without coverage, by `python tests/fuzz`.
+printed once, and its input kept in the folder given by --failures; with --corpus, what
+reached new code is there for the next run. Takes atheris (Linux only); the same readers
+run without it, and without coverage, by `python tests/fuzz`.
 """
 
 import argparse
@@ -25,11 +26,16 @@ LONGEST = 20_000  # bytes of an input
 _OF_XDSL = ("xdsl.parser", "xdsl.utils")
 
 
+def _folder(name: str) -> Path:
+    return Path(name).resolve()  # before a reader goes to another folder
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reader")
     parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--failures", type=Path, default=Path("failures"))
+    parser.add_argument("--failures", type=_folder, default=_folder("failures"))
+    parser.add_argument("--corpus", type=_folder, help="to go on from, and to fill")
     parser.add_argument("--gibibytes", type=float, default=8, help="of address space")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -40,8 +46,8 @@ def main() -> None:
 
         for data in corpus(options.reader):  # what is imported on first use
             judge_bytes(options.reader, 0, data)
-    failures: Path = options.failures.resolve()
-    failures.mkdir(exist_ok=True)
+    failures: Path = options.failures
+    failures.mkdir(parents=True, exist_ok=True)
     kinds: set[str] = set()
 
     def once(data: bytes) -> None:
@@ -58,9 +64,10 @@ def main() -> None:
             return mutated(data, random)[:longest]
         return atheris.Mutate(data, longest)
 
-    folder = Path(tempfile.mkdtemp(prefix="corpus-"))
-    for number, data in enumerate(corpus(options.reader)):
-        (folder / str(number)).write_bytes(data)
+    folder = options.corpus or Path(tempfile.mkdtemp(prefix="corpus-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    for data in corpus(options.reader):
+        (folder / sha256(data).hexdigest()).write_bytes(data)
     flags = [f"-max_total_time={60 * options.minutes:.0f}", f"-max_len={LONGEST}"]
     atheris.Setup(
         [sys.argv[0], *flags, "-timeout=120", "-print_final_stats=1", str(folder)],

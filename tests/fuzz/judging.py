@@ -6,21 +6,27 @@ Everything that is drawn follows from the seed, so a smaller program is judged w
 same passes, inputs and options.
 """
 
+import logging
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from random import Random
 from typing import Any, cast
 
 import memref_programs
+from jax_cpu import run_stablehlo
 from limits import Hang, time_limit
+from model_programs import model_text
 from oracles import (
     Failure,
     Refused,
     arguments,
     check_round_trip,
     compare,
+    fractions,
     reference,
     run,
     stage,
@@ -38,8 +44,10 @@ from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
+from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
+from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.passes.reporting.report import buffers
@@ -56,6 +64,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "a run in threads": {"threads": True},
     "a run": {},
 }
+
+MODEL_SLACK = 50
+"""Of models, which add up more numbers than random programs, and no integers."""
+
+logger = logging.getLogger("fuzz")
 
 _MLIR_OPT = shutil.which("mlir-opt-22")
 
@@ -78,6 +91,9 @@ def generate(target: str, seed: int) -> ModuleOp:
     if target == "tensor":
         return tensor_program(Random(seed), size)
     with stage("parse"):
+        if target == "models":
+            text = model_text(Random(seed))
+            return read(text.encode(), f"seed-{seed}.mlir", tensorplan.context())
         text = memref_programs.memref_program(Random(seed), size)
         return parse_module(text, f"seed-{seed}.mlir", tensorplan.context())
     raise AssertionError
@@ -90,6 +106,25 @@ def judge(target: str, seed: int) -> Verdict:
 def judge_module(target: str, module: ModuleOp, seed: int) -> Verdict:
     """As `judge`, of another program than the seed's own."""
     return _verdict(seed, lambda: TARGETS[target](module, seed))
+
+
+def texts(target: str, seed: int) -> str:
+    """The program of a seed, and its plan."""
+    module, random = generate(target, seed), Random(seed)
+    passes = [plan_memory(random) if target == "memref" else plan_pipeline(random)]
+    with suppress(Refused):
+        return text_of(module) + text_of(applied(module, *passes))
+    return text_of(module)
+
+
+def judge_passes(module: ModuleOp, passes: Sequence[ModulePass]) -> Verdict:
+    """Given passes, which end with a plan, rather than those of a seed."""
+
+    def check() -> None:
+        inputs = arguments(module, 0)
+        _check_runs(applied(module, *passes), inputs, reference(module, inputs))
+
+    return _verdict(0, check)
 
 
 def judge_bytes(reader: str, seed: int, data: bytes) -> Verdict:
@@ -113,6 +148,7 @@ def _verdict(seed: int, check: Callable[[], None]) -> Verdict:
 def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
     """The module after the passes, verified after each; the original stays."""
     copy = module.clone()
+    logger.info("%s", ",".join(map(str, passes)))
     with stage(",".join(p.name for p in passes)):
         driver.run(tensorplan.context(), copy, passes)
     return copy
@@ -120,15 +156,40 @@ def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
 
 def check_tensor_program(module: ModuleOp, seed: int) -> None:
     """Passes in any order, then plans and runs, against the reference interpreter."""
+    with stage("program"):
+        driver.check(module)
+        inputs = arguments(module, seed)
+    _check_passes(module, seed, inputs, reference(module, inputs))
+
+
+def check_model(module: ModuleOp, seed: int) -> None:
+    """As a program on tensors; what XLA computes is another oracle."""
+    with stage("program"):
+        driver.check(module)
+        converted = applied(module, ConvertStablehloToTGraph(), TGraphInferShapes())
+        inputs = fractions(converted, seed)
+    want = reference(converted, inputs)
+    if find_spec("jax"):
+        text = text_of(module, generic=True)
+        got = run("XLA", lambda *x: run_stablehlo(text, x), inputs)
+        compare("XLA", got, want, slack=MODEL_SLACK)
+    _check_passes(converted, seed, inputs, want, MODEL_SLACK)
+
+
+def _check_passes(
+    module: ModuleOp,
+    seed: int,
+    inputs: list[Array],
+    want: list[Array],
+    slack: float = 1,
+) -> None:
     random = Random(f"passes of {seed}")
-    driver.check(module)
     check_round_trip(module)
-    inputs = arguments(module, seed)
-    want = reference(module, inputs)
     exact = True
     current = module
     if random.random() < 0.3:
-        current = _inferred(module, random)
+        # Draws for each operation: a smaller program still gets the same passes.
+        current = _inferred(module, Random(f"sizes of {seed}"))
         compare("infer", reference(current, inputs), want)
     for promise in random.choices(PASSES, k=random.randrange(7)):
         pass_ = promise.make(random)
@@ -138,7 +199,8 @@ def check_tensor_program(module: ModuleOp, seed: int) -> None:
         except Refused:
             continue
         exact &= promise.exact
-        compare(pass_.name, reference(after, inputs), want, exact=exact)
+        got = reference(after, inputs)
+        compare(pass_.name, got, want, slack=0 if exact else slack)
         if promise.idempotent and text_of(applied(after, pass_)) != text_of(after):
             raise Failure(f"{pass_.name} again", f"changes what it left: {pass_}")
         random.setstate(options)
@@ -155,7 +217,7 @@ def check_tensor_program(module: ModuleOp, seed: int) -> None:
     if not _plan(applied(planned, passes[-1])) <= _plan(planned):
         raise Failure(f"{passes[-1].name} again", f"changes its plan: {passes[-1]}")
     _check_figures(planned)
-    _check_runs(planned, inputs, want)
+    _check_runs(planned, inputs, want, slack)
     if _MLIR_OPT and random.random() < 0.05:
         _check_with_mlir(planned)
 
@@ -171,13 +233,15 @@ def _check_figures(planned: ModuleOp) -> None:
             raise Failure("report", f"a pool below its lower bound: {pool}")
 
 
-def _check_runs(planned: ModuleOp, inputs: list[Array], want: list[Array]) -> None:
+def _check_runs(
+    planned: ModuleOp, inputs: list[Array], want: list[Array], slack: float = 1
+) -> None:
     """Twice each: nothing may be left of the first run, but for the variables."""
     for name, options in RUNS.items():
         with stage(f"compile for {name}"):
             executable = Executable(planned, **options)
         for _ in range(2):
-            compare(name, run(name, executable, inputs), want, exact=False)
+            compare(name, run(name, executable, inputs), want, slack=slack)
 
 
 def _inferred(module: ModuleOp, random: Random) -> ModuleOp:
@@ -248,4 +312,5 @@ def check_memref_program(module: ModuleOp, seed: int) -> None:
 TARGETS: dict[str, Callable[[ModuleOp, int], None]] = {
     "tensor": check_tensor_program,
     "memref": check_memref_program,
+    "models": check_model,
 }

@@ -83,6 +83,17 @@ def arguments(module: ModuleOp, seed: int) -> list[Array]:
     ]
 
 
+def fractions(module: ModuleOp, seed: int) -> list[Array]:
+    """Floats around 0, and small integers as `arguments` has them."""
+    random = np.random.default_rng(seed)
+    return [
+        (random.standard_normal(x.shape) / 2).astype(x.dtype)
+        if is_float(x.dtype)
+        else x
+        for x in arguments(module, seed)
+    ]
+
+
 def reference(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
     with stage("reference"), np.errstate(all="ignore"):
         return run_reference(module, [x.copy() for x in inputs])
@@ -98,9 +109,10 @@ def run(
 
 
 def compare(
-    name: str, got: Sequence[Array], want: Sequence[Array], *, exact: bool = True
+    name: str, got: Sequence[Array], want: Sequence[Array], *, slack: float = 0
 ) -> None:
-    """Equal bit by bit, or to the last digits; a NaN is a NaN."""
+    """Equal bit by bit, or to the last digits, of which `slack` allows more; a NaN is a
+    NaN."""
     if len(got) != len(want):
         raise Failure(name, f"{len(got)} results, expected {len(want)}")
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -108,7 +120,7 @@ def compare(
             raise Failure(
                 name, f"result {number} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
             )
-        if not _equal(a, b, exact):
+        if not _equal(a, b, slack):
             where = np.argwhere(~_same(a, b))[0]
             place = tuple(map(int, where))
             raise Failure(
@@ -122,11 +134,11 @@ def _same(a: Array, b: Array) -> Array:
     return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def _equal(a: Array, b: Array, exact: bool) -> bool:
+def _equal(a: Array, b: Array, slack: float) -> bool:
     same = _same(a, b)
-    if same.all() or exact or not is_float(a.dtype):
+    if same.all() or not slack or not is_float(a.dtype):
         return bool(same.all())
-    tolerance = {2: 3e-2, 4: 2e-5, 8: 1e-11}[a.dtype.itemsize]
+    tolerance = slack * {2: 3e-2, 4: 2e-5, 8: 1e-11}[a.dtype.itemsize]
     x, y = a.astype(np.float64), b.astype(np.float64)
     finite = np.isfinite(x) & np.isfinite(y)
     scale = max(1.0, float(np.max(np.abs(y), where=finite, initial=0.0)))

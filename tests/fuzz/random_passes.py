@@ -24,6 +24,7 @@ from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
 from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
+from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
 from tensorplan.planning import STRATEGIES
 
 GROUPS = ("a=cpu:0", "b=cpu:1")
@@ -46,10 +47,13 @@ PASSES: Sequence[Promise] = [
     Promise(lambda r: DeadCodeElimination()),
     Promise(lambda r: TGraphSimplifyInference(), exact=False),
     Promise(lambda r: TGraphFoldScaleAxis(r.random() < 0.5), exact=False),
+    Promise(lambda r: TGraphSinkReshapes()),
     Promise(
-        lambda r: TGraphFuse(
-            r.choice(["relay", "nnvm"]), r.choice([1, 2, 4, 256]), r.random() < 0.5
-        )
+        lambda r: TGraphFuse(r.choice(["relay", "nnvm"]), keep_peak=r.random() < 0.5)
+    ),
+    Promise(
+        lambda r: TGraphFuse("relay", r.choice([1, 2, 4]), r.random() < 0.5),
+        idempotent=False,  # what the depth has cut off is there for the next run
     ),
     Promise(lambda r: TGraphEliminateAssigns()),
     Promise(lambda r: TGraphSchedule(r.choice([0, 0.05, 0.2]), r.choice([1, 16, 64]))),

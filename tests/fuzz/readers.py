@@ -153,6 +153,10 @@ def read_onnx(data: bytes) -> None:
     call(plan_opt.main, [_file(b"\x08\x08" + data[2:], ".onnx")])
 
 
+def read_bytecode(data: bytes) -> None:
+    call(plan_opt.main, [_file(b"ML\xefR" + data[4:], ".mlirbc")])
+
+
 def command_line(data: bytes) -> None:
     program = str(_folder() / "program.mlir")
     text = data.decode(errors="replace").replace("\0", "")
@@ -161,12 +165,14 @@ def command_line(data: bytes) -> None:
 
 
 READERS: dict[str, Callable[[bytes], None]] = {
+    "bytecode": read_bytecode,
     "cli": command_line,
     "csv": read_csv,
     "mlir": read_mlir,
     "npz": read_npz,
     "onnx": read_onnx,
     "plan": plan_mlir,
+    "stablehlo": read_mlir,
     "view-csv": view_csv,
     "view-json": view_json,
     "view-mlir": view_mlir,
@@ -182,11 +188,15 @@ def corpus(reader: str) -> Sequence[bytes]:
             files = [p for f in folders for p in sorted((ROOT / f).rglob("*.mlir"))]
             whole = [p.read_bytes() for p in files if p.stat().st_size < LARGEST]
             parts = [part for data in whole for part in data.split(b"// -----")]
-            # jaxlib may abort on what it does not understand, and so it does upstream.
+            # By jaxlib: another reader.
             ours = [p for p in parts if b"stablehlo." not in p and b"chlo." not in p]
             if reader == "view-mlir":
                 return [p for p in ours if b"memref.view" in p]
             return ours
+        case "stablehlo" | "bytecode":
+            files = sorted((ROOT / "tests/models").glob("*.mlir"))
+            texts = [p.read_bytes() for p in files if p.stat().st_size < LARGEST]
+            return texts if reader == "stablehlo" else list(map(_bytecode, texts))
         case "csv" | "view-csv":
             return [CSV.encode(), b"id,lower,upper,size\r\na,0,1,1\r\n"]
         case "view-json":
@@ -220,6 +230,17 @@ def _npz(pickled: bool = False) -> bytes:
     file = io.BytesIO()
     first = np.array([object()]) if pickled else np.arange(4, dtype=np.float32)
     np.savez(file, arg0=first, arg1=np.ones(4, np.float32))
+    return file.getvalue()
+
+
+def _bytecode(text: bytes) -> bytes:
+    from jaxlib.mlir import ir
+
+    from tensorplan.frontends.bytecode import context
+
+    file = io.BytesIO()
+    with context() as here:
+        ir.Module.parse(text, here).operation.write_bytecode(file)
     return file.getvalue()
 
 
@@ -276,7 +297,7 @@ def mutated(data: bytes, random: Random) -> bytes:
 def input_of(reader: str, seed: int) -> bytes:
     random = Random(f"{reader} {seed}")
     data = random.choice(corpus(reader))
-    if reader in ("npz", "onnx"):
+    if reader in ("bytecode", "npz", "onnx"):
         data = bytearray(data)
         for _ in range(random.choice([0, 1, 2, 8])):
             data[random.randrange(len(data))] = random.randrange(256)

@@ -21,7 +21,8 @@ def run_stablehlo(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray
             xla_client.CompileOptions(),
         )
     device = backend.local_devices()[0]
-    donated = [jax.device_put(np.array(a), device) for a in arguments]
+    with jax.enable_x64(True):  # else an f64 would become an f32
+        donated = [jax.device_put(np.array(a), device) for a in arguments]
     results = executable.execute_sharded(donated)
     arrays = results.disassemble_into_single_device_arrays()
     return [np.array(shards[0]) for shards in arrays]

@@ -7,7 +7,6 @@ import pytest
 from xdsl.dialects import test
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    DenseArrayBase,
     FunctionType,
     IntegerType,
     MemRefType,
@@ -25,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
-from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.base import TensorOp, segments
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.reference import run_reference
 
@@ -88,7 +87,7 @@ def operation(
         result_types=[result] if result else [],
         properties={
             **properties,
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(types), 0]),
+            "operandSegmentSizes": segments(types, ()),
         },
         regions=[region] if region else [],
     )
@@ -96,11 +95,10 @@ def operation(
         (result,) = made.result_types_of(types)
     out = form(result)
     outs = test.TestOp(result_types=[out]).results if on_memrefs else ()
-    segments = DenseArrayBase.from_list(i32, [len(types), len(outs)])
     op = cls.create(
         operands=[*inputs, *outs],
         result_types=() if on_memrefs else [out],
-        properties={**properties, "operandSegmentSizes": segments},
+        properties={**properties, "operandSegmentSizes": segments(types, outs)},
         regions=[made.detach_region(0)] if region else [],
     )
     op.verify()

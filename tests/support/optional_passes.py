@@ -7,6 +7,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 )
 
 from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
+from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
@@ -14,6 +15,7 @@ from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
 
 PLACE = TGraphPlaceDevices(default="cpu:0")
 TENSOR_PASSES: list[ModulePass] = [
@@ -23,6 +25,8 @@ TENSOR_PASSES: list[ModulePass] = [
     CanonicalizePass(),
     CommonSubexpressionElimination(),
     TGraphRecomputeStacked(),
+    TGraphConsumeStacked(),
+    TGraphSinkReshapes(),
     TGraphFuse(),
     TGraphFuse(mode="nnvm"),
     TGraphFuse(max_depth=2, keep_peak=False),

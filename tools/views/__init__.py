@@ -1,7 +1,8 @@
 """Pictures of plans, for `plan-view`.
 
 model.py     what there is to see
-reading.py   plans from planned IR, reports and CSV; by other strategies
+reading.py   plans from programs, reports and CSV; by other strategies
+programs.py  the plan of a program
 page.py      an HTML page with everything in it (from the parts in web/)
 svg.py       a drawing
 terminal.py  a picture of characters

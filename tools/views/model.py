@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplan.planning import Buffer, Problem, peak_of
+
+if TYPE_CHECKING:
+    from tensorplan.tools.explanation import Explanation
 
 
 class Placed(NamedTuple):
@@ -17,6 +20,8 @@ class Placed(NamedTuple):
     op: str = ""  # what accesses it first
     location: str = ""  # of that: `file:line:col`
     lines: Sequence[int] = ()  # of the text, from 1: its definition, then its accesses
+    waits: str = ""  # if it is live at the peak: for what
+    in_place: str = ""  # the same: "is in place: ...", or why not
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class PoolView:
     name: str
     size: int  # bytes: the arena's, or the end of the highest buffer
     buffers: Sequence[Placed]
+    summary: Sequence[str] = ()
+    """Of a program's arena, in words: what makes the peak."""
 
     @cached_property
     def problem(self) -> Problem:
@@ -80,6 +87,7 @@ class PlanView:
     title: str
     pools: Sequence[PoolView]
     text: Sequence[str] = ()  # the lines of the program, if there is one
+    explanation: "Explanation | None" = None  # if it was asked for
 
 
 def pool_of(name: str, buffers: Sequence[Placed]) -> PoolView:

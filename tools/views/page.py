@@ -49,6 +49,7 @@ def _data(plans: Sequence[PlanView]) -> str:
                 "title": plan.title,
                 "text": texts.index(tuple(plan.text)),
                 "pools": [_pool(pool) for pool in plan.pools],
+                "explained": _explained(plan),
             }
             for plan in plans
         ],
@@ -65,8 +66,23 @@ def _pool(pool: PoolView) -> dict[str, object]:
         "total": _number(pool.problem.total),
         "steps": [_number(step) for step in pool.steps],
         "peakStep": _number(pool.peak_step),
+        "summary": list(pool.summary),
         "curve": [[_number(step), _number(live)] for step, live in pool.curve],
         "buffers": [_buffer(placed) for placed in pool.buffers],
+    }
+
+
+def _explained(plan: PlanView) -> dict[str, object] | None:
+    """What would help and what helps already, as tables; the other words."""
+    explanation = plan.explanation
+    if explanation is None:
+        return None
+    from tensorplan.tools.explanation_text import HEAD, remarks, tables
+
+    return {
+        "head": HEAD,
+        "tables": tables(explanation.outcome, explanation.trials),
+        "remarks": remarks(explanation.trials),
     }
 
 
@@ -81,6 +97,7 @@ def _buffer(placed: Placed) -> list[object]:
         placed.op,
         placed.location,
         list(placed.lines),
+        *((placed.waits, placed.in_place) if placed.waits else ()),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Plans from files: planned IR, a report of ours, or buffers as CSV.
+"""Plans from files: programs, planned or not, a report of ours, or buffers as CSV.
 
 What a file holds is told by its name's end (`.csv`, `.json`), or by how it starts.
 """
@@ -9,11 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
-from xdsl.context import Context
-
 from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve, validate
 from tensorplan.tools.common import Source
-from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
 
 EFFORT = 0.02
@@ -40,20 +37,27 @@ class Reader:
     """Plans to be shown beside the file's own."""
     inclusive: bool = False  # see csv_format.read
     alignment: int = 1  # bytes
+    explain: bool = False
+    """Whether to try what would lower a program's peak."""
 
     def read(self, source: Source) -> list[PlanView]:
-        """The file's own plan, if it has one, and one by each strategy.
+        """The plan that the file has, or of its program; and one by each strategy.
 
         Raises `FileError`, and what `Compiler` raises.
         """
         start = source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:200]
         end = PurePath(source.name).suffix.lower()
-        if end == ".csv" or (end != ".mlir" and _is_csv(start)):
+        is_csv = end == ".csv" or (end != ".mlir" and _is_csv(start))
+        is_json = end == ".json" or (start.startswith(b"{") and end != ".mlir")
+        if self.explain and (is_csv or is_json):
+            kind = "CSV" if is_csv else "a report"
+            raise FileError(source, f"this is {kind}, --explain expects a program")
+        if is_csv:
             return self._from_csv(source)
-        if end == ".json" or (start.startswith(b"{") and end != ".mlir"):
+        if is_json:
             own = _from_report(source)
         else:
-            own = _from_ir(source, to_be_planned=bool(self.strategies))
+            own = _from_program(source, self.explain, bool(self.strategies))
         return [own, *self._by_strategies(own)]
 
     def _from_csv(self, source: Source) -> list[PlanView]:
@@ -99,59 +103,10 @@ def _planned(plan: PlanView, strategy: str) -> PlanView:
     return PlanView(f"{plan.title}, {strategy}", pools, plan.text)
 
 
-def _from_ir(source: Source, *, to_be_planned: bool) -> PlanView:
-    """Planned IR; its text is as plan-opt prints it.
+def _from_program(source: Source, explain: bool, placed_anew: bool) -> PlanView:
+    from tensorplan.tools.views import programs  # with it comes all that compiles
 
-    If it is `to_be_planned` anew, lifespans have to be all that counts.
-    """
-    from xdsl.dialects import get_all_dialects as xdsl_dialects
-
-    from tensorplan.dialects import get_all_dialects
-    from tensorplan.dialects.tgraph.base import STREAM
-    from tensorplan.passes.reporting.placements import placements
-    from tensorplan.passes.reporting.printed import printed
-
-    ctx = Context(allow_unregistered=True)  # it only looks
-    for name, factory in (xdsl_dialects() | get_all_dialects()).items():
-        ctx.register_dialect(name, factory)
-    compiler = Compiler("plan-view", ctx)
-    module = compiler.read(source)
-    compiler.run(module, ())
-    text = printed(module)
-    arenas = placements(module, text)
-    if not arenas:
-        raise FileError(
-            source,
-            "it has no arenas, expected a planned program: plan-opt -p plan-pipeline",
-        )
-    if to_be_planned and any(STREAM in op.attributes for op in module.walk()):
-        raise FileError(
-            source,
-            "it has streams, where lifespans are not all there is to know; plan it by "
-            "each strategy, and view the results together",
-        )
-    several = len({pool.function for pool in arenas}) > 1
-    pools: list[PoolView] = []
-    for arena in arenas:
-        placed = [
-            Placed(
-                b.buffer,
-                b.offset,
-                b.op,
-                b.location,
-                [
-                    text.lines[op]
-                    for op in (b.view, *b.accesses)
-                    if op is not None and op in text.lines
-                ],
-            )
-            for b in arena.buffers
-        ]
-        name = f"@{arena.function} {arena.device}" if several else arena.device
-        if arena.result is not None:
-            name = f"result {arena.result} on {name}"
-        pools.append(PoolView(name, arena.size, placed))
-    return PlanView(source.name, pools, text.text.splitlines())
+    return programs.read(source, explain, placed_anew=placed_anew)
 
 
 def _from_report(source: Source) -> PlanView:

@@ -80,10 +80,14 @@ def _pool(title: str, pool: PoolView) -> Iterator[str]:
                 f'<rect class="b c{index % 8}" x="{x(start):.2f}" y="{y(high):.2f}" '
                 f'width="{wide:.2f}" height="{tall:.2f}"/>'
             )
-            if tall > 13 and wide > 7 * len(placed.buffer.id) + 4:
+            names = [n for n in (placed.buffer.id, placed.op) if n]
+            while names and (tall < 14 * len(names) or wide < _width(names) + 4):
+                names.pop()
+            for line, name in enumerate(names):
+                at = y(high) + tall / 2 + 4 + 14 * line - 7 * (len(names) - 1)
                 yield (
-                    f'<text class="name" x="{x(start) + wide / 2:.2f}" '
-                    f'y="{y(high) + tall / 2 + 4:.2f}">{_text(placed.buffer.id)}</text>'
+                    f'<text class="name" x="{x(start) + wide / 2:.2f}" y="{at:.2f}">'
+                    f"{_text(name)}</text>"
                 )
         yield "</g>"
     base = _TOP + MAP + _GAP + CURVE
@@ -98,6 +102,11 @@ def _pool(title: str, pool: PoolView) -> Iterator[str]:
     yield f'<path class="peak" d="M{middle:.2f} {_TOP}V{base}"/>'
     note = f"steps {first} to {end - 1}; live bytes, most in step {pool.peak_step}: "
     yield f'<text x="{_LEFT}" y="{base + 16}">{note}{readable(peak)}</text>'
+
+
+def _width(names: Sequence[str]) -> int:
+    """What they take at most, below one another."""
+    return 7 * max(map(len, names))
 
 
 def _summary(placed: Placed) -> str:

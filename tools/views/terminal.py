@@ -31,6 +31,8 @@ def draw(plans: Sequence[PlanView], width: int) -> str:
     for plan in plans:
         for pool in plan.pools:
             lines += ["", *_pool(plan.title, pool, max(width - _MARGIN - 3, 8))]
+        if plan.explanation:
+            lines += ["", *map(_plain, plan.explanation.text().splitlines())]
     return "\n".join(lines[1:]) + "\n"
 
 
@@ -52,8 +54,9 @@ def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
     yield f"at the peak, step {pool.peak_step}, {readable(peak)} are live:"
     live = pool.live_at(pool.peak_step)
     for index in live[:LISTED]:
-        b, _, op, location, _ = pool.buffers[index]
-        what = [readable(b.size), f"steps [{b.start}, {b.end})", op, location]
+        placed = pool.buffers[index]
+        b, steps = placed.buffer, f"steps [{placed.buffer.start}, {placed.buffer.end})"
+        what = [readable(b.size), steps, placed.op, placed.location]
         yield _plain(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
     if live[LISTED:]:
         rest = sum(pool.buffers[index].buffer.size for index in live[LISTED:])

@@ -43,12 +43,19 @@ function showDetails() {
   row("Live", `step${spans.match(/^\d+$/) ? "" : "s"} ${spans}`);
   const others = `${buffers(shared.length)}: ${names(shared)}`;
   row("Shares with", shared.length ? others : "none");
+  row("At the peak", reasons(buffer));
   for (const panel of panels) {
     const other = panel !== buffer.panel && counterpart(buffer, panel);
     if (!other) continue;
     row(`In ${panel.plan.title}`, `offset ${other.exactOffset}, ${exact(other.exactSize)}`);
   }
   pane.append(make("h2", buffer.id), list);
+}
+
+/** Why the buffer is live at the peak, and not in place of another. */
+function reasons(buffer) {
+  const waits = {"in use": "in use"}[buffer.waits] ?? `waits for ${buffer.waits}`;
+  return buffer.waits && [waits, buffer.inPlace].filter(Boolean).join("; ");
 }
 
 function showLive() {
@@ -58,10 +65,11 @@ function showLive() {
   const live = panel.buffers.filter(buffer => liveAt(buffer, step));
   live.sort((a, b) => b.size - a.size);
   const bytes = panel.curve.reduce((sum, point) => point[0] <= step ? point[1] : sum, 0);
-  const what = step === panel.peakStep ? "Peak" : "Live";
+  const isPeak = step === panel.peakStep, what = isPeak ? "Peak" : "Live";
   const where = panels.length > 1 ? `, ${label(panel)}` : "";
   pane.append(make("h2", `${what}: step ${step}${where}`));
   pane.append(make("div", `${readable(bytes)} in ${buffers(live.length)}`, "faint"));
+  if (isPeak && panel.plan.explained) pane.append(advice(panel.plan.explained));
   const list = make("ol");
   for (const buffer of live.slice(0, LISTED)) {
     const item = make("li"), button = make("button");
@@ -78,14 +86,39 @@ function showLive() {
     button.addEventListener("pointerleave", () => hover(null));
     button.buffer = buffer;
     item.append(button);
+    if (isPeak && buffer.waits) item.append(make("div", reasons(buffer), "reasons"));
     list.append(item);
   }
   pane.append(list);
-  if (live.length <= LISTED) return;
-  const rest = live.slice(LISTED).reduce((sum, buffer) => sum + buffer.size, 0);
-  const words = `and ${live.length - LISTED} smaller with ${readable(rest)}`;
-  pane.append(make("div", words, "faint"));
+  if (live.length > LISTED) {
+    const rest = live.slice(LISTED).reduce((sum, buffer) => sum + buffer.size, 0);
+    const words = `and ${live.length - LISTED} smaller with ${readable(rest)}`;
+    pane.append(make("div", words, "faint"));
+  }
+  if (isPeak) pane.append(...panel.pool.summary.map(line => make("p", line, "faint")));
 }
+
+/** What would lower the peak, as it was tried: the best of it, and all behind a click. */
+function advice({tables, head, remarks}) {
+  const pane = make("details"), [title, [best]] = tables[0] ?? ["nothing was tried", []];
+  const most = best ? `: ${best[0]} less by ${best.at(-1)}` : "";
+  pane.append(make("summary", capital(title) + most));
+  for (const [title, rows] of tables) {
+    if (!rows.length) continue;
+    const table = make("table");
+    table.append(make("caption", capital(title)));
+    for (const cells of [head, ...rows]) {
+      const line = make("tr"), kind = cells === head ? "th" : "td";
+      line.append(...cells.map(cell => make(kind, cell)));
+      table.append(line);
+    }
+    pane.append(table);
+  }
+  pane.append(...remarks.map(line => make("p", line, "faint")));
+  return pane;
+}
+
+const capital = text => text[0].toUpperCase() + text.slice(1);
 
 function label(panel) {
   return panel.pool.name ? `${panel.plan.title}: ${panel.pool.name}` : panel.plan.title;

@@ -218,6 +218,7 @@ function drawCurve(pen, panel, to) {
   pen.fillStyle = ink.faint;
   pen.textAlign = "right";
   pen.fillText("live", LEFT - 6, top + CURVE - 8);
+  pen.fillText("step", LEFT - 30, base + BOTTOM / 2);
   const mark = Math.min(Math.max(y(panel.most), top + 6), top + CURVE - 21);
   if (panel.most) pen.fillText(readable(panel.most), LEFT - 6, mark);
 }

@@ -38,13 +38,14 @@ const buffers = count => `${count} buffer${count === 1 ? "" : "s"}`;
 
 const panels = data.plans.flatMap(plan => plan.pools.map(pool => {
   const panel = {plan, pool, size: Number(pool.size), peakStep: Number(pool.peakStep)};
+  panel.isResult = pool.name.startsWith("result ");
   panel.steps = pool.steps.map(Number);
   panel.curve = pool.curve.map(point => point.map(Number));
   panel.most = panel.curve.reduce((most, point) => Math.max(most, point[1]), 0);
   panel.buffers = pool.buffers.map((row, index) => {
-    const [id, offset, size, live, op, place, lines] = row;
+    const [id, offset, size, live, op, place, lines, waits, inPlace] = row;
     return {
-      panel, index, id, op, place, lines, exactOffset: offset, exactSize: size,
+      panel, index, id, op, place, lines, waits, inPlace, exactOffset: offset, exactSize: size,
       offset: Number(offset), size: Number(size), top: Number(offset) + Number(size),
       live: live.map(span => span.map(Number)),
       start: Number(live[0][0]), end: Number(live.at(-1)[1]),

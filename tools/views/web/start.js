@@ -11,7 +11,8 @@ function figures(panel) {
 }
 
 for (const panel of panels) {
-  const figure = make("figure"), caption = make("figcaption");
+  const figure = make("figure", undefined, panel.isResult ? "result" : "");
+  const caption = make("figcaption");
   const stage = make("div", undefined, "stage");
   caption.append(make("b", label(panel)), make("span", figures(panel)));
   panel.canvas = make("canvas");

@@ -1,0 +1,257 @@
+"""Elementwise operations that `canonicalize` does not leave: those on constants of one
+number, and those without effect.
+
+Numbers are computed by the reference interpreter, which is imported, with NumPy, when
+the first is needed. Of the identities, only those that hold bit by bit: `x + 0` is `x`
+for integers, but not for floats, where `-0 + 0` is `0`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import copysign, inf
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph import elementwise as ops
+from tensorplan.dialects.tgraph.base import TensorOp, is_static, tensor_type_of
+from tensorplan.dialects.tgraph.elements import (
+    holds,
+    is_float,
+    is_integer,
+    width_and_sign,
+)
+from tensorplan.dialects.tgraph.shaping import ConstantOp
+
+Number: TypeAlias = IntegerAttr | FloatAttr
+Numbers: TypeAlias = Sequence[Number | None]
+"""Of each operand, if all its elements are one number."""
+
+
+class FoldElementwise(RewritePattern):
+    """An elementwise operation -> a constant, an operand, or a simpler operation."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        assert isinstance(op, ops.ElementwiseOp)
+        if not op.results or len(op.operands) != op.ARITY:
+            return  # on memrefs, or into a variable
+        numbers = [_number(value) for value in op.operands]
+        if None not in numbers:
+            number = _computed(op, numbers)
+            if number is not None:
+                _become(op, ConstantOp(number, op.result.type), rewriter)
+                return
+        for rule in _RULES.get(type(op), ()):
+            new = rule(op, numbers)
+            if isinstance(new, SSAValue):
+                if not op.attributes and new.type == op.result.type:
+                    rewriter.replace(op, (), (new,))
+                    return
+            elif new is not None:
+                _become(op, new, rewriter)
+                return
+
+
+def _become(op: TensorOp, new: TensorOp, rewriter: PatternRewriter) -> None:
+    new.location = op.location
+    new.attributes = {**op.attributes}
+    rewriter.replace(op, new)
+
+
+def _number(value: SSAValue) -> Number | None:
+    owner = value.owner
+    if not isinstance(owner, ConstantOp):
+        return None
+    return owner.splat
+
+
+def _element(value: SSAValue) -> Attribute:
+    return tensor_type_of(value.type).element_type
+
+
+def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
+    """What an operation gives on numbers, if it is defined on them."""
+    from tensorplan.runtime import reference
+    from tensorplan.runtime.dtypes import constant, constant_attribute, numpy_dtype
+
+    try:
+        dtype, *dtypes = (
+            numpy_dtype(_element(value), op) for value in (op.result, *op.operands)
+        )
+        given = [
+            constant(cast(Number, number), of)
+            for number, of in zip(numbers, dtypes, strict=True)
+        ]
+        array = reference.evaluate(op, given)
+    except (LocatedError, TypeError):
+        return None  # there are no such elements, or the operation has no meaning
+    attribute = cast(Number, constant_attribute(array, _element(op.result)))
+    is_exact = constant(attribute, dtype).tobytes() == array.tobytes()
+    return attribute if is_exact else None  # else some NaN's payload
+
+
+# Identities
+
+Rule: TypeAlias = Callable[[TensorOp, Numbers], SSAValue | TensorOp | None]
+"""What may stand for an operation with these numbers as operands."""
+
+Bits: TypeAlias = Callable[[int, bool], int]
+"""An integer of so many bits, signed or not, as an unsigned number."""
+
+_LEFT, _RIGHT = 0, 1
+
+
+def _zero(width: int, signed: bool) -> int:
+    return 0
+
+
+def _one(width: int, signed: bool) -> int:
+    return 1
+
+
+def _all_ones(width: int, signed: bool) -> int:
+    return (1 << width) - 1
+
+
+def _lowest(width: int, signed: bool) -> int:
+    return 1 << (width - 1) if signed else 0
+
+
+def _highest(width: int, signed: bool) -> int:
+    return _all_ones(width, signed) ^ _lowest(width, signed)
+
+
+def _is(number: Number | None, bits: Bits, real: float | None) -> bool:
+    """Whether this is the integer, or the float, sign of zero included."""
+    if isinstance(number, FloatAttr):
+        value = number.value.data
+        if real is None or value != real:
+            return False
+        return copysign(1, value) == copysign(1, real)
+    if number is None:
+        return False
+    width, signed = width_and_sign(number.type)
+    mask = _all_ones(width, signed)
+    return number.value.data & mask == bits(width, signed)
+
+
+def _neutral(
+    bits: Bits, real: float | None = None, sides: Sequence[int] = (_LEFT, _RIGHT)
+) -> Rule:
+    """With this number on one of the sides, the result is the other operand."""
+
+    def rule(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+        for side in sides:
+            if _is(numbers[side], bits, real):
+                return op.operands[1 - side]
+        return None
+
+    return rule
+
+
+def _absorbing(bits: Bits) -> Rule:
+    """With this integer on either side, the result is that number."""
+
+    def rule(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+        for number, operand in zip(numbers, op.operands, strict=True):
+            if _is(number, bits, None):
+                return operand
+        return None
+
+    return rule
+
+
+def _idempotent(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+    """Of a value and itself: that value."""
+    x, y = op.operands
+    return x if x is y else None
+
+
+def _of_itself(number: Callable[[TensorOp], bool]) -> Rule:
+    """Of integers and themselves: 0 or 1. (With a float, it may be NaN.)"""
+
+    def rule(op: TensorOp, numbers: Numbers) -> TensorOp | None:
+        x, y = op.operands
+        type = tensor_type_of(op.result.type)
+        if x is not y or not is_integer(_element(x)) or not is_static(type):
+            return None
+        element = cast(IntegerType, type.element_type)
+        return ConstantOp(IntegerAttr(int(number(op)), element), type)
+
+    return rule
+
+
+def _holds_for_equals(op: TensorOp) -> bool:
+    return cast(ops.CompareOp, op).direction.data in ("EQ", "LE", "GE")
+
+
+def _involution(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+    """Done twice: nothing."""
+    source = _source(op)
+    return source if source is not op.operands[0] else None
+
+
+def _chosen(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+    """The arm that a select takes."""
+    on_true, on_false = op.operands[1:]
+    if (predicate := numbers[0]) is not None:
+        return on_true if predicate.value.data else on_false
+    return on_true if on_true is on_false else None
+
+
+def _converted(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
+    """To the type that it has: nothing. By way of one that loses nothing: at once."""
+    (value,) = op.operands
+    source = _source(op)
+    first, between, target = map(_element, (source, value, op.result))
+    if value.type == op.result.type:
+        return value if holds(target, target) else None
+    # What a float becomes that no integer is near to depends on its type.
+    is_defined = is_integer(first) or is_float(target)
+    if source is value or not is_defined or not holds(between, first):
+        return None
+    return ops.ConvertOp((source,), result_types=(op.result.type,))
+
+
+def _recast(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
+    """The bits as they are already, or by way of another type."""
+    (value,) = op.operands
+    source = _source(op)
+    if value.type == op.result.type:
+        return value
+    if source is value:
+        return None
+    return ops.BitcastConvertOp((source,), result_types=(op.result.type,))
+
+
+def _source(op: TensorOp) -> SSAValue:
+    """The operand, or that of an operation of the same kind which makes it."""
+    (value,) = op.operands
+    owner = value.owner
+    if not isinstance(owner, TensorOp) or owner.name != op.name:
+        return value
+    return value if owner.outs or owner.attributes else owner.operands[0]
+
+
+_RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
+    ops.AddOp: (_neutral(_zero, -0.0),),
+    ops.AndOp: (_neutral(_all_ones), _absorbing(_zero), _idempotent),
+    ops.BitcastConvertOp: (_recast,),
+    ops.CompareOp: (_of_itself(_holds_for_equals),),
+    ops.ConvertOp: (_converted,),
+    ops.DivideOp: (_neutral(_one, 1.0, (_RIGHT,)),),
+    ops.MaximumOp: (_neutral(_lowest, -inf), _absorbing(_highest), _idempotent),
+    ops.MinimumOp: (_neutral(_highest, inf), _absorbing(_lowest), _idempotent),
+    ops.MultiplyOp: (_neutral(_one, 1.0), _absorbing(_zero)),
+    ops.NegateOp: (_involution,),
+    ops.NotOp: (_involution,),
+    ops.OrOp: (_neutral(_zero), _absorbing(_all_ones), _idempotent),
+    ops.SelectOp: (_chosen,),
+    ops.ShiftLeftOp: (_neutral(_zero, sides=(_RIGHT,)),),
+    ops.ShiftRightArithmeticOp: (_neutral(_zero, sides=(_RIGHT,)),),
+    ops.ShiftRightLogicalOp: (_neutral(_zero, sides=(_RIGHT,)),),
+    ops.SubtractOp: (_neutral(_zero, 0.0, (_RIGHT,)), _of_itself(lambda op: False)),
+    ops.XorOp: (_neutral(_zero), _of_itself(lambda op: False)),
+}

@@ -1,0 +1,117 @@
+"""MLIR bytecode, read by a process of its own first: MLIR may crash on damaged bytes.
+
+Of 1,500 files with a few other bytes, jaxlib 0.10 crashed on one and filled the memory
+on two. The new process takes 0.2 s, most of it to import jaxlib: this file is its
+program, too, and imports nothing else for that.
+"""
+
+# jaxlib's type stubs are incomplete.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+import os
+import sys
+from collections.abc import Callable
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+SECONDS = 60.0
+"""How long a file may take; 100 MB take some seconds."""
+
+MEMORY, PER_BYTE = 4 << 30, 20
+"""The bytes of address space that a file may take: so many, and for each of its own."""
+
+TOO_LARGE = 3  # the exit code
+
+
+def context() -> ir.Context:
+    """A context with all dialects that jaxlib has."""
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    stablehlo.register_dialect(context)
+    chlo.register_dialect(context)
+    sdy.register_dialect(context)  # JAX's shardings
+    return context
+
+
+def parser(data: bytes) -> Callable[[ir.Context], ir.Module]:
+    """Reads MLIR bytecode, or a portable artifact (versioned StableHLO)."""
+    if data[5:].startswith(b"StableHLO_v"):  # magic, version, then the producer
+        return lambda context: stablehlo.deserialize_portable_artifact(context, data)
+    return lambda context: ir.Module.parse(data, context)
+
+
+def check(data: bytes, name: str, seconds: float = SECONDS) -> None:
+    """Raises `LocatedError` if the bytes are not valid, or take much time or memory.
+
+    They are not read here before that: where reading them fails, MLIR may have written
+    over memory that is not its own.
+    """
+    import inspect
+    import signal
+    import subprocess
+
+    from tensorplan.dialects.diagnostics import LocatedError
+
+    program = inspect.getsource(sys.modules[__name__])
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            input=data,
+            capture_output=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"MLIR has not read it in {seconds:g} s"
+    else:
+        code = ended.returncode
+        if code == 0:
+            return
+        if code < 0:
+            reason = f"MLIR ends with {signal.Signals(-code).name}"
+        elif code == TOO_LARGE:
+            reason = f"MLIR takes more than {_most(data) >> 20} MiB to read it"
+        else:
+            reason = ended.stdout.decode(errors="replace").strip()
+    raise LocatedError(f"{name} is no valid MLIR bytecode: {reason}")
+
+
+def _most(data: bytes) -> int:
+    return MEMORY + PER_BYTE * len(data)
+
+
+def _read_here(data: bytes) -> None:
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_most(data), _most(data)))
+    except (ImportError, ValueError):  # not on Windows, or less is allowed anyhow
+        pass
+    errors: list[str] = []
+
+    def keep(diagnostic: ir.Diagnostic) -> bool:
+        try:
+            errors.append(diagnostic.message)
+        except RuntimeError:
+            errors.append("a name in it is no UTF-8")
+        return True
+
+    here = context()
+    here.emit_error_diagnostics = True
+    here.attach_diagnostic_handler(keep)
+    try:
+        parser(data)(here)
+    except MemoryError:
+        sys.exit(TOO_LARGE)
+    except Exception as error:
+        print(*(errors or [error])[:1], flush=True)
+        os._exit(1)  # what is to be cleaned up may be damaged
+
+
+if __name__ == "__main__":
+    _read_here(sys.stdin.buffer.read())

@@ -1,0 +1,34 @@
+// RUN: plan-opt %s -p canonicalize | filecheck %s
+
+// The operands are stored in one byte an element; products are added up in i32.
+// CHECK-LABEL: func.func @quantised
+// CHECK-NEXT:    %0 = tgraph.transpose %w {permutation = array<i64: 1, 0>} : (tensor<3x8xi8>) -> tensor<8x3xi8>
+// CHECK-NEXT:    %1 = tgraph.dot_general %x, %0 {{.*}} : (tensor<4x8xui8>, tensor<8x3xi8>) -> tensor<4x3xi32>
+// CHECK-NEXT:    func.return %1
+func.func @quantised(%x: tensor<4x8xui8>, %w: tensor<3x8xi8>) -> tensor<4x3xi32> {
+  %0 = tgraph.convert %x : (tensor<4x8xui8>) -> tensor<4x8xi32>
+  %1 = tgraph.convert %w : (tensor<3x8xi8>) -> tensor<3x8xi32>
+  %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<3x8xi32>) -> tensor<8x3xi32>
+  %3 = tgraph.dot_general %0, %2 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x8xi32>, tensor<8x3xi32>) -> tensor<4x3xi32>
+  func.return %3 : tensor<4x3xi32>
+}
+
+// CHECK-LABEL: func.func @half_precision
+// CHECK-NEXT:    tgraph.convolution %x, %w {{.*}} : (tensor<1x8x8x4xbf16>, tensor<3x3x4x2xbf16>) -> tensor<1x6x6x2xf32>
+func.func @half_precision(%x: tensor<1x8x8x4xbf16>, %w: tensor<3x3x4x2xbf16>) -> tensor<1x6x6x2xf32> {
+  %0 = tgraph.convert %x : (tensor<1x8x8x4xbf16>) -> tensor<1x8x8x4xf32>
+  %1 = tgraph.convert %w : (tensor<3x3x4x2xbf16>) -> tensor<3x3x4x2xf32>
+  %2 = tgraph.convolution %0, %1 {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x6x6x2xf32>
+  func.return %2 : tensor<1x6x6x2xf32>
+}
+
+// Someone else reads %0, so it is there anyway; %1 is rounded.
+// CHECK-LABEL: func.func @not_narrower
+// CHECK:         %2 = tgraph.dot_general %0, %1 {{.*}} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+func.func @not_narrower(%x: tensor<4x8xbf16>, %w: tensor<8x3xf64>) -> (tensor<4x3xf32>, tensor<4x8xf32>) {
+  %0 = tgraph.convert %x : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %1 = tgraph.convert %w : (tensor<8x3xf64>) -> tensor<8x3xf32>
+  %2 = tgraph.dot_general %0, %1 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+  %3 = tgraph.negate %0 : tensor<4x8xf32>
+  func.return %2, %3 : tensor<4x3xf32>, tensor<4x8xf32>
+}

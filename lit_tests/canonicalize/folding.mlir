@@ -1,0 +1,164 @@
+// RUN: plan-opt %s -p canonicalize | filecheck %s
+
+// Also what is computed from what was computed.
+// CHECK-LABEL: func.func @numbers_are_computed
+// CHECK-NEXT:    %0 = tgraph.constant<1.000000e+01 : f32> : tensor<4xf32>
+// CHECK-NEXT:    func.return %0
+func.func @numbers_are_computed() -> tensor<4xf32> {
+  %0 = tgraph.constant<100 : i32> : tensor<i32>
+  %1 = tgraph.convert %0 : (tensor<i32>) -> tensor<f32>
+  %2 = tgraph.broadcast_in_dim %1 {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
+  %3 = tgraph.sqrt %2 : tensor<4xf32>
+  func.return %3 : tensor<4xf32>
+}
+
+// As a run would: i8 wraps around, bf16 is rounded, a comparison with NaN is false.
+// CHECK-LABEL: func.func @as_in_a_run
+// CHECK-DAG:     tgraph.constant<-56 : i8> : tensor<i8>
+// CHECK-DAG:     tgraph.constant<1.000000e+00 : bf16> : tensor<bf16>
+// CHECK-DAG:     tgraph.constant<false> : tensor<i1>
+// CHECK-NEXT:    func.return
+func.func @as_in_a_run() -> (tensor<i8>, tensor<bf16>, tensor<i1>) {
+  %0 = tgraph.constant<100 : i8> : tensor<i8>
+  %1 = tgraph.add %0, %0 : tensor<i8>
+  %2 = tgraph.constant<1.001 : f32> : tensor<f32>
+  %3 = tgraph.convert %2 : (tensor<f32>) -> tensor<bf16>
+  %4 = tgraph.constant<0x7fc00000 : f32> : tensor<f32>
+  %5 = tgraph.compare %4, %4 {direction = "EQ"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  func.return %1, %3, %5 : tensor<i8>, tensor<bf16>, tensor<i1>
+}
+
+// A constant of several numbers stays: see tgraph-precompute.
+// CHECK-LABEL: func.func @lists_are_left
+// CHECK:         tgraph.negate
+func.func @lists_are_left() -> tensor<2xf32> {
+  %0 = tgraph.constant<dense<[1.0, 2.0]> : tensor<2xf32>> : tensor<2xf32>
+  %1 = tgraph.negate %0 : tensor<2xf32>
+  func.return %1 : tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @neutral_numbers
+// CHECK-NEXT:    func.return %i, %x, %p
+func.func @neutral_numbers(%i: tensor<4xi32>, %x: tensor<4xf32>, %p: tensor<4xi1>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xi1>) {
+  %zero = tgraph.constant<0 : i32> : tensor<4xi32>
+  %one = tgraph.constant<1 : i32> : tensor<4xi32>
+  %ones = tgraph.constant<-1 : i32> : tensor<4xi32>
+  %0 = tgraph.add %zero, %i : tensor<4xi32>
+  %1 = tgraph.divide %0, %one : tensor<4xi32>
+  %2 = tgraph.and %1, %ones : tensor<4xi32>
+  %3 = tgraph.shift_left %2, %zero : tensor<4xi32>
+  %unit = tgraph.constant<1.0 : f32> : tensor<4xf32>
+  %nothing = tgraph.constant<0.0 : f32> : tensor<4xf32>
+  %low = tgraph.constant<0xff800000 : f32> : tensor<4xf32>
+  %4 = tgraph.multiply %x, %unit : tensor<4xf32>
+  %5 = tgraph.subtract %4, %nothing : tensor<4xf32>
+  %6 = tgraph.maximum %low, %5 : tensor<4xf32>
+  %true = tgraph.constant<true> : tensor<4xi1>
+  %7 = tgraph.and %p, %true : tensor<4xi1>
+  func.return %3, %6, %7 : tensor<4xi32>, tensor<4xf32>, tensor<4xi1>
+}
+
+// -0 + 0 is 0, 0 * NaN is NaN, 1 / x is another number, NaN is not equal to itself.
+// CHECK-LABEL: func.func @not_with_floats
+// CHECK:         tgraph.add
+// CHECK-NEXT:    tgraph.multiply
+// CHECK-NEXT:    tgraph.divide
+// CHECK-NEXT:    tgraph.compare
+func.func @not_with_floats(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>) {
+  %zero = tgraph.constant<0.0 : f32> : tensor<4xf32>
+  %one = tgraph.constant<1.0 : f32> : tensor<4xf32>
+  %0 = tgraph.add %x, %zero : tensor<4xf32>
+  %1 = tgraph.multiply %0, %zero : tensor<4xf32>
+  %2 = tgraph.divide %one, %1 : tensor<4xf32>
+  %3 = tgraph.compare %2, %2 {direction = "EQ"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  func.return %2, %3 : tensor<4xf32>, tensor<4xi1>
+}
+
+// CHECK-LABEL: func.func @of_itself
+// CHECK-DAG:     %[[ZERO:.*]] = tgraph.constant<0 : i32> : tensor<4xi32>
+// CHECK-DAG:     %[[FALSE:.*]] = tgraph.constant<false> : tensor<4xi1>
+// CHECK-NEXT:    func.return %[[ZERO]], %[[FALSE]], %i
+func.func @of_itself(%i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi1>, tensor<4xi32>) {
+  %0 = tgraph.subtract %i, %i : tensor<4xi32>
+  %1 = tgraph.compare %i, %i {direction = "LT"} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+  %2 = tgraph.maximum %i, %i : tensor<4xi32>
+  func.return %0, %1, %2 : tensor<4xi32>, tensor<4xi1>, tensor<4xi32>
+}
+
+// CHECK-LABEL: func.func @what_is_selected
+// CHECK-NEXT:    func.return %a, %b
+func.func @what_is_selected(%p: tensor<4xi1>, %a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %true = tgraph.constant<true> : tensor<4xi1>
+  %0 = tgraph.select %true, %a, %b : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = tgraph.select %p, %b, %b : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @twice_is_nothing
+// CHECK-NEXT:    func.return %x
+func.func @twice_is_nothing(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = tgraph.negate %x : tensor<4x8xf32>
+  %1 = tgraph.negate %0 : tensor<4x8xf32>
+  %2 = tgraph.reverse %1 {dimensions = array<i64: 1>} : tensor<4x8xf32>
+  %3 = tgraph.reverse %2 {dimensions = array<i64: 1>} : tensor<4x8xf32>
+  func.return %3 : tensor<4x8xf32>
+}
+
+// By way of a type that holds all numbers of the first one.
+// CHECK-LABEL: func.func @conversions
+// CHECK-NEXT:    %0 = tgraph.convert %i : (tensor<4xi8>) -> tensor<4xf32>
+// CHECK-NEXT:    func.return %x, %0
+func.func @conversions(%x: tensor<4xbf16>, %i: tensor<4xi8>) -> (tensor<4xbf16>, tensor<4xf32>) {
+  %0 = tgraph.convert %x : (tensor<4xbf16>) -> tensor<4xf32>
+  %1 = tgraph.convert %0 : (tensor<4xf32>) -> tensor<4xbf16>
+  %2 = tgraph.convert %1 : tensor<4xbf16>
+  %3 = tgraph.convert %i : (tensor<4xi8>) -> tensor<4xi32>
+  %4 = tgraph.convert %3 : (tensor<4xi32>) -> tensor<4xf32>
+  func.return %2, %4 : tensor<4xbf16>, tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @conversions_that_round
+// CHECK-NEXT:    %0 = tgraph.convert %x
+// CHECK-NEXT:    %1 = tgraph.convert %0
+// CHECK-NEXT:    func.return %1
+func.func @conversions_that_round(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.convert %x : (tensor<4xf32>) -> tensor<4xbf16>
+  %1 = tgraph.convert %0 : (tensor<4xbf16>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @shapes_as_they_are
+// CHECK-NEXT:    func.return %x
+func.func @shapes_as_they_are(%x: tensor<4x8xf32>, %n: tensor<f32>) -> tensor<4x8xf32> {
+  %0 = tgraph.slice %x {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>} : tensor<4x8xf32>
+  %1 = tgraph.pad %0, %n {low = array<i64: 0, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = tgraph.concatenate %1 {dimension = 0 : i64} : tensor<4x8xf32>
+  func.return %2 : tensor<4x8xf32>
+}
+
+// Of the same shape, but moved.
+// CHECK-LABEL: func.func @moved
+// CHECK-NEXT:    tgraph.pad
+// CHECK-NEXT:    tgraph.transpose
+func.func @moved(%x: tensor<4x4xf32>, %n: tensor<f32>) -> tensor<4x4xf32> {
+  %0 = tgraph.pad %x, %n {low = array<i64: 1, 0>, high = array<i64: -1, 0>, interior = array<i64: 0, 0>} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : tensor<4x4xf32>
+  func.return %1 : tensor<4x4xf32>
+}
+
+// An operation that asks for a device stays.
+// CHECK-LABEL: func.func @asked_for
+// CHECK:         tgraph.negate {{.*}} {tgraph.device = "gpu:0"}
+func.func @asked_for(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.negate %x : tensor<4xf32>
+  %1 = tgraph.negate %0 {tgraph.device = "gpu:0"} : tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
+// What is not known yet may be a conversion.
+// CHECK-LABEL: func.func @unknown_types
+// CHECK-NEXT:    tgraph.convert
+func.func @unknown_types(%x: tensor<?xnone>) -> tensor<?xnone> {
+  %0 = tgraph.convert %x : tensor<?xnone>
+  func.return %0 : tensor<?xnone>
+}

@@ -1,0 +1,13 @@
+// What has no plan is not written as one, and is not left silently.
+
+// RUN: not plan-opt %s -t c-header 2>&1 | filecheck %s
+// RUN: not plan-opt %s -t json 2>&1 | filecheck %s
+// CHECK: not-planned.mlir:10:1: error: argument 0 is a tensor, expected a memref: run plan-pipeline first
+
+// RUN: plan-opt %s -p plan-memory 2>&1 | filecheck %s --check-prefix=REMARK
+// REMARK: not-planned.mlir:10:1: remark: tensors have no memory to plan: bufferize them first
+
+func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.negate %a : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}

@@ -1,0 +1,9 @@
+// RUN: not plan-opt %s 2>&1 | filecheck %s
+
+func.func @f(%a: memref<4xf32, "cpu:0">, %s: memref<64xi8, "cpu:1">) {
+  tgraph.negate %a outs(%a) workspace(%s : memref<64xi8, "cpu:1">) : memref<4xf32, "cpu:0">
+  func.return
+}
+
+// CHECK-NOT: Traceback
+// CHECK:     workspace-device.mlir:4:3: error: tgraph.negate: workspace has type memref<64xi8, "cpu:1">, expected bytes where the result is, such as memref<64xi8, "cpu:0">

@@ -1,0 +1,75 @@
+// RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy}' --split-input-file | filecheck %s
+// RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy},plan-memory' --split-input-file | filecheck %s --check-prefix=PLAN
+
+// BLAS takes matrices: both operands are copied, side by side. Its only step is the
+// product's; negate needs nothing.
+// CHECK-LABEL: func.func @product
+// CHECK:      tgraph.negate %x outs(%0) : memref<8x4x6xf64, "cpu:0">
+// CHECK-NEXT: %workspace = memref.alloc() : memref<[[SIZE:\d+]]xi8, "cpu:0">
+// CHECK-NEXT: tgraph.dot_general %0, %w outs(%y) workspace(%workspace : memref<[[SIZE]]xi8, "cpu:0">) {
+// CHECK-NEXT: memref.dealloc %workspace : memref<[[SIZE]]xi8, "cpu:0">
+// CHECK-NEXT: memref.dealloc %0
+
+// Planned, it is a buffer as any other, next to what the product reads.
+// PLAN-LABEL: func.func @product
+// PLAN:      %0 = memref.view %arena[%c[[SIZE:\d+]]][] : {{.*}} to memref<8x4x6xf64, "cpu:0">
+// PLAN:      %workspace = memref.view %arena[%c0][] : {{.*}} to memref<[[SIZE]]xi8, "cpu:0">
+// PLAN-NEXT: tgraph.dot_general %0, %w outs(%y) workspace(%workspace : memref<[[SIZE]]xi8, "cpu:0">)
+func.func @product(%x: memref<8x4x6xf64, "cpu:0">, %w: memref<6x8x5xf64, "cpu:0">,
+                   %y: memref<4x5xf64, "cpu:0">) {
+  %0 = memref.alloc() : memref<8x4x6xf64, "cpu:0">
+  tgraph.negate %x outs(%0) : memref<8x4x6xf64, "cpu:0">
+  tgraph.dot_general %0, %w outs(%y) {lhs_contracting_dimensions = array<i64: 0, 2>, rhs_contracting_dimensions = array<i64: 1, 0>} : (memref<8x4x6xf64, "cpu:0">, memref<6x8x5xf64, "cpu:0">) -> memref<4x5xf64, "cpu:0">
+  memref.dealloc %0 : memref<8x4x6xf64, "cpu:0">
+  func.return
+}
+
+// -----
+
+// Matrices that lie as BLAS wants them need nothing.
+// CHECK-LABEL: func.func @as_it_is
+// CHECK-NOT:   workspace
+// PLAN-LABEL:  func.func @as_it_is
+func.func @as_it_is(%x: memref<4x8xf64>, %w: memref<8x5xf64>, %y: memref<4x5xf64>) {
+  tgraph.dot_general %x, %w outs(%y) {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (memref<4x8xf64>, memref<8x5xf64>) -> memref<4x5xf64>
+  func.return
+}
+
+// -----
+
+// In a loop the workspace belongs to the turn.
+// CHECK-LABEL: func.func @loop
+// CHECK:       } do {
+// CHECK-NEXT:    %workspace = memref.alloc()
+// CHECK-NEXT:    tgraph.dot_general {{.*}} workspace(%workspace
+// CHECK-NEXT:    memref.dealloc %workspace
+
+// The second product has it where the first had its own: neither is live twice.
+// PLAN-LABEL:  func.func @loop
+// PLAN:         %workspace = memref.view %arena[%c0][]
+// PLAN-NEXT:    tgraph.dot_general
+// PLAN:         %workspace_1 = memref.view %arena[%c0][]
+// PLAN-NEXT:    tgraph.dot_general
+func.func @loop(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64>, %y: memref<4x5xf64>, %go: memref<i1>) {
+  scf.while : () -> () {
+    %0 = memref.load %go[] : memref<i1>
+    scf.condition(%0)
+  } do {
+    tgraph.dot_general %x, %w outs(%y) {lhs_contracting_dimensions = array<i64: 0, 2>, rhs_contracting_dimensions = array<i64: 1, 0>} : (memref<8x4x6xf64>, memref<6x8x5xf64>) -> memref<4x5xf64>
+    tgraph.dot_general %x, %w outs(%y) {lhs_contracting_dimensions = array<i64: 0, 2>, rhs_contracting_dimensions = array<i64: 1, 0>} : (memref<8x4x6xf64>, memref<6x8x5xf64>) -> memref<4x5xf64>
+    scf.yield
+  }
+  func.return
+}
+
+// -----
+
+// Whoever has given a workspace knows better; what has arenas is planned.
+// CHECK-LABEL: func.func @given
+// CHECK-NOT:   memref.alloc
+// CHECK:       tgraph.dot_general %x, %w outs(%y) workspace(%s : memref<64xi8>)
+// PLAN-LABEL:  func.func @given
+func.func @given(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64>, %y: memref<4x5xf64>, %s: memref<64xi8>) {
+  tgraph.dot_general %x, %w outs(%y) workspace(%s : memref<64xi8>) {lhs_contracting_dimensions = array<i64: 0, 2>, rhs_contracting_dimensions = array<i64: 1, 0>} : (memref<8x4x6xf64>, memref<6x8x5xf64>) -> memref<4x5xf64>
+  func.return
+}

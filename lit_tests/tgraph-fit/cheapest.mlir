@@ -1,0 +1,33 @@
+// RUN: plan-opt %s --split-input-file -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=2MiB lend=false slices=false offload="cpu:1"}' 2>&1 | filecheck %s
+
+// A product takes longer to compute again than to copy beside other products.
+// CHECK:       remark: copies to cpu:1 meets the budget of 2097152 bytes, with 2097152 ({{.*}}% longer); tried as well: {{.*}}, recomputation 2097152 ({{.*}}% longer)
+// CHECK-LABEL: func.func @main
+// CHECK:       tgraph.device_copy
+// CHECK-NOT:   recomputed
+func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %a = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %c = tgraph.dot_general %b, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %e = tgraph.dot_general %d, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %f = tgraph.dot_general %e, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  func.return %f : tensor<512x512xf32>
+}
+
+// -----
+
+// It is the other way round where there is hardly anything to compute.
+// CHECK:       remark: recomputation meets the budget of 2097152 bytes, with 2097152 ({{.*}}% longer); tried as well: {{.*}}, copies to cpu:1 2097152 ({{.*}}% longer)
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   tgraph.device_copy
+// CHECK:       recomputed
+func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %a = tgraph.exponential %x : tensor<512x512xf32>
+  %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %c = tgraph.dot_general %b, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %e = tgraph.dot_general %d, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  %f = tgraph.dot_general %e, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
+  func.return %f : tensor<512x512xf32>
+}

@@ -1,0 +1,62 @@
+// RUN: plan-opt %s -p tgraph-sink-reshapes | filecheck %s
+
+// A linear layer as PyTorch has it: the product is flat, what follows is not. Bias and
+// relu go to the product, whose group they can join.
+// CHECK-LABEL: func.func @linear
+// CHECK:         %product = tgraph.dot_general
+// CHECK-NEXT:    %[[BIAS:.*]] = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<32x16xf32>
+// CHECK-NEXT:    %sum = tgraph.add %product, %[[BIAS]] : tensor<32x16xf32>
+// CHECK-NEXT:    %[[ZERO:.*]] = tgraph.constant<0.000000e+00 : f32> : tensor<32x16xf32>
+// CHECK-NEXT:    %y = tgraph.maximum %sum, %[[ZERO]] : tensor<32x16xf32>
+// CHECK-NEXT:    %[[Y:.*]] = tgraph.reshape %y : (tensor<32x16xf32>) -> tensor<4x8x16xf32>
+// CHECK-NEXT:    func.return %[[Y]]
+func.func @linear(%x: tensor<32x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>) -> tensor<4x8x16xf32> {
+  %product = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<32x8xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
+  %whole = tgraph.reshape %product : (tensor<32x16xf32>) -> tensor<4x8x16xf32>
+  %bias = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>} : (tensor<16xf32>) -> tensor<4x8x16xf32>
+  %sum = tgraph.add %whole, %bias : tensor<4x8x16xf32>
+  %zero = tgraph.constant<0.0 : f32> : tensor<4x8x16xf32>
+  %y = tgraph.maximum %sum, %zero : tensor<4x8x16xf32>
+  func.return %y : tensor<4x8x16xf32>
+}
+
+// A dimension that becomes two: what is broadcast along it is reshaped first.
+// CHECK-LABEL: func.func @group_norm
+// CHECK:         %n = tgraph.multiply
+// CHECK-NEXT:    %[[SCALE:.*]] = tgraph.reshape %scale : (tensor<8xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT:    %[[WIDE:.*]] = tgraph.broadcast_in_dim %[[SCALE]] {broadcast_dimensions = array<i64: 2, 3>} : (tensor<2x4xf32>) -> tensor<3x5x2x4xf32>
+// CHECK-NEXT:    %y = tgraph.multiply %n, %[[WIDE]] : tensor<3x5x2x4xf32>
+// CHECK-NEXT:    tgraph.reshape %y
+func.func @group_norm(%x: tensor<3x5x2x4xf32>, %r: tensor<3x5x2x4xf32>, %scale: tensor<8xf32>) -> tensor<3x5x8xf32> {
+  %n = tgraph.multiply %x, %r : tensor<3x5x2x4xf32>
+  %flat = tgraph.reshape %n : (tensor<3x5x2x4xf32>) -> tensor<3x5x8xf32>
+  %scales = tgraph.broadcast_in_dim %scale {broadcast_dimensions = array<i64: 2>} : (tensor<8xf32>) -> tensor<3x5x8xf32>
+  %y = tgraph.multiply %flat, %scales : tensor<3x5x8xf32>
+  func.return %y : tensor<3x5x8xf32>
+}
+
+// Along half of a dimension nothing can be broadcast.
+// CHECK-LABEL: func.func @positions
+// CHECK:         tgraph.reshape %n
+// CHECK:         tgraph.add
+// CHECK-NEXT:    func.return
+func.func @positions(%x: tensor<32x16xf32>, %p: tensor<8x16xf32>) -> tensor<4x8x16xf32> {
+  %n = tgraph.negate %x : tensor<32x16xf32>
+  %whole = tgraph.reshape %n : (tensor<32x16xf32>) -> tensor<4x8x16xf32>
+  %all = tgraph.broadcast_in_dim %p {broadcast_dimensions = array<i64: 1, 2>} : (tensor<8x16xf32>) -> tensor<4x8x16xf32>
+  %y = tgraph.add %whole, %all : tensor<4x8x16xf32>
+  func.return %y : tensor<4x8x16xf32>
+}
+
+// A reduction can be fused with what it sums as it is.
+// CHECK-LABEL: func.func @sum
+// CHECK:         tgraph.reshape %n
+// CHECK-NEXT:    tgraph.exponential
+// CHECK-NEXT:    tgraph.reduce
+func.func @sum(%x: tensor<32x16xf32>) -> tensor<4xf32> {
+  %n = tgraph.negate %x : tensor<32x16xf32>
+  %whole = tgraph.reshape %n : (tensor<32x16xf32>) -> tensor<4x128xf32>
+  %e = tgraph.exponential %whole : tensor<4x128xf32>
+  %y = tgraph.reduce %e {kind = "add", dimensions = array<i64: 1>} : (tensor<4x128xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}

@@ -1,0 +1,164 @@
+"""Mutants that behave as the original does: why no test can kill them.
+
+    module -> (text of the line, kind of change) -> reason
+
+Kinds are those of mutation_score.py, which says so when it finds no such mutant.
+"""
+
+_GUARD = "for the type checker: it is never None here"
+_FASTER = "the same, more slowly"
+_ORDER = "only the order of numbers counts"
+_SAME_LENGTH = "x & -x and x | -x have their highest bit at the same place"
+_NO_STRIDES = "a layout without strides has no offset either"
+_NOTHING = "it adds 0"
+
+EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "planning/problem.py": {
+        ("for event in ((start, 1, index), (end, 0, index))", "one more"): _ORDER,
+        ("if live > bound:", "compare"): "it is the bound already",
+    },
+    "planning/validate.py": {
+        ("for event in ((start, 1, index), (end, 0, index))", "one more"): _ORDER,
+        (
+            "for (low, a), (high, b) in pairwise(live[max(place - 1, 0) : place + 2]):",
+            "one more",
+        ): "more neighbours than the next ones share nothing",
+    },
+    "passes/plan_check.py": {
+        (
+            "if strides is None or offset is None or DYNAMIC_INDEX in shape or "
+            "0 in shape:",
+            "without part 0",
+        ): _NO_STRIDES,
+        (
+            "first = base.get_offset() or 0  # of the buffer, in what it is a view of",
+            "without part 1",
+        ): _GUARD,
+        (
+            "lowest = offset - first + sum(s for s in steps if s < 0)",
+            "compare",
+        ): _NOTHING,
+        (
+            "lowest = offset - first + sum(s for s in steps if s < 0)",
+            "one more",
+        ): "strides between 0 and 1 there are none",
+        (
+            "highest = offset - first + sum(s for s in steps if s > 0)",
+            "compare",
+        ): _NOTHING,
+        (
+            "kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]",
+            "compare",
+        ): "a range without bytes",
+        (
+            "kept += [(max(s, end), e, a) for s, e, a in last[low:high] if e > end]",
+            "compare",
+        ): "a range without bytes",
+    },
+    "passes/checking/ownership.py": {
+        ("number = (lost & -lost).bit_length() - 1", "operator"): _SAME_LENGTH,
+        (
+            "b = self.buffers[(takers & -takers).bit_length() - 1]",
+            "operator",
+        ): _SAME_LENGTH,
+        (
+            "return self.buffers[(bits & -bits).bit_length() - 1].name",
+            "operator",
+        ): _SAME_LENGTH,
+        (
+            "if not isinstance(block, Block) or block.parent is None:",
+            "without part 1",
+        ): _GUARD,
+    },
+    "passes/checking/pointees.py": {
+        ('if name == "scf.condition" and outer:', "without part 1"): _GUARD,
+        (
+            "elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):",
+            "without part 0",
+        ): _GUARD,
+    },
+    "passes/checking/happens_before.py": {
+        ("length[stream] = length.get(stream, 0) + 1", "one more"): _ORDER,
+        (
+            "end[stream] = max(number, end.get(stream, 0))",
+            "one more",
+        ): "numbers are 1 or more",
+        ("if number > merged.get(stream, 0):", "compare"): "it is the number already",
+    },
+    "passes/checking/result_pools.py": {
+        (
+            "DYNAMIC_INDEX in shape",
+            "without part 2",
+        ): _NO_STRIDES,
+    },
+    "passes/checking/symbolic_plan.py": {
+        ("if size is None or self._bounds is None:", "without part 1"): _GUARD,
+        (
+            "if not within >> number & 1 and not is_known_at_least(size - end, 0):",
+            "one more",
+        ): "an end that is the size was found before",
+        ("seen.update(new)", "left out"): _FASTER,
+        (
+            "found |= sum(1 << n for end, n in numbers if end <= part)",
+            "compare",
+        ): "an end that is the number was found before",
+        (
+            "below[current] |= below.get(other, 0)",
+            "one more",
+        ): "only empty buffers are below each other, and share nothing",
+    },
+    "passes/memory/control_flow.py": {
+        (
+            "if op.regions and (name := name_of(op)) in _STRUCTURED:",
+            "without part 0",
+        ): _FASTER,
+        (
+            "if last is not None and not last.successors:",
+            "without part 0",
+        ): _GUARD,
+    },
+    "passes/memory/allocations.py": {
+        (
+            "if lives_on and over:  # until it is freed, whatever overwrites it",
+            "without part 1",
+        ): _GUARD,
+        ("if isinstance(", "without part 0"): "nothing frees what is no memref",
+        (
+            "accesses[step] = accesses.get(step, True) and is_whole",
+            "without part 0",
+        ): "what is followed first is the memory itself, later only views",
+        (
+            "if last is None or flow.step[op] > flow.step[last]:",
+            "compare",
+        ): "it is the last one already",
+        (
+            "return outer is not None and flow.step[outer] < flow.step[last]",
+            "compare",
+        ): "what frees it is understood",
+    },
+    "passes/memory/lending.py": {
+        (
+            "if strides is None or offset is None or DYNAMIC_INDEX in shape:",
+            "without part 0",
+        ): _NO_STRIDES,
+    },
+    "passes/memory/dependencies.py": {
+        (
+            "if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):",
+            "and/or",
+        ): _FASTER,
+        (
+            "if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):",
+            "without part 0",
+        ): _FASTER,
+        (
+            "if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):",
+            "without part 1",
+        ): _FASTER,
+        (
+            "if op.regions and any(_is_unknown(inner) for inner in op.walk() if inner "
+            "is not op):",
+            "without part 0",
+        ): _FASTER,
+    },
+}

@@ -1,0 +1,506 @@
+"""Which allocations plan-memory can place, and where they are accessed.
+
+Steps count from the first line of a body; `!` marks those that overwrite all of a
+buffer and read nothing of it.
+"""
+
+import pytest
+import unchanged_ir
+from xdsl.dialects.func import FuncOp
+
+from tensorplan.dialects.diagnostics import REMARKS
+from tensorplan.passes.index_sizes import SizeReader
+from tensorplan.passes.memory.allocations import (
+    argument_uses,
+    find_allocations,
+    lifespans,
+)
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.liveness import Uses
+
+M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
+
+
+def function(*lines: str) -> FuncOp:
+    """The last line is followed by a return, unless it is one."""
+    end = [] if lines[-1].startswith("func.return") else ["func.return"]
+    arguments = f"%n: index, %p: i1, %f: f32, %x: {M}, %y: {M}, %all: memref<9x{M}>, "
+    arguments += "%z: memref<?xf32>"
+    text = "\n".join((f"func.func @f({arguments}) {{", *lines, *end, "}"))
+    return unchanged_ir.function(text)
+
+
+def alloc(name: str, type: str = M) -> str:
+    return f"%{name} = memref.alloc() : {type}"
+
+
+def free(name: str, type: str = M) -> str:
+    return f"memref.dealloc %{name} : {type}"
+
+
+def copy(source: str, target: str) -> str:
+    return f'"memref.copy"(%{source}, %{target}) : ({M}, {M}) -> ()'
+
+
+def accesses(uses: Uses) -> str:
+    found = sorted(uses.accesses.items())
+    return " ".join(f"{step}!" if whole else str(step) for step, whole in found)
+
+
+A, B = alloc("a"), alloc("b")
+FOR = "scf.for %i = %n to %n step %n"
+FILL = (
+    '"linalg.fill"(%f, %a) <{operandSegmentSizes = array<i32: 1, 1>}> ({'
+    f"^bb0(%e: f32, %g: f32): linalg.yield %e : f32}}) : (f32, {M}) -> ()"
+)
+PARALLEL = '"scf.parallel"(%n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}>'
+REDUCE = '"scf.reduce"() : () -> ()\n}) : (index, index, index) -> ()'
+METADATA = "%base, %offset, %size, %stride = memref.extract_strided_metadata"
+
+PLACED = {
+    "none": ([copy("x", "y")], {}),
+    "never used": ([A], {"%a": ""}),
+    "written and read": ([A, copy("x", "a"), copy("a", "y")], {"%a": "1! 2"}),
+    "by one operation": ([A, copy("a", "a")], {"%a": "1"}),
+    "freed": ([A, copy("x", "a"), free("a")], {"%a": "1!"}),
+    "loads and stores": (
+        [
+            *(A, f"%l = memref.load %a[%n] : {M}"),
+            f"memref.store %l, %a[%n] : {M}",
+        ],
+        {"%a": "1 2"},
+    ),
+    "a part is not all": (
+        [
+            *(A, f"%v = memref.cast %a : {M} to memref<?xf32>"),
+            '"memref.copy"(%v, %v) : (memref<?xf32>, memref<?xf32>) -> ()',
+            "tgraph.constant<0.0 : f32> outs(%v) : memref<?xf32>",
+        ],
+        {"%a": "2 3"},
+    ),
+    "a view that is only made": (
+        [A, f"%v = memref.cast %a : {M} to memref<?xf32>"],
+        {"%a": ""},
+    ),
+    "an index of a view": (
+        [
+            *(A, f"%l = memref.load %x[%n] : {M}"),
+            f"%v = memref.subview %x[%n] [4] [1] : {M} to "
+            "memref<4xf32, strided<[1], offset: ?>>",
+        ],
+        {"%a": ""},
+    ),
+    "the base of its memory": (
+        [
+            *(A, f"{METADATA} %a : {M} -> memref<f32>, index, index, index"),
+            "memref.dealloc %base : memref<f32>",
+        ],
+        {"%a": ""},
+    ),
+    "one of two": (
+        [
+            *(A, B, f"%s = arith.select %p, %a, %b : {M}", copy("x", "s")),
+            copy("s", "y"),
+        ],
+        {"%a": "3 4", "%b": "3 4"},
+    ),
+    "freed as one of two": (
+        [
+            *(A, B, f"%s = arith.select %p, %a, %b : {M}", free("s")),
+        ],
+        {"%a": "", "%b": ""},
+    ),
+    "freed as given by a branch": (
+        [
+            *(A, B, f"%r = scf.if %p -> ({M}) {{", f"scf.yield %a : {M}"),
+            *("} else {", f"scf.yield %b : {M}", "}", free("r")),
+        ],
+        {"%a": "", "%b": ""},
+    ),
+    "given by a branch": (
+        [
+            *(A, B, f"%r = scf.if %p -> ({M}) {{", f"scf.yield %a : {M}"),
+            *("} else {", f"scf.yield %b : {M}", "}", copy("r", "y")),
+        ],
+        {"%a": "5", "%b": "5"},
+    ),
+    "the second given by a branch": (
+        [
+            *(A, B, f"%r:2 = scf.if %p -> ({MM}) {{", f"scf.yield %a, %b : {MM}"),
+            *("} else {", f"scf.yield %b, %b : {MM}", "}", copy("r#1", "y")),
+        ],
+        {"%a": "", "%b": "5"},
+    ),
+    "given by a case": (
+        [
+            *(A, B, '%r = "scf.index_switch"(%n) <{cases = array<i64: 3>}> ({'),
+            *(f"scf.yield %a : {M}", "}, {", f"scf.yield %b : {M}"),
+            *(f"}}) : (index) -> {M}", copy("r", "y")),
+        ],
+        {"%a": "5", "%b": "5"},
+    ),
+    "given by a scope": (
+        [
+            *(A, f"%r = scf.execute_region -> ({M}) {{", f"scf.yield %a : {M}", "}"),
+            copy("r", "y"),
+        ],
+        {"%a": "3"},
+    ),
+    "carried by a loop": (
+        [
+            *(A, B, f"%r:2 = {FOR} iter_args(%k = %a, %l = %b) -> ({MM}) {{"),
+            *(copy("x", "k"), copy("l", "y"), f"scf.yield %k, %l : {MM}", "}"),
+            *(copy("r#0", "y"),),
+        ],
+        {"%a": "3 6", "%b": "4"},
+    ),
+    "handed on by a loop": (
+        [
+            *(A, B, f"%r:2 = {FOR} iter_args(%k = %x, %l = %x) -> ({MM}) {{"),
+            *(copy("k", "y"), copy("l", "y"), f"scf.yield %a, %b : {MM}", "}"),
+            *(copy("r#1", "y"),),
+        ],
+        {"%a": "3", "%b": "4 6"},
+    ),
+    "carried by a while": (
+        [
+            *(A, B, f"%r:2 = scf.while (%k = %a, %l = %b) : ({MM}) -> ({MM}) {{"),
+            *(copy("k", "y"), f"scf.condition(%p) %l, %k : {MM}", "} do {"),
+            *(f"^bb0(%m: {M}, %o: {M}):", copy("m", "y"), copy("o", "y")),
+            *(copy("o", "y"), f"scf.yield %o, %m : {MM}", "}", copy("r#1", "y")),
+        ],
+        {"%a": "3 6 7 9", "%b": "5"},
+    ),
+    "handed back by a while": (
+        [
+            *(A, B, f"%r:2 = scf.while (%k = %x, %l = %x) : ({MM}) -> ({MM}) {{"),
+            *(copy("k", "y"), copy("l", "y"), f"scf.condition(%p) %x, %x : {MM}"),
+            *("} do {", f"^bb0(%m: {M}, %o: {M}):", f"scf.yield %a, %b : {MM}", "}"),
+        ],
+        {"%a": "3", "%b": "4"},
+    ),
+    "handed to a block": (
+        [A, f"cf.br ^h(%x, %a : {MM})", f"^h(%k: {M}, %l: {M}):", copy("l", "y")],
+        {"%a": "2"},
+    ),
+    "handed to one of two blocks": (
+        [
+            *(A, B, f"cf.cond_br %p, ^l(%x, %a : {MM}), ^r(%x, %b : {MM})"),
+            *(f"^l(%k: {M}, %m: {M}):", copy("m", "y"), copy("k", "y"), "cf.br ^e"),
+            *(f"^r(%o: {M}, %q: {M}):", copy("o", "y"), copy("q", "y"), "cf.br ^e"),
+            "^e:",
+        ],
+        {"%a": "3", "%b": "7"},
+    ),
+    "in a loop": (
+        [FOR + " {", A, copy("x", "a"), copy("a", "y"), free("a"), "}"],
+        {"%a": "2! 3"},
+    ),
+    "in a concurrent loop it is one step": (
+        [A, f"{PARALLEL} ({{\n^bb0(%i: index):", copy("x", "a"), REDUCE],
+        {"%a": "1"},
+    ),
+    "in a concurrent loop without effects": (
+        [
+            *(A, '"scf.forall"(%n) ({^bb0(%i: index):', copy("x", "a")),
+            '"scf.forall.in_parallel"() ({}) : () -> () }) : (index) -> ()',
+        ],
+        {"%a": "1"},
+    ),
+    "by linalg in a concurrent loop": (
+        [A, f"{PARALLEL} ({{\n^bb0(%i: index):", FILL, REDUCE],
+        {"%a": "1"},
+    ),
+    "handed on to where it is not made anew": (
+        [
+            *("cf.cond_br %p, ^l, ^h(%x : " + M + ")", "^l:", "cf.br ^m", "^m:"),
+            *(A, f"cf.br ^h(%a : {M})", f"^h(%k: {M}):", copy("k", "y")),
+        ],
+        {"%a": "4"},
+    ),
+    "what a call does is over when it is freed": (
+        [A, f"func.call @g(%a) : ({M}) -> ()", copy("x", "y"), free("a")],
+        {"%a": "1 3"},
+    ),
+    "what a call gives may be it until it is freed": (
+        [
+            *(A, f"%o = func.call @g(%a) : ({M}) -> {M}", copy("o", "y")),
+            *(copy("x", "a"), free("a")),
+        ],
+        {"%a": "1 3 4"},
+    ),
+    "freed by the last of two": (
+        [
+            *(
+                A,
+                f"func.call @g(%a) : ({M}) -> ()",
+                f"%v = memref.cast %a : {M} to {M}",
+            ),
+            *(free("a"), copy("x", "y"), free("v")),
+        ],
+        {"%a": "1 5"},
+    ),
+    "what a call in a branch does is over when it is freed": (
+        [A, "scf.if %p {", f"func.call @g(%a) : ({M}) -> ()", "}", free("a")],
+        {"%a": "2 4"},
+    ),
+    "what an unknown region does is over when it is freed": (
+        [A, '"other.op"() ({', copy("x", "a"), "}) : () -> ()", free("a")],
+        {"%a": "1 2"},
+    ),
+}
+
+
+def found(func: FuncOp) -> dict[str, str]:
+    allocations = find_allocations(func, ControlFlow(func))
+    return {a.name: accesses(a.uses) for a in allocations}
+
+
+@pytest.mark.parametrize(("lines", "expected"), PLACED.values(), ids=PLACED)
+def test_placed(
+    lines: list[str], expected: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", REMARKS.name):
+        assert found(function(*lines)) == expected
+    assert not caplog.messages
+
+
+def unknown(name: str) -> str:
+    return f"what {name} does with it is not known"
+
+
+TOGETHER = "what frees it may also free memory that is not planned"
+NEXT = "it is still needed when it is allocated for the next iteration"
+CALL = f"func.call @g(%a) : ({M}) -> ()"
+
+LEFT = {
+    "passed on": ([A, f"func.return %a : {M}"], ["it is passed on by func.return"]),
+    "a dynamic size": (
+        ["%a = memref.alloc(%n) : memref<?xf32>"],
+        ["memref<?xf32> has a dynamic size"],
+    ),
+    "a layout": (
+        [alloc("a", "memref<8xf32, strided<[2]>>")],
+        ["memref<8xf32, strided<[2]>> has a layout other than the identity"],
+    ),
+    "an element of no size": (
+        [alloc("a", "memref<9xmemref<8xf32>>")],
+        ["element type memref<8xf32> has no fixed size"],
+    ),
+    "in a concurrent loop": (
+        [f"{PARALLEL} ({{\n^bb0(%i: index):", A, REDUCE],
+        ["it is inside scf.parallel, which may run more than once at a time"],
+    ),
+    "in an unknown region": (
+        ['"other.op"() ({', A, "}) : () -> ()"],
+        ["it is inside other.op, which may run more than once at a time"],
+    ),
+    "a call": ([A, CALL], [unknown("func.call")]),
+    "freed before the call": ([A, free("a"), CALL], [unknown("func.call")]),
+    "freed in another block": (
+        [A, free("a"), "cf.br ^l", "^l:", CALL],
+        [unknown("func.call")],
+    ),
+    "freed elsewhere": (
+        [A, CALL, "scf.if %p {", free("a"), "}"],
+        [unknown("func.call")],
+    ),
+    "freed where it may be another": (
+        [
+            *(A, f"%s = arith.select %p, %a, %x : {M}", CALL, free("s")),
+        ],
+        [unknown("func.call")],
+    ),
+    "an unknown region": (
+        [A, '"other.op"() ({', copy("x", "a"), "}) : () -> ()"],
+        [unknown("other.op")],
+    ),
+    "a call in a concurrent loop": (
+        [A, f"{PARALLEL} ({{\n^bb0(%i: index):", CALL, REDUCE],
+        [unknown("func.call")],
+    ),
+    "its address": (
+        [A, f"%q = memref.extract_aligned_pointer_as_index %a : {M} -> index"],
+        ["its address is taken"],
+    ),
+    "asynchronous": (
+        [
+            *(A, "%tag = memref.alloca() : memref<1xi32>"),
+            '"memref.dma_start"(%x, %n, %a, %n, %n, %tag, %n) <{operandSegmentSizes = '
+            "array<i32: 1, 1, 1, 1, 1, 1, 1>}> : (memref<8xf32>, index, memref<8xf32>, "
+            "index, index, memref<1xi32>, index) -> ()",
+        ],
+        [unknown("memref.dma_start")],
+    ),
+    "it is stored": (
+        [A, f"memref.store %a, %all[%n] : memref<9x{M}>"],
+        ["memref.store stores it"],
+    ),
+    "returned by an unknown operation": (
+        [A, f'%q = "other.op"(%a) : ({M}) -> {M}'],
+        ["other.op may return it"],
+    ),
+    "an unknown operation": (
+        [A, f'"other.op"(%a) : ({M}) -> ()'],
+        [unknown("other.op")],
+    ),
+    "carried": (
+        [
+            *(f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{", A, copy("k", "a")),
+            *(f"scf.yield %a : {M}", "}"),
+        ],
+        [NEXT],
+    ),
+    "carried by blocks": (
+        [
+            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", "cf.cond_br %p, ^m, ^e", "^m:"),
+            *("cf.br ^l", "^l:", A, copy("k", "a"), f"cf.br ^h(%a : {M})", "^e:"),
+        ],
+        [NEXT],
+    ),
+    "carried by its own block": (
+        [
+            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, copy("k", "a")),
+            *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:"),
+        ],
+        [NEXT],
+    ),
+    "freed together": (
+        [
+            *(A, B, copy("x", "a"), f"%s = arith.select %p, %a, %b : {M}"),
+            *(f'"other.op"(%b) : ({M}) -> ()', free("s")),
+        ],
+        [unknown("other.op"), TOGETHER],
+    ),
+    "freed together, in a chain": (
+        [
+            *(A, B, alloc("c"), f'"other.op"(%c) : ({M}) -> ()'),
+            *(f"%s = arith.select %p, %a, %b : {M}", free("s")),
+            *(f"%t = arith.select %p, %b, %c : {M}", free("t")),
+        ],
+        [unknown("other.op"), TOGETHER, TOGETHER],
+    ),
+    "freed together with what an operation gives": (
+        [
+            *(A, f'%o = "other.op"() : () -> {M}'),
+            *(f"%s = arith.select %p, %a, %o : {M}", free("s")),
+        ],
+        [TOGETHER],
+    ),
+    "freed together with what an operation of no rank gives": (
+        [
+            *(A, '%o = "other.op"() : () -> memref<*xf32>'),
+            f"%q = memref.cast %a : {M} to memref<*xf32>",
+            "%s = arith.select %p, %q, %o : memref<*xf32>",
+            free("s", "memref<*xf32>"),
+        ],
+        [TOGETHER],
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "reasons"), LEFT.values(), ids=LEFT)
+def test_left(
+    lines: list[str], reasons: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", REMARKS.name):
+        assert found(function(*lines)) == {}
+    assert len(caplog.messages) == len(reasons)
+    for message, reason in zip(caplog.messages, reasons, strict=True):
+        assert message.startswith("test.mlir:")
+        assert f"remark: memref.alloc is left as it is: {reason}" in message
+
+
+def test_remarks_only_if_asked(caplog: pytest.LogCaptureFixture) -> None:
+    func = function(*LEFT["freed together"][0])
+    with caplog.at_level("INFO", REMARKS.name):
+        assert not find_allocations(func, ControlFlow(func), remarks=False)
+    assert not caplog.messages
+
+
+def test_what_is_known_of_an_allocation() -> None:
+    func = function(
+        *(copy("x", "y"), "%a = memref.alloc() {alignment = 32 : i64} : memref<3xi16>"),
+        *("%0 = memref.alloc() : memref<2x3xi1>", free("0", "memref<2x3xi1>")),
+    )
+    a, b = find_allocations(func, ControlFlow(func))
+    assert (a.name, a.size, a.alignment, a.uses.allocated) == ("%a", 6, 32, 1)
+    assert (b.name, b.size, b.alignment, len(b.deallocs)) == ("%2", 6, 1, 1)
+
+
+def test_symbolic_sizes(caplog: pytest.LogCaptureFixture) -> None:
+    type = "memref<?x4xf32>"
+    func = function(
+        *("%c = arith.constant 0 : index", "%d = memref.dim %z, %c : memref<?xf32>"),
+        f"%a = memref.alloc(%d) : {type}",
+        f"%b = memref.alloc(%n) : {type}",
+    )
+    with caplog.at_level("INFO", REMARKS.name):
+        (a,) = find_allocations(func, ControlFlow(func), sizes=SizeReader(func))
+    assert str(a.size) == "16*arg6_0"
+    (message,) = caplog.messages
+    assert message.endswith(f"the size of {type} does not follow from arguments")
+
+
+def test_an_arena_is_not_placed_again() -> None:
+    arena = "%arena = memref.alloc() : memref<64xi8>"
+    view = f"%v = memref.view %arena[%n][] : memref<64xi8> to {M}"
+    freed = "memref.dealloc %arena : memref<64xi8>"
+    assert found(function(arena, view, copy("x", "v"), freed)) == {}
+    assert found(function(arena, freed)) == {"%arena": ""}
+    other = '"other.op"(%arena) : (memref<64xi8>) -> ()'
+    bytes = "memref.store %b, %arena[%n] : memref<64xi8>"
+    load = "%b = memref.load %arena[%n] : memref<64xi8>"
+    assert found(function(arena, load, bytes)) == {"%arena": "1 2"}
+    assert found(function(arena, view, load, freed)) == {"%arena": "2"}
+    assert found(function(arena, view, other)) == {}
+
+
+ARGUMENT = {
+    "not used": ([copy("y", "y")], None),
+    "written": ([copy("y", "x")], "0! 1"),
+    "read": ([copy("x", "y")], "0 1"),
+    "read at each end": (
+        [copy("y", "x"), "cf.cond_br %p, ^l, ^m", "^l:", "func.return", "^m:"],
+        "0! 2 3",
+    ),
+    "through a branch": (["scf.if %p {", copy("y", "x"), "}"], "1! 3"),
+    "freed": ([copy("y", "x"), free("x")], None),
+    "returned": ([copy("y", "x"), f"func.return %x : {M}"], None),
+    "given to an unknown operation": ([f'"other.op"(%x) : ({M}) -> ()'], None),
+    "used in an unknown region": (
+        ['"other.op"() ({', copy("y", "x"), "}) : () -> ()"],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "expected"), ARGUMENT.values(), ids=ARGUMENT)
+def test_an_argument_is_used_to_the_end(lines: list[str], expected: str | None) -> None:
+    func = function(*lines)
+    uses = argument_uses(func.body.blocks[0].args[3], func, ControlFlow(func))
+    assert (uses and accesses(uses)) == expected
+    assert uses is None or uses.allocated == 0
+
+
+def test_lifespans_of_what_is_planned() -> None:
+    """Of views of an arena, one of them in a loop; of a result and what lies in it."""
+    func = function(
+        *("%arena = memref.alloc() : memref<64xi8>", copy("x", "y")),
+        *(f"%v = memref.view %arena[%n][] : memref<64xi8> to {M}", copy("x", "v")),
+        *(copy("v", "y"), FOR + " {"),
+        *(f"%u = memref.view %arena[%n][] : memref<64xi8> to {M}", copy("x", "u")),
+        *(copy("u", "y"), "}", copy("x", "y"), copy("y", "y")),
+    )
+    views = [op.results[0] for op in func.walk() if op.name == "memref.view"]
+    assert lifespans(views) == [[(3, 5)], [(7, 9)]]
+    assert lifespans(views[1:]) == [[(7, 9)]]
+    result = func.body.blocks[0].args[3]
+    assert lifespans([result, views[0]]) == [[(1, 13)], [(3, 5)]]
+
+
+def test_a_result_is_there_before_the_function_starts() -> None:
+    lines = [FOR + " {", copy("y", "y"), copy("x", "y"), copy("y", "y")]
+    func = function(*lines, copy("y", "x"), "}")
+    result = func.body.blocks[0].args[3]
+    assert lifespans([result]) == [[(1, 3), (4, 7)]]

@@ -1,0 +1,125 @@
+"""tgraph-consume-stacked: values bit for bit, bytes, and what is left alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from levels import inputs, planned_bytes
+from modules import parse, run
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+import tensorplan
+from tensorplan.dialects.tgraph.structure import WhileOp
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "lit_tests/tgraph-consume-stacked/update.mlir").read_text()
+TEXT = TEXT.replace("@momentum", "@main")
+MODEL = ROOT / "tests/models/gpt2_scan_train.mlir"
+
+STORED = "  tgraph.assign %vm, %m1 : tensor<9x8x8xf32>\n"
+RATE = "  %rate = tgraph.negate %lr"
+ROWS = "%rows = tgraph.constant<9"
+NUMBER = "!tgraph.variable<tensor<f32>>"
+NEXT = "%g1 = tgraph.broadcast_in_dim %g {"
+
+
+def total(name: str, value: str) -> str:
+    return (
+        f"  %{name} = tgraph.reduce {value} "
+        '{kind = "add", dimensions = array<i64: 0, 1, 2>} '
+        ": (tensor<9x8x8xf32>) -> tensor<f32>\n"
+    )
+
+
+def scaled(value: str) -> str:
+    """The rate, which follows from all elements of a tensor."""
+    by = "  %lr1 = tgraph.multiply %lr, %sum : tensor<f32>\n"
+    return total("sum", value) + by + RATE + "1"
+
+
+def after(text: str) -> ModuleOp:
+    """The module behind the pass, with its values compared."""
+    module = parse(text)
+    changed = run(module, TGraphConsumeStacked())
+    arrays = inputs(module)
+    want = run_reference(module, arrays)
+    for a, b in zip(run_reference(changed, arrays), want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return changed
+
+
+def carried(module: ModuleOp) -> int:
+    (loop,) = (op for op in module.walk() if isinstance(op, WhileOp))
+    return len(loop.res)
+
+
+def test_variables_are_updated_in_the_loop() -> None:
+    assert carried(after(TEXT)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    {
+        "all of the gradient is looked at": (RATE, scaled("%0#1")),
+        "all that is made of it is": (
+            STORED,
+            f"{total('norm', '%m1')}  tgraph.assign %vn, %norm : tensor<f32>\n{STORED}",
+        ),
+        "the weights are read behind the loop": (RATE, scaled("%w")),
+        "the variable is read again": (
+            RATE,
+            "  %again = tgraph.read %vm : tensor<9x8x8xf32>\n" + scaled("%again"),
+        ),
+        "a number of the loop is needed": (
+            RATE,
+            f"  %lr1 = tgraph.convert %0#0 : (tensor<i32>) -> tensor<f32>\n{RATE}1",
+        ),
+        "the loop reads other rows": ("%ws, %at, %c0, %c0 {", "%ws, %n, %c0, %c0 {"),
+        "the loop reads all rows": (
+            NEXT,
+            '%all = tgraph.reduce %ws {kind = "add", dimensions = array<i64: 0>}'
+            " : (tensor<9x8x8xf32>) -> tensor<8x8xf32>\n"
+            "%more = tgraph.add %all, %g : tensor<8x8xf32>\n"
+            + NEXT.replace("%g {", "%more {"),
+        ),
+        "it does not start at 0": ("while %zero, %empty", "while %one, %empty"),
+        "not all rows are written": (ROWS, ROWS.replace("9", "8")),
+        "a row is written twice": (ROWS, ROWS.replace("9", "10")),
+    }.values(),
+)  # fmt: skip
+def test_what_is_left_alone(change: str, to: str) -> None:
+    text = TEXT.replace(
+        "%empty =", "%one = tgraph.constant<1 : i32> : tensor<i32>\n  %empty =", 1
+    )
+    text = text.replace("%lr: tensor<f32>)", f"%lr: tensor<f32>, %vn: {NUMBER})")
+    assert change in text
+    assert carried(after(text.replace(change, to, 1))) == 2
+
+
+def test_few_rows_are_stacked_as_before() -> None:
+    text = TEXT.replace("9x8x8", "4x8x8").replace("constant<9 :", "constant<4 :")
+    assert carried(after(text)) == 2
+
+
+def without() -> list[ModulePass]:
+    passes = PlanPipeline().passes()
+    return [p for p in passes if not isinstance(p, TGraphConsumeStacked)]
+
+
+def test_a_training_step_of_equal_layers_stores_no_gradients_of_all_layers() -> None:
+    module = tensorplan.from_stablehlo(MODEL)
+    planned = tensorplan.plan(module)
+    plain = run(module, *without())
+    assert planned_bytes(planned) < 0.6 * planned_bytes(plain)
+    arrays = inputs(planned)
+    got, want = (
+        Executable(m, native=False)(*[array.copy() for array in arrays])
+        for m in (planned, plain)
+    )
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,68 @@
+"""What other compilers need: the figures in benchmarks/, their table and picture."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODELS = sorted((ROOT / "tests" / "models").glob("*.mlir"))
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return import_module("peers.recorded")
+
+
+@pytest.fixture
+def peak(recorded: ModuleType) -> ModuleType:
+    return import_module("peak")
+
+
+@pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
+def test_figures_are_those_of_the_models_as_they_are(recorded: ModuleType, file: Path):
+    """Otherwise `benchmarks/peak.py FILE --peers xla,iree --record` is due."""
+    rows = recorded.recorded()
+    for peer in ("xla", "iree"):
+        assert recorded.least(rows, peer, file), peer
+
+
+def test_figures_are_in_order_and_once_each(recorded: ModuleType):
+    rows = recorded.recorded()
+    assert rows == sorted(rows)
+    keys = [(row.peer, row.settings, row.text) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert {row.peer for row in rows} == set(recorded.PEERS)
+
+
+def test_the_settings_that_need_least_count(recorded: ModuleType, tmp_path: Path):
+    file = tmp_path / "model.mlir"
+    file.write_text("")
+    text = recorded.digits(file)
+    rows = [
+        recorded.Row("xla", "1", settings, "model", text, count)
+        for settings, count in (("default", 8), ("memory", 5))
+    ]
+    assert recorded.least(rows, "xla", file) == 5
+    assert recorded.least(rows, "iree", file) is None
+
+
+def test_the_smallest_figure_is_bold(peak: ModuleType):
+    low, high = peak.Ours(1000, 0, 0, 0.0), peak.Ours(900, 0, 0, 0.125)
+    line = peak.Line("model", low, high, [None, 2000, 900, None, None, None])
+    assert [*line.cells()] == [
+        *("model", "1,000", "**900**", "12.5 %", "-", "2,000", "**900**"),
+        *("-", "-", "-"),
+    ]
+
+
+def test_marks_are_as_far_apart_as_doublings(peak: ModuleType):
+    figures = [("model", 100, [50, 100, 400])]
+    picture = peak.chart("low", ("half", "same", "four times"), figures)
+    shapes = re.findall(r"translate\(([\d.]+) .*<title>model, (.*): ", picture)
+    half, same, four = (float(x) for x, _ in shapes)
+    assert [name for _, name in shapes] == ["half", "same", "four times"]
+    assert four - same == pytest.approx(2 * (same - half), abs=0.2)

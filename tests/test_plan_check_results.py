@@ -1,0 +1,212 @@
+"""What plan-check proves and refuses of buffers in the memory of results.
+
+%r is a result of 64 bytes, %q one of 32. A buffer %x lies in %r's bytes 32 to 64.
+"""
+
+import pytest
+from unchanged_ir import parsed
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes.plan_check import check_plan
+
+HALF, WHOLE = "memref<8xf32>", "memref<16xf32>"
+LOWER = "memref<8xf32, strided<[1]>>"
+UPPER = "memref<8xf32, strided<[1], offset: 8>>"
+RESULT = "{tgraph.result = 3 : i32}"
+
+
+def module(*lines: str, result: str = f"{WHOLE} {RESULT}") -> ModuleOp:
+    head = (
+        f"func.func @f(%n: index, %p: i1, %a: {HALF}, %b: {HALF}, %r: {result}, "
+        f"%q: {HALF} {{tgraph.result = 5 : i32}}) {{"
+    )
+    return parsed("\n".join((head, *lines, "func.return\n}")))
+
+
+def view(name: str, where: str, type: str, of: str = "%r", source: str = WHOLE) -> str:
+    return f"%{name} = memref.reinterpret_cast {of} to {where} : {source} to {type}"
+
+
+def buffer(name: str, where: str, type: str, source: str = WHOLE) -> str:
+    return view(name, f"{where} {{tgraph.buffer}}", type, source=source)
+
+
+def at(offset: int, size: int = 8) -> str:
+    return f"offset: [{offset}], sizes: [{size}], strides: [1]"
+
+
+def fill(name: str, type: str, stream: int | None = None) -> str:
+    on = "" if stream is None else f" {{tgraph.stream = {stream} : i32}}"
+    return f"tgraph.constant<0.0 : f32> outs(%{name}){on} : {type}"
+
+
+def negate(source: str, target: str, type: str = UPPER, into: str = HALF) -> str:
+    return f"tgraph.negate %{source} outs(%{target}) : ({type}) -> {into}"
+
+
+X = buffer("x", at(8), UPPER)
+USE_X = [X, fill("x", UPPER), negate("x", "b")]
+R = fill("r", WHOLE)
+
+
+def test_what_is_found() -> None:
+    arena, pool = check_plan(
+        module(
+            "%zero = arith.constant 0 : index",
+            "%arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>",
+            f"%v = memref.view %arena[%zero][] : memref<64xi8> to {HALF}",
+            *(*USE_X, negate("b", "v", HALF), R),
+        )
+    )
+    assert (arena.size, arena.alignment, arena.result) == (64, 64, None)
+    assert (pool.size, pool.alignment, pool.result, pool.device) == (64, 4, 3, "")
+    assert [(b.name, b.offset, b.size, list(b.steps)) for b in pool.buffers] == [
+        ("%r", 0, 64, [7, 8]),  # to the function's end
+        ("%x", 32, 32, [4, 5]),
+    ]
+
+
+def test_a_device_and_no_names() -> None:
+    text = str(module(*USE_X, R)).replace("%r", "%9").replace("%x", "%8")
+    for type in (WHOLE, HALF, UPPER):
+        text = text.replace(type, f'{type[:-1]}, "cpu:1">')
+    (pool,) = check_plan(parsed(text))
+    assert pool.device == "cpu:1"
+    assert [b.name for b in pool.buffers] == ["%result_3", "%?"]
+
+
+def test_buffers_are_in_program_order() -> None:
+    y = buffer("y", at(0), LOWER)
+    (pool,) = check_plan(module(*USE_X, y, fill("y", LOWER), R))
+    assert [b.name for b in pool.buffers] == ["%r", "%x", "%y"]
+
+
+SOUND = {
+    "a result may be read when it is written": [
+        *(*USE_X, R, negate("r", "r", WHOLE, WHOLE))
+    ],
+    "a result without buffers may stay unwritten": [X, fill("x", UPPER), R],
+    "handed to a block": [
+        *(*USE_X, f"cf.br ^h(%r : {WHOLE})", f"^h(%k: {WHOLE}):"),
+        fill("k", WHOLE),
+    ],
+    "all of its bytes": [buffer("y", at(0, 16), "memref<16xf32>"), R],
+    "the stride of a single element": [
+        buffer(
+            "y",
+            "offset: [0], sizes: [1, 8], strides: [99, 1]",
+            "memref<1x8xf32, strided<[99, 1]>>",
+        ),
+        R,
+    ],
+    "a view of a buffer": [
+        *(*USE_X, view("v", at(8), UPPER, "%x", UPPER), negate("v", "b"), R)
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", SOUND.values(), ids=SOUND)
+def test_sound(lines: list[str]) -> None:
+    assert check_plan(module(*lines))
+
+
+def of_type(type: str) -> str:
+    return f"a buffer in result 3 has type {type}, expected a contiguous one at a st"
+
+
+FAULTS = {
+    "lost to the result": (
+        [*USE_X, R, negate("x", "b")],
+        r"negate uses buffer %x, whose bytes \[32, 64\) buffer %r has as well",
+    ),
+    "lost at the function's end": (
+        [X, R, fill("x", UPPER)],
+        r"func.return uses buffer %r, whose bytes \[32, 64\) buffer %x has as well",
+    ),
+    "on one path": (
+        [X, R, "scf.if %p {", fill("x", UPPER), "}"],
+        "func.return uses buffer %r",
+    ),
+    "too high": (
+        [buffer("y", at(9), "memref<8xf32, strided<[1], offset: 9>>")],
+        r"buffer %y lies in bytes \[36, 68\), expected within result 3's \[0, 64\)",
+    ),
+    "too low": (
+        [buffer("y", at(-1), "memref<8xf32, strided<[1], offset: -1>>")],
+        r"buffer %y lies in bytes \[-4, 28\)",
+    ),
+    "a view reaches behind its buffer": (
+        [X, view("v", at(9), "memref<8xf32, strided<[1], offset: 9>>", "%x", UPPER)],
+        "reaches elements 1 to 8, expected within the buffer's 8",
+    ),
+    "a view reaches before its buffer": (
+        [X, view("v", at(7), "memref<8xf32, strided<[1], offset: 7>>", "%x", UPPER)],
+        "reaches elements -1 to 6, expected within the buffer's 8",
+    ),
+    "in a variable": (
+        [view("y", f"{at(0)} {{tgraph.buffer}}", HALF, "%a", HALF)],
+        "tgraph.buffer is on a view of other memory, expected that of a result",
+    ),
+    "a size that is not known": (
+        [
+            buffer("y", "offset: [0], sizes: [%n], strides: [1]", "memref<?xf32>"),
+        ],
+        of_type("memref<[?]xf32>").replace("[?]", r"\?"),
+    ),
+    "an offset that is not known": (
+        [
+            buffer(
+                "y",
+                "offset: [%n], sizes: [8], strides: [1]",
+                "memref<8xf32, strided<[1], offset: ?>>",
+            ),
+        ],
+        "expected a contiguous one at a static offset",
+    ),
+    "strides": (
+        [
+            buffer(
+                "y",
+                "offset: [0], sizes: [2, 2], strides: [4, 1]",
+                "memref<2x2xf32, strided<[4, 1]>>",
+            ),
+        ],
+        "expected a contiguous one at a static offset",
+    ),
+    "no strides": (
+        [buffer("y", at(0), "memref<8xf32, affine_map<(d0) -> (d0)>>")],
+        "expected a contiguous one at a static offset",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "message"), FAULTS.values(), ids=FAULTS)
+def test_refused(lines: list[str], message: str) -> None:
+    with pytest.raises(LocatedError, match=message):
+        check_plan(module(*lines))
+
+
+def test_only_one_kind_of_view_is_a_buffer() -> None:
+    view = f"%v = memref.cast %r {{tgraph.buffer}} : {WHOLE} to memref<?xf32>"
+    assert not check_plan(module(view, R))
+
+
+def test_variables_do_not_lend() -> None:
+    result = f"{WHOLE} {{tgraph.result = 3 : i32, tgraph.variable}}"
+    with pytest.raises(LocatedError, match=r"tgraph.buffer is on a view of other"):
+        check_plan(module(X, result=result))
+
+
+def test_results_with_a_layout_do_not_lend() -> None:
+    type = "memref<16xf32, strided<[2]>>"
+    with pytest.raises(LocatedError, match=r"test.mlir.*result 3 has type .*no layout"):
+        check_plan(module(buffer("x", at(8), UPPER, type), result=f"{type} {RESULT}"))
+
+
+@pytest.mark.parametrize("last", ["r", "x"])
+def test_streams_are_ordered_in_a_result(last: str) -> None:
+    """Whichever of the two comes later, it may run at once."""
+    lines = [fill("x", UPPER, 1), fill("r", WHOLE, 2)]
+    with pytest.raises(LocatedError, match=r"test.mlir:.*%[rx] share bytes \[32, 64\)"):
+        check_plan(module(X, *lines))

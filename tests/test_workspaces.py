@@ -1,0 +1,308 @@
+"""What kernels take while they run is planned: nothing comes on top, values stay."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from executables import assert_same, inputs, run
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.scf import WhileOp
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.dialects import workspaces
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.passes import driver
+from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
+from tensorplan.passes.reporting.peaks import peaks
+from tensorplan.passes.reporting.report import buffers
+from tensorplan.runtime import onednn
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.workspaces import Workspaces
+
+MODELS = Path(__file__).parent / "models"
+KERNELS = ("native", "numpy")
+SLOW = ("gpt2_scan_train",)
+
+# A product whose operands no library takes as they are: both are copied.
+PRODUCT = """
+func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
+                %y: memref<4x5xf64> {tgraph.result = 0 : i64}) {
+  %0 = memref.alloc() : memref<8x4x6xf64>
+  %1 = memref.alloc() : memref<4x5xf64>
+  tgraph.negate %x outs(%0) : memref<8x4x6xf64>
+  tgraph.dot_general %0, %w outs(%1) {
+      lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+      lhs_contracting_dimensions = array<i64: 0, 2>,
+      rhs_contracting_dimensions = array<i64: 1, 0>}
+      : (memref<8x4x6xf64>, memref<6x8x5xf64>) -> memref<4x5xf64>
+  memref.dealloc %0 : memref<8x4x6xf64>
+  tgraph.negate %1 outs(%y) : memref<4x5xf64>
+  memref.dealloc %1 : memref<4x5xf64>
+  func.return
+}"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that a test makes known are forgotten afterwards."""
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(tensorplan.context(), text).parse_module()
+
+
+def product(mark: str = "") -> ModuleOp:
+    return parse(PRODUCT.replace("{MARK}", mark))
+
+
+def with_workspaces(module: ModuleOp, kernels: str = "numpy") -> ModuleOp:
+    driver.run(tensorplan.context(), module, [PlanWorkspaces(kernels), PlanMemory()])
+    return module
+
+
+def owners(module: ModuleOp) -> list[TensorOp]:
+    """The operations with workspaces."""
+    return [op for op in module.walk() if isinstance(op, TensorOp) and op.workspace]
+
+
+def sizes(module: ModuleOp) -> list[int]:
+    found = (op.workspace for op in owners(module))
+    types = [tensor_type_of(value.type) for value in found if value is not None]
+    return [size for type in types for size in type.get_shape()]
+
+
+def arena(module: ModuleOp) -> int:
+    return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
+
+
+def models() -> Sequence[object]:
+    return [
+        pytest.param(path, marks=pytest.mark.slow) if path.stem in SLOW else path
+        for path in sorted(MODELS.glob("*.mlir"))
+    ]
+
+
+@pytest.mark.parametrize("path", models(), ids=lambda path: path.stem)
+def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
+    module = tensorplan.from_stablehlo(path)
+    without = tensorplan.plan(module)
+    for kernels in KERNELS:
+        apart = Executable(without, native=kernels == "native")
+        planned = tensorplan.plan(module, workspaces=kernels)
+        together = Executable(planned, native=kernels == "native")
+        assert together.scratch_bytes == 0
+        # A workspace lies where others do not live: never beside all of them.
+        assert arena(planned) <= arena(without) + apart.scratch_bytes
+        assert_same(run(together), run(apart))
+
+
+def test_loops_have_workspaces_too() -> None:
+    module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir")
+    planned = tensorplan.plan(module, workspaces="numpy")
+    assert any(isinstance(op.parent_op(), WhileOp) for op in owners(planned))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("name", ["lenet_train", "mlp_train_adam"])
+def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
+    """A workspace is poisoned before its kernel has it, and watched afterwards."""
+    module = tensorplan.from_stablehlo(MODELS / f"{name}.mlir")
+    planned = tensorplan.plan(module, workspaces=kernels)
+    assert owners(planned)
+    native = kernels == "native"
+    watched = run(Executable(planned, native=native, sanitize=True), 2)
+    assert_same(watched, run(Executable(planned, native=native), 2))
+
+
+def test_streams_have_workspaces_of_their_own() -> None:
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    planned = tensorplan.plan(module, workspaces="numpy", streams=2)
+    assert owners(planned)
+    threaded = run(Executable(planned, native=False, threads=True), 2)
+    without = tensorplan.plan(module, streams=2)
+    assert_same(threaded, run(Executable(without, native=False), 2))
+
+
+def test_a_budget_counts_them() -> None:
+    module = tensorplan.from_stablehlo(MODELS / "mlp_train_adam.mlir")
+    budget = arena(tensorplan.plan(module))
+    assert arena(tensorplan.plan(module, budget=budget)) <= budget
+    found = tensorplan.plan(module, budget=4 * budget, workspaces="numpy")
+    assert budget < arena(found) <= 4 * budget
+    with pytest.raises(LocatedError, match="more than the budget"):
+        tensorplan.plan(module, budget=budget // 8, workspaces="numpy")
+
+
+def test_reports_say_whose_they_are() -> None:
+    module = with_workspaces(product())
+    names = {b["id"]: b["op"] for b in buffers(module)}
+    assert names == {
+        "%0": "tgraph.negate",
+        "%1": "tgraph.dot_general",
+        "%workspace": "workspace of tgraph.dot_general",
+    }
+    (peak,) = peaks(module)
+    makers = {b.name: (b.maker.op, b.in_place_of, b.apart) for b in peak.buffers}
+    assert makers["%workspace"] == ("workspace of tgraph.dot_general", "", "")
+
+
+def test_compile_plans_what_it_runs() -> None:
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    compiled = tensorplan.compile(module)
+    assert compiled.scratch_bytes == 0
+    apart = tensorplan.compile(module, workspaces="none")
+    assert apart.scratch_bytes > 0
+    # What is planned is not planned again.
+    assert tensorplan.compile(tensorplan.plan(module)).scratch_bytes > 0
+
+
+def test_what_does_not_fit_is_in_the_runtimes_memory() -> None:
+    x, w = inputs(Executable(product()))
+    (want,) = Executable(product(), native=False)(x, w)
+    np.testing.assert_allclose(want, np.einsum("bij,jbk->ik", x, w))
+    (size,) = sizes(with_workspaces(product()))
+    expected = dict.fromkeys((size, 2 * size), 0) | dict.fromkeys((64, size - 1), size)
+    for given, beside in expected.items():
+        workspaces.provide("others", lambda given=given: lambda op: given)
+        executable = Executable(with_workspaces(product(), "others"), native=False)
+        assert executable.scratch_bytes == beside
+        (got,) = executable(x, w)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_plans_made_for_native_kernels_run_without_them() -> None:
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    planned = tensorplan.plan(module, workspaces="native")
+    got = run(Executable(planned, native=False))
+    assert_same(got, run(Executable(tensorplan.plan(module), native=False)))
+
+
+def test_what_has_a_workspace_keeps_it() -> None:
+    module = product()
+    passes = [PlanWorkspaces("numpy"), PlanWorkspaces("numpy")]
+    driver.run(tensorplan.context(), module, passes[:1])
+    once = str(module)
+    driver.run(tensorplan.context(), module, passes[1:])
+    assert str(module) == once
+    planned = with_workspaces(product())
+    once = str(planned)
+    assert str(with_workspaces(planned)) == once
+
+
+@pytest.mark.parametrize("victim", ["an input", "the result"])
+def test_a_workspace_over_what_is_live_is_refused(victim: str) -> None:
+    planned = with_workspaces(product())
+    check_plan(planned)
+    (op,) = owners(planned)
+    other = op.inputs[0] if victim == "an input" else op.outs[0]
+    source, moved = other.owner, op.workspace and op.workspace.owner
+    assert isinstance(source, memref.ViewOp)
+    assert isinstance(moved, memref.ViewOp)
+    moved.operands[1] = source.byte_shift
+    with pytest.raises(LocatedError, match=r"workspace"):
+        check_plan(planned)
+
+
+def test_symbolic_sizes_are_left_to_the_runtime() -> None:
+    text = """
+    func.func @main(%x: tensor<?x8xf32, #tgraph.dims<n>>, %w: tensor<8x8xf32>)
+        -> tensor<?x8xf32, #tgraph.dims<n>> {
+      %0 = tgraph.dot_general %x, %w {
+          lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+          lhs_contracting_dimensions = array<i64: 1>,
+          rhs_contracting_dimensions = array<i64: 0>}
+          : (tensor<?x8xf32, #tgraph.dims<n>>, tensor<8x8xf32>)
+            -> tensor<?x8xf32, #tgraph.dims<n>>
+      func.return %0 : tensor<?x8xf32, #tgraph.dims<n>>
+    }"""
+    module = parse(text)
+    assert not owners(tensorplan.plan(module, workspaces="native"))
+    x, w = np.ones((3, 8), np.float32), np.ones((8, 8), np.float32)
+    np.testing.assert_array_equal(tensorplan.compile(module)(x, w)[0], x @ w)
+
+
+def test_packed_parameters_are_not_copied_in_workspaces() -> None:
+    if not onednn.is_available():
+        pytest.skip("needs oneDNN")
+    size = "4x64x64x8xf32", "3x3x8x8xf32"
+
+    def program(mark: str) -> ModuleOp:
+        return parse(f"""
+        func.func @main(%x: memref<{size[0]}>, %w: memref<{size[1]}> {mark},
+                        %y: memref<{size[0]}> {{tgraph.result = 0 : i64}}) {{
+          tgraph.convolution %x, %w outs(%y)
+            {{dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>,
+              padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>,
+              lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>}}
+            : (memref<{size[0]}>, memref<{size[1]}>) -> memref<{size[0]}>
+          func.return
+        }}""")
+
+    packed = with_workspaces(program("{tgraph.parameter}"), "native")
+    assert sizes(packed) < sizes(with_workspaces(program(""), "native"))
+    executable = Executable(packed)
+    x, w = inputs(executable)
+    (got,) = executable(x, w)
+    assert (executable.scratch_bytes, executable.packed_bytes > 0) == (0, True)
+    # What is not contiguous is copied in each call, and cannot be packed.
+    (again,) = executable(x, np.asfortranarray(w))
+    assert executable.scratch_bytes > 0
+    np.testing.assert_array_equal(again, got)
+    (again,) = executable(x, w.copy())
+    assert executable.scratch_bytes == 0
+    np.testing.assert_array_equal(again, got)
+
+
+def test_others_can_say_what_their_kernels_take() -> None:
+    asked: list[str] = []
+
+    def measure(op: TensorOp) -> int:
+        asked.append(op.name)
+        return 256 if op.name == "tgraph.dot_general" else 0
+
+    workspaces.provide("accelerator", lambda: measure)
+    assert sizes(with_workspaces(product(), "accelerator")) == [256]
+    assert asked == ["tgraph.negate", "tgraph.dot_general", "tgraph.negate"]
+
+
+def test_of_operations_that_are_alike_one_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Alike are those with the same types and bodies; a group has its own size."""
+
+    def group(kind: str, wide: str) -> str:
+        return f"""
+        tgraph.fusion(%a = %x) outs(%y) : (memref<8xf32>) -> memref<f32> {{
+          %w = tgraph.convert %a : (tensor<8xf32>) -> tensor<8x{wide}>
+          %s = tgraph.reduce %w {{kind = "{kind}", dimensions = array<i64: 0>}}
+              : (tensor<8x{wide}>) -> tensor<{wide}>
+          %n = tgraph.convert %s : (tensor<{wide}>) -> tensor<f32>
+          tgraph.yield %n : tensor<f32>
+        }}"""
+
+    kinds = [("add", "f64"), ("maximum", "f64"), ("add", "f16"), ("add", "f64")]
+    groups = "".join(group(*kind) for kind in kinds)
+    module = parse(f"""
+    func.func @main(%x: memref<8xf32>, %y: memref<f32>) {{{groups}
+      func.return
+    }}""")
+    measured: list[object] = []
+    monkeypatch.setattr(
+        Workspaces, "_measured", lambda self, op: measured.append(op) or 0
+    )
+    with_workspaces(module)
+    ops = [op for op in module.walk() if isinstance(op, FusionOp)]
+    assert measured == ops[:3]
+
+
+def test_kernels_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match=r"no kernels 'gpu', expected one of none, "):
+        PlanWorkspaces("gpu")

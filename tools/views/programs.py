@@ -1,0 +1,98 @@
+"""The plan of a program: with names, operations, places, and what makes the peak.
+
+A program that is not planned yet is planned by `plan-pipeline` first.
+"""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.dialects.tgraph.base import STREAM
+from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.reporting.peaks import Peak, peaks_of
+from tensorplan.passes.reporting.placements import (
+    PlacedBuffer,
+    PlacedPool,
+    placements,
+)
+from tensorplan.passes.reporting.printed import Printed, printed
+from tensorplan.tools.common import Source
+from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.explanation import Explanation, explain
+from tensorplan.tools.explanation_text import in_place, summary, waits_for
+from tensorplan.tools.progress import tracked
+from tensorplan.tools.views.model import Placed, PlanView, PoolView
+from tensorplan.tools.views.reading import FileError
+
+PIPELINE = PlanPipeline()
+"""What programs are planned by."""
+
+
+def read(source: Source, is_explained: bool, *, placed_anew: bool) -> PlanView:
+    """The program's plan; its text is as plan-opt prints it.
+
+    `is_explained`: with what would lower the peak, by trying it. If it is to be
+    `placed_anew`, lifespans have to be all that counts. Raises `FileError`, and what
+    `Compiler` raises.
+    """
+    compiler = Compiler("plan-view", tensorplan.context())
+    module = compiler.read(source)
+    compiler.run(module, ())
+    title, explanation = source.name, None
+    if not check_plan(module):
+        title += f", {PIPELINE.name}"
+        if not is_explained:
+            compiler.run(module, [PIPELINE])
+    if is_explained:
+        explanation = _explained(compiler.ctx, module)
+        module = explanation.planned
+    text = printed(module)
+    arenas = placements(module, text)
+    if not arenas:
+        raise FileError(source, "it needs no arena: there is nothing to be stored")
+    if placed_anew and any(STREAM in op.attributes for op in module.walk()):
+        raise FileError(
+            source,
+            "it has streams, where lifespans are not all there is to know; plan it by "
+            "each strategy, and view the results together",
+        )
+    peaks: dict[tuple[str, str], list[Peak]] = {}  # in the order of the arenas
+    for peak in peaks_of(module, text, arenas):
+        peaks.setdefault((peak.function, peak.device), []).append(peak)
+    several = len({arena.function for arena in arenas}) > 1
+    pools: list[PoolView] = []
+    for arena in arenas:
+        name = f"@{arena.function} {arena.device}" if several else arena.device
+        if arena.result is None:
+            peak = peaks[arena.function, arena.device].pop(0)
+            pools.append(_pool(name, arena, text, peak))
+        else:
+            pools.append(_pool(f"result {arena.result} on {name}", arena, text))
+    return PlanView(title, pools, text.text.splitlines(), explanation)
+
+
+def _explained(ctx: Context, module: ModuleOp) -> Explanation:
+    return explain(ctx, module, track=lambda options: tracked("trying", options))
+
+
+def _pool(
+    name: str, pool: PlacedPool, text: Printed, peak: Peak | None = None
+) -> PoolView:
+    if peak is None:
+        return PoolView(name, pool.size, [_placed(b, text) for b in pool.buffers])
+    live = {buffer.name: buffer for buffer in peak.buffers}
+    buffers: list[Placed] = []
+    for placed in pool.buffers:
+        view = _placed(placed, text)
+        if at_peak := live.get(placed.buffer.id):
+            waits = waits_for(at_peak, peak)
+            view = view._replace(waits=waits, in_place=in_place(at_peak))
+        buffers.append(view)
+    return PoolView(name, pool.size, buffers, summary(peak))
+
+
+def _placed(placed: PlacedBuffer, text: Printed) -> Placed:
+    ops = (op for op in (placed.view, *placed.accesses) if op is not None)
+    lines = [text.lines[op] for op in ops if op in text.lines]
+    return Placed(placed.buffer, placed.offset, placed.op, placed.location, lines)
