@@ -15,6 +15,7 @@ import tensorplan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.symbolic import Undecided, symbol
 from tensorplan.frontends.jax import lower
+from tensorplan.options import PlanOptions
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan_check import check_plan
@@ -97,7 +98,7 @@ SIZES: Mapping[str, list[dict[str, int]]] = {
     "transformer": [{"b": 1, "t": 1}, {"b": 2, "t": 7}, {"b": 4, "t": 32}],
 }
 
-MODES: Mapping[str, dict[str, str]] = {
+MODES: Mapping[str, PlanOptions] = {
     "bounds": {"bounds": "n<=128,b<=4,t<=32"},
     "offsets": {"hints": "n=64,b=4,t=32"},
     "allocator": {"dynamic": "allocator"},
@@ -300,7 +301,7 @@ def test_programs_share_a_pool():
 @pytest.mark.parametrize("options", [{}, {"strategy": "inductor-tree"}])
 @pytest.mark.parametrize("case", CASES)
 def test_plans_are_proved_for_all_sizes(
-    case: str, options: dict[str, str], caplog: pytest.LogCaptureFixture
+    case: str, options: PlanOptions, caplog: pytest.LogCaptureFixture
 ):
     function, args = CASES[case]()
     module = tensorplan.from_jax(function, *args)

@@ -259,10 +259,23 @@ def compile(
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
-    options.setdefault("workspaces", "native")
-    planned = plan(module, **options)
+    if not options and _is_planned(module):
+        planned = module.clone()
+    else:
+        options.setdefault("workspaces", "native")
+        planned = plan(module, **options)
     if not is_dynamic(planned):
         return Executable(planned)
     from tensorplan.passes.specialize_sizes import specialized
 
     return DynamicExecutable(planned, specialized)
+
+
+def _is_planned(module: ModuleOp) -> bool:
+    """Whether there is nothing left to plan. Checks the plan that there is."""
+    from tensorplan.passes import driver
+    from tensorplan.passes.functions import tensor_functions
+    from tensorplan.passes.plan_check import check_plan
+
+    driver.check(module)
+    return bool(check_plan(module)) and not any(tensor_functions(module))

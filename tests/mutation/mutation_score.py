@@ -1,7 +1,7 @@
 """How many faults, planted in the checkers one at a time, the tests notice.
 
-    python tests/mutation_score.py                     every mutant of every module
-    python tests/mutation_score.py ownership --every 5 --list
+    python tests/mutation/mutation_score.py             every mutant of every module
+    python tests/mutation/mutation_score.py ownership --every 5 --list
 
 A mutant is a module with one change: a comparison or a condition turned round, `and`
 for `or`, a number one off, an arithmetic operation for another, a statement or a
@@ -29,7 +29,7 @@ from typing import NamedTuple
 import pytest
 from equivalent_mutants import EQUIVALENT
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PATIENCE = 5  # times the CPU time that the tests take; a mutant that hangs is killed
 
 _CHECK, _RESULTS, _SYMBOLIC = (
