@@ -158,13 +158,13 @@ class Inliner:
         name = name_of(op)
         try:
             inputs = [scope[operand] for operand in op.operands]
+            conversion = Conversion(op, inputs, into, self.block, scope)
+            if (sizes := folded(conversion)) is not None:
+                return sizes
             if callee := self._callee(op, name):
                 return self.function(callee, inputs, into)
             for result in op.results:
                 check_type(result.type)
-            conversion = Conversion(op, inputs, into, self.block, scope)
-            if (sizes := folded(conversion)) is not None:
-                return sizes
             if is_assertion(op, conversion):
                 self.demands.add(conversion)
                 return ()
