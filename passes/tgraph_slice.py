@@ -81,32 +81,37 @@ class TGraphSlice(ModulePass):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is sliced: its operations have streams", func)
                 continue
+            bytes: int | None = None
             for number in range(len(_blocks(func))):
-                self._lower(func, number)
+                bytes = self._lower(func, number, bytes)
 
-    def _lower(self, func: FuncOp, number: int) -> None:
-        """Writes chains of one block in pieces, if that lowers the function's peak."""
+    def _lower(self, func: FuncOp, number: int, before: int | None) -> int | None:
+        """Writes chains of one block in pieces, if that lowers the function's peak.
+
+        Takes and returns the bytes that the function needs, if they are known.
+        """
         block = _blocks(func)[number]
         if not is_static_block(block):
-            return
+            return before
         memory = memory_graph(block, self.alignment)
         peaks = memory.peaks(range(len(memory.ops)))
         if not any(peaks.values()):
-            return
+            return before
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)
         allowed = int(self.max_slowdown * total_cost(memory.ops))
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
         search = Search(rules, lifetimes, self.pieces, allowed)
         if search.below(peaks[device] * 9 // 10) is None:
-            return
-        before = self._bytes(func)
+            return before
+        if before is None:
+            before = self._bytes(func)
         limit = peaks[device]
         if len(peaks) == 1 and len(_blocks(func)) == 1:
             limit = min(limit, before)
         found = search.lowest(limit)
         if found is None:
-            return
+            return before
         original = func.clone()
         for cut in found.cuts:
             last = rules.position[memory.ops[cut.window[1] - 1]]
@@ -115,13 +120,14 @@ class TGraphSlice(ModulePass):
         if after * 10 > before * 9:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
-            return
+            return before
         remark(
             f"chains of operations computed in pieces: {len(found.cuts)}; the peak "
             f"goes from {before} to {after} bytes",
             func,
             passed=True,
         )
+        return after
 
     def _bytes(self, func: FuncOp) -> int:
         return sum(planned_peaks(func, self.alignment, self.lend).values())

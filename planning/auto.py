@@ -287,6 +287,7 @@ def _climb(
     order = sorted(range(count), key=lambda i: (best[i], i))
     lowest = peak_of(buffers, best)
     movable = list(range(count))
+    conflicts = greedy.conflicts_of(buffers)
     for _ in range(min(1000, _CLIMB // (count * count + 100 * count))):
         if lowest <= lower_bound or budget.left <= 0:
             return
@@ -294,7 +295,7 @@ def _climb(
         moved = chance.choice(movable)
         trial.remove(moved)
         trial.insert(chance.randrange(count), moved)
-        offsets = greedy.place(buffers, trial)
+        offsets = greedy.place(buffers, trial, conflicts=conflicts)
         peak = peak_of(buffers, offsets)
         if peak <= lowest:
             order, lowest = trial, peak

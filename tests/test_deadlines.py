@@ -3,6 +3,8 @@
 The clock is that of the processor's time for this process, whatever else runs.
 """
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
@@ -30,9 +32,12 @@ MODELS = Path(__file__).parent / "models"
 
 
 @pytest.fixture
-def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(deadline, "monotonic", process_time)
     monkeypatch.setattr(driver, "monotonic", process_time)
+    gc.freeze()  # what other tests left is not looked through
+    yield
+    gc.unfreeze()
 
 
 def hard_graph(count: int = 400) -> Graph:
