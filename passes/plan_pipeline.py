@@ -158,7 +158,7 @@ class PlanPipeline(ModulePass):
             *lower,
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
-            PlanWorkspaces(self.workspaces),
+            *([PlanWorkspaces(self.workspaces)] if self.workspaces != "none" else []),
             PlanMemory(
                 self.strategy,
                 alignment,

@@ -62,6 +62,9 @@ from tensorplan.passes.fusion.liveness import Liveness
 MOST = 4
 """Operations of a group that is copied, and groups that it is copied into."""
 
+SHARE = 100
+"""Of the peak: values that hold less than one part are not worth a try."""
+
 CHEAP = (
     *(AbsOp, AddOp, AndOp, CompareOp, ConvertOp, MaximumOp, MinimumOp, MultiplyOp),
     *(NegateOp, NotOp, OrOp, SelectOp, SubtractOp, XorOp),
@@ -122,12 +125,15 @@ def duplicate(
     """Copies values that live at the peak into the groups that read them behind it.
 
     `grouping` and `liveness` are of the function before. Returns None if there are no
-    such values.
+    such values, or if they are too small.
     """
+    profile = liveness.profile()
+    heights = {device: max(live) for device, live in profile.items()}
     peaks = {
-        device: {at for at, bytes in enumerate(live) if bytes == max(live)}
-        for device, live in liveness.profile().items()
+        device: {at for at, bytes in enumerate(live) if bytes == heights[device]}
+        for device, live in profile.items()
     }
+    saved = 0
     found: list[tuple[Sequence[TensorOp], Sequence[Read]]] = []
     for root, members in grouping.members.items():
         ops = [op for m in members if isinstance(op := function.ops[m], CHEAP)]
@@ -144,7 +150,8 @@ def duplicate(
         reads = _reads_behind(min(crossed), ops[-1], function, grouping)
         if 0 < len(reads) <= MOST and _is_worth_it(ops, reads, storage.size, liveness):
             found += ((ops, group) for group in reads.values())
-    if not found:
+            saved += storage.size
+    if saved * SHARE < sum(heights.values()) or not found:
         return None
     copies: list[TensorOp] = []
     originals: dict[Read, SSAValue] = {}
