@@ -62,7 +62,6 @@ from tensorplan.passes.fusion.groups import (
     is_repeatable,
     unfinished,
 )
-from tensorplan.passes.fusion.liveness import Liveness
 from tensorplan.passes.fusion.peak import Peak
 
 LOWERED = 4
@@ -109,7 +108,7 @@ class TGraphFuse(ModulePass):
         grouping = self._grouped(function, peak)
         for _ in range(LOWERED if peak and self.duplicate else 0):
             assert peak
-            duplication = duplicate(function, grouping, Liveness(function, grouping))
+            duplication = duplicate(function, grouping, peak.liveness(grouping))
             if not duplication:
                 break
             trial = Function(block)

@@ -127,11 +127,10 @@ def duplicate(
     `grouping` and `liveness` are of the function before. Returns None if there are no
     such values, or if they are too small.
     """
-    profile = liveness.profile()
-    heights = {device: max(live) for device, live in profile.items()}
+    heights = {device: max(live) for device, live in liveness.profile.items()}
     peaks = {
         device: {at for at, bytes in enumerate(live) if bytes == heights[device]}
-        for device, live in profile.items()
+        for device, live in liveness.profile.items()
     }
     saved = 0
     found: list[tuple[Sequence[TensorOp], Sequence[Read]]] = []

@@ -8,6 +8,7 @@ without storing them.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from xdsl.dialects.func import ReturnOp
@@ -84,6 +85,7 @@ class Liveness:
             self._origins[value] = origin
         return origin
 
+    @cached_property
     def profile(self) -> Mapping[str | None, Sequence[int]]:
         """For each device the live bytes at each position."""
         changes: dict[str | None, list[int]] = {}

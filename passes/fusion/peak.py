@@ -19,14 +19,13 @@ class Peak:
         self.function = function
         self.alone = Liveness(function)
         self.limits = limits or {
-            device: max(live) for device, live in self.alone.profile().items()
+            device: max(live) for device, live in self.alone.profile.items()
         }
-        self._latest: tuple[Grouping | None, Mapping[str | None, Sequence[int]]]
-        self._latest = None, {}
+        self._latest: tuple[Grouping | None, Liveness] = None, self.alone
 
     def height(self, grouping: Grouping) -> int:
         """The most bytes that live at once, all devices together."""
-        return sum(max(live) for live in self._profile(grouping).values())
+        return sum(max(live) for live in self.liveness(grouping).profile.values())
 
     def raised_by(self, grouping: Grouping) -> set[int]:
         """Members of groups that have to be stored, so that no more bytes live.
@@ -39,14 +38,15 @@ class Peak:
 
     def costly(self, grouping: Grouping) -> set[int]:
         """Members of groups across the peak that hold more there than they save."""
-        profile = self._profile(grouping)
+        profile = self.liveness(grouping).profile
         limits = {device: max(live) - 1 for device, live in profile.items()}
         costly, _ = self._crossing(grouping, limits)
         return costly
 
-    def _profile(self, grouping: Grouping) -> Mapping[str | None, Sequence[int]]:
+    def liveness(self, grouping: Grouping) -> Liveness:
+        """What lives where with these groups; the latest is kept."""
         if grouping is not self._latest[0]:
-            self._latest = grouping, Liveness(self.function, grouping).profile()
+            self._latest = grouping, Liveness(self.function, grouping)
         return self._latest[1]
 
     def _crossing(
@@ -57,7 +57,7 @@ class Peak:
         costly: set[int] = set()
         others: set[int] = set()
         is_over = [False] * len(self.function.ops)
-        for device, live in self._profile(grouping).items():
+        for device, live in self.liveness(grouping).profile.items():
             limit = limits.get(device, 0)
             if max(live) > limit:
                 for at in range(len(is_over)):
