@@ -10,10 +10,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 import pytest
 from judging import TARGETS, generate, judge, judge_bytes, judge_module, judge_passes
 from oracles import text_of
+from random_passes import PASSES
 from readers import READERS, input_of
 from shrinking import shrink
 
@@ -29,6 +31,13 @@ CAUSES = {
     "bytecode-name-no-utf-8.mlirbc": "jaxlib ends the process for such a message",
     "npz-version-from-the-future.npz": "zipfile raises NotImplementedError",
     "onnx-type-that-is-none.onnx": "a KeyError for an element type that ONNX lacks",
+}
+BY_OTHER_TESTS = {
+    "tgraph-bufferize": "behind all that are drawn",
+    "tgraph-fit": "by the budget of plan-pipeline",
+    "tgraph-gradient": "gives another function",
+    "tgraph-precompute": "takes a parameter away",
+    "tgraph-search": "by plan-pipeline",
 }
 SLICE = dict.fromkeys(READERS, 60) | {
     **{"tensor": 100, "memref": 60, "models": 6, "bytecode": 8}
@@ -113,3 +122,9 @@ def test_programs_become_small() -> None:
     small = shrink(module, lambda m: any(op.name == name for op in m.walk()), 5)
     (function,) = small.ops
     assert len(list(function.walk())) <= 5
+
+
+def test_every_pass_on_tensors_is_drawn() -> None:
+    drawn = {promise.make(Random(0)).name for promise in PASSES}
+    passes = {name for name in get_all_passes() if name.startswith("tgraph-")}
+    assert passes - drawn == BY_OTHER_TESTS.keys()

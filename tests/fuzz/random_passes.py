@@ -14,6 +14,8 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
+from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
+from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
 from tensorplan.passes.tgraph_fuse import TGraphFuse
@@ -21,10 +23,13 @@ from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
 from tensorplan.passes.tgraph_offload import TGraphOffload
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
 from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
 from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
 from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
+from tensorplan.passes.tgraph_slice import TGraphSlice
 from tensorplan.planning import STRATEGIES
 
 GROUPS = ("a=cpu:0", "b=cpu:1")
@@ -47,7 +52,16 @@ PASSES: Sequence[Promise] = [
     Promise(lambda r: DeadCodeElimination()),
     Promise(lambda r: TGraphSimplifyInference(), exact=False),
     Promise(lambda r: TGraphFoldScaleAxis(r.random() < 0.5), exact=False),
+    Promise(lambda r: TGraphRecomputeStacked()),
+    Promise(lambda r: TGraphConsumeStacked()),
+    Promise(lambda r: TGraphCompareClipped()),
+    Promise(lambda r: TGraphScatterInto()),
     Promise(lambda r: TGraphSinkReshapes()),
+    Promise(
+        lambda r: TGraphSlice(r.choice([2, 8]), r.choice([0.03, 9]), r.choice([1, 64])),
+        exact=False,  # a product of a slice may add up in another order
+        idempotent=False,  # a piece may be cut again
+    ),
     Promise(
         lambda r: TGraphFuse(r.choice(["relay", "nnvm"]), keep_peak=r.random() < 0.5)
     ),
@@ -87,5 +101,8 @@ def plan_pipeline(random: Random) -> PlanPipeline:
         device=random.choice(["cpu:0", "cpu:1"]),
         groups=GROUPS,
         budget=random.choice([None, None, None, "1KiB", "16KiB"]),
+        effort=random.choice([*["low"] * 7, "high"]),
         streams=random.choice([1, 1, 2, 3]),
+        lend=random.random() < 0.8,
+        workspaces=random.choice(["none", "none", "numpy", "native"]),
     )
