@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
@@ -53,8 +55,27 @@ ELEMENTS: Mapping[str, Attribute] = {
 }
 
 
+_LARGEST_TABLE = 1 << 25
+"""Elements of a constant that a frontend makes of sizes."""
+
+
 class Unsupported(Exception):
     """Why an operation has no tgraph form; follows its name in messages."""
+
+
+def check_table(*sizes: int) -> None:
+    """Raises `Unsupported` for sizes of a constant that is too large to write down."""
+    if prod(sizes) > _LARGEST_TABLE:
+        shape = "x".join(map(str, sizes))
+        raise Unsupported(
+            f"with a table of {shape} elements (at most {_LARGEST_TABLE})"
+        )
+
+
+def counted(size: int) -> Array:
+    """0, 1, … below a dimension's size: what a table is made from."""
+    check_table(size)
+    return np.arange(size)
 
 
 def name_hint(name: str) -> str | None:

@@ -12,7 +12,13 @@ from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
-from tensorplan.frontends.builder import TensorBuilder, shape_of, type_of
+from tensorplan.frontends.builder import (
+    TensorBuilder,
+    check_table,
+    counted,
+    shape_of,
+    type_of,
+)
 from tensorplan.runtime.dtypes import Array
 
 
@@ -74,10 +80,12 @@ def _counts(
     window: Window, image: Sequence[int], places: Sequence[int], pads: Sequence[int]
 ) -> Array:
     """How many elements each place averages over, of the places' shape."""
+    check_table(*places)
     rank = len(places)
     along: list[Array] = []
     for d, size in enumerate(image):
-        starts = np.arange(places[d]) * window.strides[d] - window.low[d]
+        check_table(places[d], window.size[d])
+        starts = counted(places[d]) * window.strides[d] - window.low[d]
         read = starts[:, None] + np.arange(window.size[d]) * window.dilations[d]
         inside = (read >= -pads[d]) & (read < size + pads[rank + d])
         along.append(inside.sum(axis=1))
@@ -154,7 +162,7 @@ def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSA
     """Known elements along an axis; a broadcast, where each is repeated as often."""
     shape = shape_of(x)
     times = len(indices) // shape[axis]
-    if not np.array_equal(indices, np.repeat(np.arange(shape[axis]), times)):
+    if not np.array_equal(indices, np.repeat(counted(shape[axis]), times)):
         return b.take(x, b.constant(indices.astype(np.int32)), axis)
     apart = [*shape[: axis + 1], times, *shape[axis + 1 :]]
     kept = [d for d in range(len(apart)) if d != axis + 1]
@@ -173,12 +181,14 @@ def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSA
 
 def linear_weights(before: int, places: Array) -> Array:
     """Two in each row: how near the place is to the element before and behind."""
+    check_table(len(places), before)
     places = np.clip(places, 0, before - 1)
-    return np.maximum(1 - np.abs(places[:, None] - np.arange(before)), 0)
+    return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)
 
 
 def cubic_weights(before: int, places: Array, a: float) -> Array:
     """Four in each row (Keys' kernel with the coefficient `a`), edges repeated."""
+    check_table(len(places), before)
     floor = np.floor(places).astype(int)
     weights = np.zeros((len(places), before))
     for offset in range(-1, 3):

@@ -61,14 +61,15 @@ class TGraphEliminateAssigns(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):
+            _erase_unused_reads(block)  # they would be in an assign's way
             _Elimination(block).run()
-            for read in list(block.ops):
-                if isinstance(read, ReadOp) and not _is_used(read.result):
-                    _erase(read)
+            _erase_unused_reads(block)
 
 
-def _is_used(value: SSAValue) -> bool:
-    return value.first_use is not None
+def _erase_unused_reads(block: Block) -> None:
+    for read in list(block.ops):
+        if isinstance(read, ReadOp) and read.result.first_use is None:
+            _erase(read)
 
 
 def _erase(op: Operation) -> None:
@@ -223,7 +224,7 @@ def _needless(version: Version) -> str | None:
     before, op = version.previous, version.writer
     assert before is not None
     assert isinstance(op, AssignOp)
-    if version.next is not None and not any(map(_is_used, version.values)):
+    if version.next is not None and all(v.first_use is None for v in version.values):
         assert version.next.writer is not None
         return f"{version.next.writer.name} overwrites it, and nobody reads it"
     if op.value in before.values or (

@@ -29,7 +29,15 @@ REGRESSIONS = sorted((FUZZ / "regressions").iterdir())
 CAUSES = {
     "bytecode-crash.mlirbc": "MLIR's reader itself: another process reads it first",
     "bytecode-name-no-utf-8.mlirbc": "jaxlib ends the process for such a message",
+    "npz-header-cut.npz": "tokenize.TokenError from NumPy",
+    "npz-of-other-files.npz": "NumPy gives the bytes of what is no array",
+    "npz-shape-too-large.npz": "an OverflowError from NumPy",
     "npz-version-from-the-future.npz": "zipfile raises NotImplementedError",
+    "onnx-attribute-of-a-function.onnx": "outside of one",
+    "onnx-instance-norm-of-a-vector.onnx": "an IndexError: ONNX's checker lets it pass",
+    "onnx-pad-by-millions.onnx": "a table of places, made in small steps",
+    "onnx-pool-of-a-huge-image.onnx": "a table with the size of each window",
+    "onnx-weights-of-another-shape.onnx": "a ValueError, and the checker lets it pass",
     "onnx-type-that-is-none.onnx": "a KeyError for an element type that ONNX lacks",
 }
 BY_OTHER_TESTS = {

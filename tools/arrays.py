@@ -7,8 +7,10 @@ order.
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from lzma import LZMAError
+from tokenize import TokenError
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -19,9 +21,13 @@ from tensorplan.tools.common import write_atomically
 
 _UNREADABLE = (
     EOFError,
+    LZMAError,
     OSError,  # a place in the file that is none
+    OverflowError,
     NotImplementedError,  # zip files of versions to come
     RuntimeError,  # encrypted ones
+    SyntaxError,  # an array's header, which is a Python literal
+    TokenError,
     ValueError,
     zipfile.BadZipFile,
     zlib.error,
@@ -67,8 +73,12 @@ def load(path: str, prefix: str, count: int) -> list[Array]:
             loaded: object = np.load(stream, allow_pickle=False)
             if not isinstance(loaded, np.lib.npyio.NpzFile):
                 raise LocatedError(f"{path}: a single array, expected an npz file")
-            file = cast("np.lib.npyio.NpzFile[Any]", loaded)
-            arrays: dict[str, Array] = {name: file[name] for name in file.files}
+            file = cast(Mapping[str, object], loaded)
+            arrays: dict[str, Array] = {}
+            for name, member in file.items():
+                if not isinstance(member, np.ndarray):  # the bytes of another file
+                    raise LocatedError(f"{path}: {name!r} in it is no array")
+                arrays[name] = cast(Array, member)
         except _UNREADABLE as error:
             why = "it is no zip file" if not zipfile.is_zipfile(path) else error
             raise LocatedError(f"{path}: cannot be read as npz: {why}") from None

@@ -74,10 +74,25 @@ def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
     """The values that an ONNX model gives its parameters, by name; none for others."""
     if not is_model(data):
         return {}
+    initializers = _parse(data, name).graph.initializer
+    return {tensor.name: array_of(tensor, name) for tensor in initializers}
+
+
+def array_of(tensor: "onnx.TensorProto", name: str) -> "Array":
+    """The elements of a tensor in the file called `name`.
+
+    Raises `LocatedError` if they are not as many as its shape says, or of a type that
+    ONNX does not define.
+    """
     from onnx import numpy_helper
 
-    initializers = _parse(data, name).graph.initializer
-    return {tensor.name: numpy_helper.to_array(tensor) for tensor in initializers}
+    try:
+        return numpy_helper.to_array(tensor)
+    except (LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise LocatedError(
+            f"{name}: tensor {tensor.name!r} is not valid: {reason}"
+        ) from None
 
 
 def _parse(data: bytes, name: str) -> "onnx.ModelProto":

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
-from onnx import helper, inliner, numpy_helper
+from onnx import helper, inliner
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -24,6 +24,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import NAME, PARAMETER
 from tensorplan.frontends.builder import Unsupported, at, element_type, name_hint
 from tensorplan.frontends.onnx import (
+    array_of,
     elementwise,
     indexing,
     products,
@@ -165,7 +166,7 @@ class Importer:
 
     def _initializer(self, tensor: onnx.TensorProto, block: Block) -> Known:
         """Floats of rank 1 and more are parameters, arguments of the function."""
-        array = numpy_helper.to_array(tensor)
+        array = array_of(tensor, self._name)
         if not array.ndim or array.dtype.kind not in "fV":
             return Known(array)
         try:
@@ -194,10 +195,17 @@ class Importer:
         return [keeper.materialize(result) for result in results if result is not None]
 
     def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
-        label = proto.name or next(iter(proto.output), "")
+        place = self._place(proto.name or next(iter(proto.output), ""))
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                raise LocatedError(
+                    f"{proto.op_type}: its {attribute.name!r} is that of a function, "
+                    "and here is none",
+                    at(place),
+                )
         return Node(
             self._ops,
-            self._place(label),
+            place,
             proto.op_type,
             self._opset,
             len(proto.output),
@@ -224,6 +232,9 @@ class Importer:
             self._refuse(proto, "")
         except Unsupported as reason:
             self._refuse(proto, f" {reason}")
+        except (ArithmeticError, LookupError):  # of sizes and dimensions
+            types = ", ".join(_type_of(value) for value in node.inputs)
+            self._refuse(proto, f" of ({types})")
         except (VerifyException, ValueError) as error:
             raise LocatedError(f"{proto.op_type}: {error}", at(node.location)) from None
         return nothing
@@ -231,7 +242,7 @@ class Importer:
     def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
         taken = "then_branch" if node.known(0).item() else "else_branch"
         graph = cast(onnx.GraphProto, node.attributes[taken])
-        constants = {t.name: Known(numpy_helper.to_array(t)) for t in graph.initializer}
+        constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}
         return self._graph(graph, {**scope, **constants})
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
@@ -245,3 +256,9 @@ class Importer:
         """`model.onnx#node:number:1`: what operations and messages are located by."""
         name = f"{self._name}#{label}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+
+
+def _type_of(value: Value | None) -> str:
+    if isinstance(value, Known):
+        return f"a constant of {value.array.dtype}{list(value.array.shape)}"
+    return "nothing" if value is None else str(value.type)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.frontends.builder import shape_of
+from tensorplan.frontends.builder import counted, shape_of
 from tensorplan.frontends.onnx.node import Conversion, Node, Value
 from tensorplan.frontends.windows import (
     cubic_weights,
@@ -51,7 +51,7 @@ def _places(n: Node, before: int, after: int, scale: float) -> Array:
         "asymmetric",
         "align_corners",
     )
-    index = np.arange(after)
+    index = counted(after)
     if mode == "asymmetric":
         return index / scale
     if mode == "align_corners":

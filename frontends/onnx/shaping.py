@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
-from tensorplan.frontends.builder import Unsupported, axis_of, shape_of
+from tensorplan.frontends.builder import Unsupported, axis_of, counted, shape_of
 from tensorplan.frontends.formulas import triangle
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from tensorplan.runtime.dtypes import Array
 
 
 def _shape(n: Node) -> Sequence[Value]:
@@ -141,10 +141,24 @@ def _pad(n: Node) -> Sequence[Value]:
         if min(low[axis], high[axis]) < 0:
             raise Unsupported(f"with mode = {mode!r} and negative pads")
         if low[axis] or high[axis]:
-            places = np.arange(shape_of(x)[axis], dtype=np.int32)
-            padded = np.pad(places, (low[axis], high[axis]), cast(Any, mode))
-            x = n.take(x, n.constant(padded), axis)
+            places = _padded(mode, shape_of(x)[axis], low[axis], high[axis])
+            x = n.take(x, n.constant(places.astype(np.int32)), axis)
     return [x]
+
+
+def _padded(mode: str, size: int, low: int, high: int) -> Array:
+    """Which element of a dimension is at each place of the padded one."""
+    if not size:
+        raise Unsupported(f"with mode = {mode!r} and a dimension of size 0")
+    places = counted(low + size + high) - low
+    match mode:
+        case "edge":
+            return np.clip(places, 0, size - 1)
+        case "wrap":
+            return places % size
+        case _:
+            places = places % max(2 * size - 2, 1)
+            return np.minimum(places, max(2 * size - 2, 1) - places)
 
 
 def _constant_of_shape(n: Node) -> Sequence[Value]:

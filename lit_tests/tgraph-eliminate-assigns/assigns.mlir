@@ -177,3 +177,18 @@ func.func @reset(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   tgraph.assign %v, %zero : tensor<4xf32>
   func.return %s : tensor<4xf32>
 }
+
+// A read that nobody needs keeps no assign from moving behind the old contents' reader.
+// CHECK-LABEL: func.func @unused
+// CHECK-NEXT:    %old = tgraph.read %v
+// CHECK-NEXT:    %m = tgraph.minimum %x, %old
+// CHECK-NEXT:    tgraph.assign %v, %x
+// CHECK-NEXT:    func.return
+// REMARK: remark: assign stays a copy, behind tgraph.minimum
+func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
+  %old = tgraph.read %v : tensor<4xf32>
+  tgraph.assign %v, %x : tensor<4xf32>
+  %unused = tgraph.read %v : tensor<4xf32>
+  %m = tgraph.minimum %x, %old : tensor<4xf32>
+  func.return %m : tensor<4xf32>
+}

@@ -61,7 +61,7 @@ def main() -> None:
     def mutate(data: bytes, longest: int, seed: int) -> bytes:
         random = Random(seed)
         if random.random() < 0.5:
-            return mutated(data, random)[:longest]
+            return mutated(options.reader, data, random)[:longest]
         return atheris.Mutate(data, longest)
 
     folder = options.corpus or Path(tempfile.mkdtemp(prefix="corpus-"))

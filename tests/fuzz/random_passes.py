@@ -70,7 +70,10 @@ PASSES: Sequence[Promise] = [
         idempotent=False,  # what the depth has cut off is there for the next run
     ),
     Promise(lambda r: TGraphEliminateAssigns()),
-    Promise(lambda r: TGraphSchedule(r.choice([0, 0.05, 0.2]), r.choice([1, 16, 64]))),
+    Promise(
+        lambda r: TGraphSchedule(r.choice([0, 0.05, 0.2]), r.choice([1, 16, 64])),
+        idempotent=False,  # list scheduling goes on from the order that it gets
+    ),
     Promise(
         lambda r: TGraphRematerialize(r.choice([64, 512, "4KiB", "1MiB"])),
         idempotent=False,

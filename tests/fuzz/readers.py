@@ -2,8 +2,8 @@
 
 A reader is a tool in this process, given a file, or its command line. It has to end
 with 0, or with 1 or 2 and a message; 70 says that we are at fault. Inputs are those of
-`corpus`, mutated: bytes and tokens are dropped, repeated, swapped, and numbers made
-extreme.
+`corpus`, mutated: bytes, tokens and fields are dropped, repeated, swapped, and numbers
+made extreme.
 """
 
 import io
@@ -21,6 +21,7 @@ from typing import TextIO
 from unittest import mock
 
 from oracles import Failure
+from structured import mutated_archive, mutated_model
 
 from tensorplan.tools import plan_opt, plan_solve, plan_view
 
@@ -204,7 +205,9 @@ def corpus(reader: str) -> Sequence[bytes]:
         case "npz":
             return [_npz(), _npz(pickled=True)]
         case "onnx":
-            return [_onnx()]
+            from onnx_models import CASES, case_model
+
+            return [_onnx(), *(case_model(case)[0] for case in CASES)]
         case _:
             return [
                 b"-p\nplan-pipeline{alignment=64 strategy=auto}",
@@ -266,8 +269,27 @@ def _onnx() -> bytes:
 _TOKEN = re.compile(rb"[\w.$#%@!]+|\s+|.", re.DOTALL)
 
 
-def mutated(data: bytes, random: Random) -> bytes:
-    """A few changes: of tokens mostly, of bytes sometimes."""
+def mutated(reader: str, data: bytes, random: Random) -> bytes:
+    """A few changes that leave the most of an input of this reader as it is."""
+    if reader == "onnx":
+        return mutated_model(data, random)
+    if reader == "npz":
+        return mutated_archive(data, random, mutated_tokens)
+    if reader == "bytecode":
+        return mutated_bytes(data, random)
+    return mutated_tokens(data, random)
+
+
+def mutated_bytes(data: bytes, random: Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(random.choice([0, 1, 2, 8])):
+        changed[random.randrange(len(data))] = random.randrange(256)
+    cut = random.choice([len(data)] * 4 + [random.randrange(999)])
+    return bytes(changed[:cut])
+
+
+def mutated_tokens(data: bytes, random: Random) -> bytes:
+    """Of tokens mostly, of bytes sometimes."""
     tokens = _TOKEN.findall(data) or [b""]
     for _ in range(random.choice([0, 1, 1, 2, 3, 8])):
         at = random.randrange(len(tokens))
@@ -297,9 +319,6 @@ def mutated(data: bytes, random: Random) -> bytes:
 def input_of(reader: str, seed: int) -> bytes:
     random = Random(f"{reader} {seed}")
     data = random.choice(corpus(reader))
-    if reader in ("bytecode", "npz", "onnx"):
-        data = bytearray(data)
-        for _ in range(random.choice([0, 1, 2, 8])):
-            data[random.randrange(len(data))] = random.randrange(256)
-        return bytes(data[: random.choice([len(data)] * 4 + [random.randrange(999)])])
-    return mutated(data, random)
+    if reader in ("npz", "onnx") and random.random() < 0.3:
+        return mutated_bytes(data, random)
+    return mutated(reader, data, random)

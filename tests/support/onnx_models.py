@@ -1,0 +1,291 @@
+"""ONNX models of one operation each, for the tests of values and of damaged files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 20
+Arrays = Mapping[str, np.ndarray]
+
+
+def model_of(
+    nodes: Sequence[Any],
+    inputs: Arrays,
+    outputs: Sequence[str],
+    initializers: Arrays | None = None,
+    *,
+    opset: int = OPSET,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+) -> bytes:
+    """A model, serialized; the types of its inputs are those of the arrays."""
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [
+            helper.make_tensor_value_info(
+                name,
+                helper.np_dtype_to_tensor_dtype(array.dtype),
+                (shapes or {}).get(name, array.shape),
+            )
+            for name, array in inputs.items()
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(a, n) for n, a in (initializers or {}).items()],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    model = onnx.shape_inference.infer_shapes(model)
+    return model.SerializeToString()
+
+
+def normal(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(sum(shape) + len(shape))
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+X = normal(2, 3, 4)
+IMAGE = normal(2, 4, 9, 8)
+BITS = X > 0
+INFINITE = np.array([1, np.inf, -np.inf, np.nan], "f4")
+ROWS = np.array([[-1, 0], [2, 1]])
+
+Case = tuple[str, list[Any], dict[str, Any]]
+"""Operation, operands, attributes; arrays are inputs, those in a tuple constants."""
+
+CASES: list[Case] = [
+    *(
+        (name, [X], {})
+        for name in (
+            *("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Round"),
+            *("Sigmoid", "Sign", "Sin", "Tan", "Tanh", "Relu", "LeakyRelu", "Elu"),
+            *("Selu", "Softplus", "Softsign", "Mish", "HardSigmoid", "HardSwish"),
+            *("Gelu", "Reciprocal", "Dropout", "IsNaN", "Flatten", "Size", "Shape"),
+            *("Softmax", "LogSoftmax", "Transpose", "ArgMax", "ArgMin"),
+        )
+    ),
+    *(
+        ("IsInf", [np.array([1, np.inf, -np.inf, np.nan], "f4")], {k: v})
+        for k, v in (
+            ("detect_negative", 1),
+            ("detect_negative", 0),
+            ("detect_positive", 0),
+        )
+    ),
+    ("Einsum", [X, normal(4, 5)], {"equation": "abc,cd->adb"}),
+    ("Einsum", [X, normal(2, 3, 5), normal(5)], {"equation": "abc, abd, d -> cb"}),
+    ("Einsum", [X], {"equation": "abc->cb"}),
+    ("Einsum", [normal(3, 4), normal(4, 5)], {"equation": "ij,jk"}),
+    ("Celu", [X], {"alpha": 0.7}),
+    ("Shrink", [X], {"lambd": 0.3, "bias": 0.1}),
+    ("ThresholdedRelu", [X], {"alpha": 0.4}),
+    ("MeanVarianceNormalization", [IMAGE], {"axes": [0, 2, 3]}),
+    ("QuantizeLinear", [X, (np.array(0.02, "f4"),), (np.array(7, "u1"),)], {}),
+    ("QuantizeLinear", [X, (normal(3) ** 2,), (np.zeros(3, "i1"),)], {"axis": 1}),
+    ("DequantizeLinear", [ROWS.astype("i1"), (np.array([0.5, 2], "f4"),)], {"axis": 0}),
+    (
+        "DequantizeLinear",
+        [ROWS.astype("u1"), (np.array(0.1, "f4"),), (np.array(3, "u1"),)],
+        {},
+    ),
+    ("OneHot", [ROWS, (ints(3),), (np.array([0.5, 2], "f4"),)], {"axis": 1}),
+    ("ScatterElements", [normal(3, 2), ROWS, normal(2, 2)], {}),
+    (
+        "ScatterElements",
+        [normal(2, 3), ROWS, normal(2, 2)],
+        {"axis": 1, "reduction": "add"},
+    ),
+    ("Resize", [IMAGE, None, None, (ints(2, 4, 12, 5),)], {"mode": "cubic"}),
+    ("Sqrt", [np.abs(X)], {}),
+    ("Log", [np.abs(X)], {}),
+    ("Gelu", [X], {"approximate": "tanh"}),
+    ("Elu", [X], {"alpha": 0.5}),
+    ("PRelu", [X, normal(3, 1)], {}),
+    ("Not", [BITS], {}),
+    *((name, [X, normal(3, 1)], {}) for name in ("Add", "Sub", "Mul", "Div")),
+    *((name, [X, normal(4), normal(2, 1, 1)], {}) for name in ("Max", "Min", "Sum")),
+    ("Mean", [X, normal(4)], {}),
+    *((n, [X, normal(3, 1)], {}) for n in ("Less", "Greater", "LessOrEqual")),
+    ("GreaterOrEqual", [np.round(X), np.round(normal(4))], {}),
+    ("Equal", [np.round(X), np.round(normal(4))], {}),
+    *((name, [BITS, BITS[0]], {}) for name in ("And", "Or", "Xor")),
+    *(("Pow", [np.abs(X), (np.array(e, "f4"),)], {}) for e in (2, 3, 0.5, 1.7)),
+    ("Pow", [np.abs(X), normal(4)], {}),
+    ("Div", [ints(7, -7, 7, -7), ints(2, 2, -2, -2)], {}),
+    ("Mod", [ints(7, -7, 7, -7), ints(3, 3, -3, -3)], {}),
+    ("Mod", [ints(7, -7, 7, -7), ints(3, 3, -3, -3)], {"fmod": 1}),
+    ("Clip", [X, (np.array(-0.5, "f4"),), (np.array(0.5, "f4"),)], {}),
+    ("Clip", [X, None, np.array(0.5, "f4")], {}),
+    ("Where", [BITS, X, normal(3, 1)], {}),
+    ("Cast", [X * 3], {"to": TensorProto.INT32}),
+    ("Cast", [BITS], {"to": TensorProto.FLOAT}),
+    ("Cast", [np.round(X)], {"to": TensorProto.BOOL}),
+    ("CastLike", [ints(1, 2), X], {}),
+    ("Softmax", [X], {"axis": 1}),
+    ("LogSoftmax", [X], {"axis": 0}),
+    ("ArgMax", [np.round(X)], {"axis": -1, "keepdims": 0}),
+    ("ArgMax", [np.round(X)], {"axis": 1, "select_last_index": 1}),
+    ("CumSum", [X, (np.array(1),)], {}),
+    ("CumSum", [X, (np.array(-1),)], {"exclusive": 1, "reverse": 1}),
+    *(
+        (f"Reduce{kind}", [np.abs(X), (ints(0, -1),)], {"keepdims": keep})
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min")
+        for keep in (0, 1)
+        if kind in ("L1", "Mean", "LogSumExp") or keep
+    ),
+    ("ReduceProd", [X, (ints(1),)], {}),
+    ("ReduceSum", [X], {}),
+    ("ReduceSum", [X], {"noop_with_empty_axes": 1}),
+    ("ReduceSumSquare", [X, (ints(2),)], {"keepdims": 0}),
+    ("LayerNormalization", [X, normal(4), normal(4)], {}),
+    ("LayerNormalization", [X, normal(3, 4)], {"axis": 1, "epsilon": 0.1}),
+    ("InstanceNormalization", [IMAGE, normal(4), normal(4)], {}),
+    (
+        "BatchNormalization",
+        [IMAGE, normal(4), normal(4), normal(4), np.abs(normal(4))],
+        {"epsilon": 1e-3},
+    ),
+    # Products and windows.
+    ("MatMul", [X, normal(4, 5)], {}),
+    ("MatMul", [normal(4), normal(2, 4, 3)], {}),
+    ("MatMul", [X, normal(4)], {}),
+    ("MatMul", [normal(5, 1, 2, 3), normal(2, 3, 4)], {}),
+    ("Gemm", [normal(3, 4), normal(4, 5)], {}),
+    (
+        "Gemm",
+        [normal(4, 3), normal(5, 4), normal(5)],
+        {"transA": 1, "transB": 1, "alpha": 0.5, "beta": 2.0},
+    ),
+    ("Conv", [IMAGE, normal(6, 4, 3, 3)], {}),
+    (
+        "Conv",
+        [IMAGE, normal(6, 2, 3, 2), normal(6)],
+        {"group": 2, "strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [2, 1]},
+    ),
+    ("Conv", [IMAGE, normal(4, 1, 3, 3)], {"group": 4, "auto_pad": "SAME_UPPER"}),
+    ("Conv", [IMAGE, normal(4, 4, 2, 2)], {"auto_pad": "SAME_LOWER"}),
+    ("Conv", [X, normal(5, 3, 2)], {"auto_pad": "VALID"}),
+    ("ConvTranspose", [IMAGE, normal(4, 3, 2, 2)], {"strides": [2, 2]}),
+    (
+        "ConvTranspose",
+        [IMAGE, normal(4, 3, 3, 2), normal(6)],
+        {
+            "group": 2,
+            "strides": [2, 1],
+            "pads": [1, 0, 1, 1],
+            "output_padding": [1, 0],
+            "dilations": [1, 2],
+        },
+    ),
+    (
+        "ConvTranspose",
+        [IMAGE, normal(4, 3, 3, 3)],
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ),
+    ("ConvTranspose", [X, normal(3, 2, 3)], {"strides": [2], "output_shape": [8]}),
+    ("MaxPool", [IMAGE], {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    (
+        "MaxPool",
+        [IMAGE],
+        {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "dilations": [2, 1]},
+    ),
+    ("MaxPool", [IMAGE], {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ("AveragePool", [IMAGE], {"kernel_shape": [2, 2]}),
+    *(
+        (
+            "AveragePool",
+            [IMAGE],
+            {
+                "kernel_shape": [3, 3],
+                "strides": [2, 3],
+                "pads": [1, 1, 1, 1],
+                "ceil_mode": ceil,
+                "count_include_pad": include,
+            },
+        )
+        for ceil in (0, 1)
+        for include in (0, 1)
+    ),
+    ("AveragePool", [IMAGE], {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"}),
+    ("GlobalAveragePool", [IMAGE], {}),
+    ("GlobalMaxPool", [IMAGE], {}),
+    # Shapes and indices.
+    ("Shape", [X], {"start": 1, "end": -1}),
+    ("Reshape", [X, (ints(0, -1),)], {}),
+    ("Flatten", [X], {"axis": 2}),
+    ("Squeeze", [X[:1], (ints(0),)], {}),
+    ("Squeeze", [X[:, :1]], {}),
+    ("Unsqueeze", [X, (ints(0, -1),)], {}),
+    ("Transpose", [X], {"perm": [1, 0, 2]}),
+    ("Concat", [X, normal(2, 1, 4), X], {"axis": -2}),
+    ("Slice", [X, (ints(1, 0),), (ints(2**62, -1),), (ints(1, 2),)], {}),
+    (
+        "Slice",
+        [X, (ints(-1, 3),), (ints(-(2**62), 0),), (ints(1, -1),), (ints(-1, -2),)],
+        {},
+    ),
+    ("Gather", [X, ROWS % 2], {}),
+    ("Gather", [X, ROWS], {"axis": 1}),
+    ("Gather", [X, (ints(-1, 0),)], {"axis": -1}),
+    ("Gather", [X, (np.array(-1),)], {"axis": 1}),
+    ("GatherElements", [X, np.array([[[0, 1], [-1, 2]]])], {"axis": 1}),
+    ("GatherND", [X, ROWS % 2], {}),
+    ("GatherND", [X, ROWS[:, :1]], {"batch_dims": 1}),
+    ("ScatterND", [X, np.array([[1], [-2]]), normal(2, 3, 4)], {}),
+    ("ScatterND", [X, ROWS % 2, normal(2, 4)], {"reduction": "add"}),
+    ("Pad", [X, (ints(0, 1, -1, 2, 0, 1),), (np.array(3, "f4"),)], {}),
+    ("Pad", [X, (ints(1, 2),), None, (ints(-1),)], {}),
+    *(
+        ("Pad", [X, (ints(0, 1, 2, 0, 2, 1),)], {"mode": mode})
+        for mode in ("edge", "reflect", "wrap")
+    ),
+    ("Expand", [normal(3, 1), (ints(2, 1, 4),)], {}),
+    ("Tile", [X, (ints(2, 1, 3),)], {}),
+    ("Trilu", [normal(2, 4, 5)], {"upper": 0}),
+    ("Trilu", [normal(2, 4, 5), (np.array(1),)], {}),
+    ("DepthToSpace", [IMAGE], {"blocksize": 2}),
+    ("DepthToSpace", [IMAGE], {"blocksize": 2, "mode": "CRD"}),
+    ("SpaceToDepth", [IMAGE[:, :, :8]], {"blocksize": 2}),
+    *(
+        (
+            "Resize",
+            [IMAGE, None, (np.array([1, 1, *scales], "f4"),)],
+            {"mode": mode, "coordinate_transformation_mode": places},
+        )
+        for mode in ("nearest", "linear")
+        for places in ("half_pixel", "asymmetric", "align_corners")
+        for scales in ([2, 2], [1.5, 0.5])
+    ),
+    (
+        "Resize",
+        [IMAGE, None, (np.array([1, 1, 2, 3], "f4"),)],
+        {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+    ),
+    (
+        "Resize",
+        [IMAGE, None, None, (ints(2, 4, 5, 11),)],
+        {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"},
+    ),
+]
+
+
+def label(case: Case) -> str:
+    name, _, attributes = case
+    return "-".join((name, *(f"{k}={v}" for k, v in attributes.items())))
+
+
+def case_model(case: Case) -> tuple[bytes, Arrays]:
+    """The model of a case, and its inputs."""
+    name, operands, attributes = case
+    names = ["" if v is None else f"x{i}" for i, v in enumerate(operands)]
+    named = dict(zip(names, operands, strict=True))
+    inputs = {n: v for n, v in named.items() if isinstance(v, np.ndarray)}
+    constants = {n: v[0] for n, v in named.items() if isinstance(v, tuple)}
+    node = helper.make_node(name, names, ["y"], **attributes)
+    return model_of([node], inputs, ["y"], constants), inputs
