@@ -7,6 +7,7 @@ position of the operation that they are about, where one is known:
 """
 
 import logging
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import FileLineColLoc, UnregisteredOp
 from xdsl.ir import Operation
@@ -29,6 +30,13 @@ class LocatedError(PassFailedException):
         self.message = message
         self.place = None if op is None else place_of(op)
         super().__init__(f"{self.place}: {message}" if self.place else message)
+
+
+def errors_at(found: Sequence[tuple[Operation, str]]) -> LocatedError:
+    """One error for all: the first one, with a note for each further one."""
+    (first, message), *others = found
+    notes = [f"{place_of(op) or '-'}: note: {text}" for op, text in others]
+    return LocatedError("\n".join([message, *notes]), first)
 
 
 class LocatedVerifyError(VerifyException):

@@ -48,7 +48,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of, remark
+from tensorplan.dialects.diagnostics import LocatedError, errors_at, name_of, remark
 from tensorplan.dialects.tgraph.base import RESULT, AnyTensor, VariableType, is_static
 from tensorplan.dialects.tgraph.dims import REQUIRES, Dims, DimsAttr
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
@@ -181,9 +181,7 @@ def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedErr
             found.append((op, unsupported[op]))
         elif isinstance(op, UnregisteredOp) and (name := name_of(op)) not in KNOWN:
             found.append((op, f"{name} is not supported"))
-    (first, message), *others = found
-    lines = [f"{place_of(op) or '-'}: note: {text}" for op, text in others]
-    return LocatedError("\n".join([message, *lines]), first)
+    return errors_at(found)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, errors_at
 from tensorplan.dialects.tgraph.base import NAME, PARAMETER
 from tensorplan.frontends.builder import Unsupported, at, element_type, name_hint
 from tensorplan.frontends.onnx import (
@@ -77,7 +77,7 @@ class Importer:
         self._opset = opset
         self._sizes = sizes
         self._ops: list[Operation] = []
-        self._unsupported: list[str] = []
+        self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
         self.parameters: dict[str, np.ndarray[Any, Any]] = {}
 
@@ -103,8 +103,7 @@ class Importer:
                 )
         results = self._graph(graph, scope)
         if self._unsupported:
-            first, *others = self._unsupported
-            raise LocatedError("\n".join((first, *(f"note: {o}" for o in others))))
+            raise errors_at(self._unsupported)
         for argument, attrs in reversed(list(zip(block.args, attributes, strict=True))):
             if PARAMETER in attrs and not argument.uses and argument not in results:
                 del self.parameters[cast(StringAttr, attrs[NAME]).data]
@@ -199,8 +198,8 @@ class Importer:
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
                 raise LocatedError(
-                    f"{proto.op_type}: its {attribute.name!r} is that of a function, "
-                    "and here is none",
+                    f"operation {proto.op_type}: its {attribute.name!r} is that of a "
+                    "function, and here is none",
                     at(place),
                 )
         return Node(
@@ -236,7 +235,8 @@ class Importer:
             types = ", ".join(_type_of(value) for value in node.inputs)
             self._refuse(proto, f" of ({types})")
         except (VerifyException, ValueError) as error:
-            raise LocatedError(f"{proto.op_type}: {error}", at(node.location)) from None
+            message = f"operation {proto.op_type}: {error}"
+            raise LocatedError(message, at(node.location)) from None
         return nothing
 
     def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
@@ -247,10 +247,9 @@ class Importer:
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
         domain = f"{proto.domain}." if proto.domain not in _DOMAINS else ""
-        self._unsupported.append(
-            f"{self._place(proto.name or proto.output[0]).filename.data}: "
-            f"{domain}{proto.op_type}{reason} is not supported"
-        )
+        place = self._place(proto.name or next(iter(proto.output), ""))
+        message = f"operation {domain}{proto.op_type}{reason} is not supported"
+        self._unsupported.append((at(place), message))
 
     def _place(self, label: str) -> FileLineColLoc:
         """`model.onnx#node:number:1`: what operations and messages are located by."""

@@ -23,7 +23,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, errors_at
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import (
     NAME,
@@ -84,7 +84,7 @@ class Importer:
         self._ops: list[Operation] = []
         self._values: dict[str, Any] = {}  # of the graph's nodes
         self._variables: dict[str, SSAValue] = {}  # by the name in the PyTorch module
-        self._unsupported: list[str] = []
+        self._unsupported: list[tuple[Operation, str]] = []
         self.parameters: dict[str, Array] = {}
 
     def module(self, *, gradients: bool, learning_rate: float | None) -> ModuleOp:
@@ -116,8 +116,7 @@ class Importer:
                 self._call(node)
         results = self._results(nodes)
         if self._unsupported:
-            first, *others = self._unsupported
-            raise LocatedError("\n".join((first, *(f"note: {o}" for o in others))))
+            raise errors_at(self._unsupported)
         if gradients or learning_rate is not None:
             results += self._train(results, trained, learning_rate)
         block.add_ops([*self._ops, ReturnOp(*results)])
@@ -293,13 +292,7 @@ class Importer:
 
     def _refuse(self, node: Any, name: str, reason: str) -> None:
         self._values[node.name] = None
-        place = _place(node)
-        where = (
-            f"{place.filename.data}:{place.line.data}: "
-            if isinstance(place, FileLineColLoc)
-            else ""
-        )
-        self._unsupported.append(f"{where}{name}{reason} is not supported")
+        self._unsupported.append((at(_place(node)), f"{name}{reason} is not supported"))
 
 
 def _arguments(

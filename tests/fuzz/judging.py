@@ -149,7 +149,7 @@ def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
     """The module after the passes, verified after each; the original stays."""
     copy = module.clone()
     logger.info("%s", ",".join(map(str, passes)))
-    with stage(",".join(p.name for p in passes)):
+    with stage(",".join(p.name for p in passes), may_refuse=True):
         driver.run(tensorplan.context(), copy, passes)
     return copy
 

@@ -1,6 +1,7 @@
 """What must hold of a program whatever passes do to it; a `Failure` says what did not.
 
-A refusal (`LocatedError`) is no failure: it ends what is tried, and is counted.
+A pass may refuse a program (`LocatedError`): that is no failure, ends what is tried,
+and is counted. What a pass has made must run.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -39,15 +40,17 @@ class Refused(Exception):
 
 
 @contextmanager
-def stage(name: str) -> Generator[None]:
-    """Turns what is raised into a `Failure`, a located error into `Refused`."""
+def stage(name: str, *, may_refuse: bool = False) -> Generator[None]:
+    """Turns what is raised into a `Failure`; a located error, where one may be, into
+    `Refused`."""
     try:
         yield
     except (Failure, Refused):
         raise
-    except LocatedError as error:
-        raise Refused(f"{name}: {error.message.partition(chr(10))[0]}") from None
     except Exception as error:
+        if may_refuse and isinstance(error, LocatedError):
+            message = error.message.partition("\n")[0]
+            raise Refused(f"{name}: {message}") from None
         summary = " ".join(str(error).split())[:300]
         raise Failure(name, f"{type(error).__name__}: {summary}") from error
 
