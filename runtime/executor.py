@@ -102,6 +102,11 @@ class Executable:
         else:
             self._runner = local(self._program, False if sanitize else threads)
 
+    def __repr__(self) -> str:
+        pools = ", ".join(f"{pool.device} {pool.bytes:,} bytes" for pool in self.pools)
+        inputs, results = len(self.inputs), len(self.results)
+        return f"<Executable: {inputs} inputs, {results} results; {pools or 'no pool'}>"
+
     @property
     def pools(self) -> Sequence[Pool]:
         """The devices' memory: `pool.device`, `pool.bytes`."""

@@ -10,6 +10,7 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.frontends.model import Model
 from tensorplan.options import PlanOptions
 from tensorplan.passes.plan_pipeline import PlanPipeline
 
@@ -135,3 +136,24 @@ def test_options_that_there_are_not() -> None:
             function(module, strateg="auto")  # pyright: ignore[reportCallIssue]
         with pytest.raises(ValueError, match="strategy is 'best', expected one of"):
             function(module, strategy="best")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [tensorplan.plan, tensorplan.compile, tensorplan.report, tensorplan.explain],
+)
+def test_what_is_no_module(function: Callable[..., object]) -> None:
+    with pytest.raises(TypeError, match=r"is a str, expected a ModuleOp \(tensorplan"):
+        function("program.mlir")
+    model = Model(tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir"), {})
+    with pytest.raises(TypeError, match=r"is a Model, expected its \.module"):
+        function(model)
+
+
+def test_an_executable_shows_what_it_takes() -> None:
+    run = tensorplan.compile(tensorplan.read("func.func @main() { func.return }"))
+    assert repr(run) == "<Executable: 0 inputs, 0 results; no pool>"
+    run = tensorplan.compile(
+        tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir"), workspaces="none"
+    )
+    assert repr(run) == "<Executable: 8 inputs, 7 results; cpu:0 786,432 bytes>"

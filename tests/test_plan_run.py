@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tensorplan.tools import arrays
+from tensorplan.tools import arrays, plan_opt
 from tensorplan.tools.plan_run import main, size
 
 # arg0 is a variable, x; the results are 0: x + y, the new x, and 1: x * y.
@@ -240,3 +240,12 @@ def test_sizes_for_people():
     assert size(2560) == "2.5 KiB (2560 bytes)"
     assert size(3 << 30) == "3.0 GiB (3221225472 bytes)"
     assert size(3 << 40) == "3.0 TiB (3298534883328 bytes)"
+
+
+def test_a_plan_is_not_planned_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["program.mlir", "-p", "plan-pipeline", "-o", "planned.mlir"]
+    assert plan_opt.main(options) == 0
+    assert main(["planned.mlir"]) == 0
+    assert main(["planned.mlir", "--strategy", "naive"]) == 2
+    message = "planned.mlir is planned already, expected no --strategy"
+    assert message in capsys.readouterr().err

@@ -24,6 +24,7 @@ from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.functions import argument_attributes
+from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.report import PoolReport, ResultReport, report
 from tensorplan.tools.arguments import Parser
@@ -59,6 +60,17 @@ An ONNX model's parameters are those in its file, and no inputs.
 
 Step: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 Beside: TypeAlias = Callable[[], Mapping[str, int]]
+
+_PLANNING = (
+    "strategy",
+    "alignment",
+    "bounds",
+    "hints",
+    "allocator",
+    "device",
+    "streams",
+)
+"""Options that are about programs without a plan."""
 
 _BESIDE = {
     "scratch_bytes": "workspace of the kernels",
@@ -246,6 +258,7 @@ def run(options: argparse.Namespace) -> int:
     source = read_source(options.file, options.sizes)
     module = compiler.read(source)
     names = argument_names(module, options.entry)
+    check_planning(module, options)
     passes = passes_for(options)
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
@@ -324,6 +337,18 @@ def argument_names(module: ModuleOp, entry: str) -> Sequence[str]:
         for attributes in argument_attributes(op)
         if isinstance(name := attributes.get(NAME), StringAttr)
     ]
+
+
+def check_planning(module: ModuleOp, options: argparse.Namespace) -> None:
+    """Raises `UsageError` for options about planning where there is a plan."""
+    defaults = make_parser()
+    given = [
+        name
+        for name in _PLANNING
+        if getattr(options, name) != defaults.get_default(name)
+    ]
+    if given and check_plan(module):
+        raise UsageError(f"{options.file} is planned already, expected no --{given[0]}")
 
 
 def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:

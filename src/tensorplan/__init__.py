@@ -199,9 +199,22 @@ def plan(module: ModuleOp, **options: Unpack[PlanOptions]) -> ModuleOp:
     """
     from tensorplan.passes import driver
 
+    _expect_module(module)
     planned = module.clone()
     driver.run(context(), planned, [_pipeline(options)])
     return planned
+
+
+def _expect_module(module: object) -> None:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tensorplan.frontends.model import Model
+
+    if isinstance(module, Model):
+        raise TypeError("module is a Model, expected its .module")
+    if not isinstance(module, ModuleOp):
+        found = f"module is a {type(module).__name__}, expected a ModuleOp"
+        raise TypeError(f"{found} (tensorplan.read gives one)")
 
 
 def _pipeline(options: PlanOptions) -> PlanPipeline:
@@ -223,6 +236,7 @@ def report(module: ModuleOp) -> Report:
     """The figures of a planned module: its pools' sizes in bytes, its operations."""
     from tensorplan.passes.reporting.report import report
 
+    _expect_module(module)
     return report(module)
 
 
@@ -240,6 +254,7 @@ def explain(
     """
     from tensorplan.tools.explanation import explain
 
+    _expect_module(module)
     return explain(context(), module, _pipeline(options), limit=limit)
 
 
@@ -259,6 +274,7 @@ def compile(
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
+    _expect_module(module)
     if not options and _is_planned(module):
         planned = module.clone()
     else:
