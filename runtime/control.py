@@ -10,6 +10,7 @@ them on (`scf.if ... -> memref<4xf32>`) is refused, `arith.select` between them 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -37,7 +38,7 @@ class Program(Protocol):
         make: Callable[[], list[Call]],
         reads: Sequence[View],
         writes: Sequence[View],
-        inside: Sequence[Step] = (),
+        regions: Sequence[Sequence[Step]] = (),
     ) -> None: ...
 
     def steps_of(self, op: Operation) -> list[list[Step]]: ...
@@ -246,15 +247,14 @@ class Control:
         """A step whose call makes those of an operation's regions."""
         regions = self._program.steps_of(op)
         inside_reads, writes = touched(regions)
-        inside = [step for steps in regions for step in steps]
 
         def calls() -> list[Call]:
-            for step in inside:
+            for step in chain(*regions):
                 step.remake()
             tapes = ([c for step in steps for c in step.calls] for steps in regions)
             return [make([joined(tape) for tape in tapes])]
 
-        self._program.add_step(op, calls, [*reads, *inside_reads], writes, inside)
+        self._program.add_step(op, calls, [*reads, *inside_reads], writes, regions)
 
 
 def _place(value: SSAValue) -> Operation:

@@ -7,6 +7,7 @@ once, in program order: it may have the memory of what has been deallocated befo
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from itertools import chain
 from math import prod
 from typing import cast
 
@@ -335,10 +336,10 @@ class Program:
         make: Callable[[], list[Call]],
         reads: Sequence[View],
         writes: Sequence[View],
-        inside: Sequence[Step] = (),
+        regions: Sequence[Sequence[Step]] = (),
         scratch: Scratch | None = None,
     ) -> None:
-        """Adds a step. `inside` are those that it runs itself."""
+        """Adds a step. `regions` are those that it runs itself."""
         touched = [view.buffer.memory for view in (*writes, *reads)]
         for memory in touched[: len(writes)]:
             if memory.is_constant:
@@ -357,13 +358,14 @@ class Program:
         device = next((memory.device for memory in touched if memory.device), "")
         step = Step(
             make,
-            frozenset(arguments.union(*(step.arguments for step in inside))),
+            frozenset(arguments.union(*(step.arguments for step in chain(*regions)))),
             scratch,
             op,
             device,
             COPIES if _is_from_elsewhere(op, reads, writes) else _stream(op),
             reads,
             writes,
+            regions,
         )
         self.steps.append(step)
         self._all_steps.append(step)

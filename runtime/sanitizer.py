@@ -21,12 +21,14 @@ zones, that is, in what no buffer of an arena covers. The layout is the planned 
 A run takes about 1.3 to 2.5 times its CPU time, and pools twice their memory.
 
 Not watched: the caller's memory around arguments; kernels' workspaces that are not
-planned; reads of poison by a kernel that gives the right values all the same.
+planned; reads of poison by a kernel that gives the right values all the same; reads
+that are wrong behind some branches only, which are for plan-check to find.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -101,12 +103,13 @@ class _Uses:
         self._numbers = numbers
         arguments = set(program.arguments.values())
         written = [v.buffer.memory for v in kept if v.buffer.memory in arguments]
-        # For each byte of each memory, the number of the buffer written there last.
+        # For each byte of each memory, what was written there last: the number of a
+        # buffer, or of several that branches have written.
         self._owners = {
             memory: np.full(memory.bytes.size, _NOBODY, np.int32)
             for memory in (*_pool_memories(program), *written)
         }
-        self._ids: dict[Buffer, int] = {}
+        self._numbers_of: dict[frozenset[Buffer], int] = {}
         self._dead: set[Buffer] = set()
         self._dead_arenas: list[Buffer] = []
         self._done: list[Step] = []
@@ -152,10 +155,57 @@ class _Uses:
         for view in step.writes:
             self._check_alive(view, step.op, f"{name} writes")
             self._check_in_place(view, step)
-            if view.buffer.memory in self._owners:
-                number = self._ids.setdefault(view.buffer, len(self._ids))
-                self._owned(view)[...] = number
+        self._write(step)
         self._done.append(step)
+
+    def _write(self, step: Step) -> None:
+        """Makes what a step writes own its bytes; one of its regions is run last."""
+        if not step.regions:
+            for view in step.writes:
+                if view.buffer.memory in self._owners:
+                    self._owned(view)[...] = self._number(frozenset([view.buffer]))
+            return
+        parts = self._parts_of(step.writes)
+        before = [part.copy() for part in parts]
+        after: list[list[Array]] = []
+        for steps in step.regions:
+            for part, owners in zip(parts, before, strict=True):
+                part[...] = owners
+            for inner in steps:
+                self._write(inner)
+            after.append([part.copy() for part in parts])
+        for part, *outcomes in zip(parts, *after, strict=True):
+            part[...] = self._either(outcomes)
+
+    def _parts_of(self, views: Iterable[View]) -> list[Array]:
+        """The owners of the bytes from the views' first to their last, by memory."""
+        spans: dict[Memory, tuple[int, int]] = {}
+        for buffer in (view.buffer for view in views):
+            if buffer.memory in self._owners:
+                start, stop = spans.get(buffer.memory, (buffer.start, buffer.stop))
+                spans[buffer.memory] = min(start, buffer.start), max(stop, buffer.stop)
+        return [self._owners[m][start:stop] for m, (start, stop) in spans.items()]
+
+    def _either(self, outcomes: Sequence[Array]) -> Array:
+        """Owners where it is not known which of these there are."""
+        first = outcomes[0].copy()
+        differ = np.any([owners != first for owners in outcomes], axis=0)
+        if differ.any():
+            columns = np.array([owners[differ] for owners in outcomes])
+            kinds, which = np.unique(columns, axis=1, return_inverse=True)
+            numbers = [
+                self._number(frozenset(chain(*map(self._holders, map(int, kind)))))
+                for kind in kinds.T
+            ]
+            first[differ] = np.array(numbers, np.int32)[which.reshape(-1)]
+        return first
+
+    def _number(self, buffers: frozenset[Buffer]) -> int:
+        return self._numbers_of.setdefault(buffers, len(self._numbers_of))
+
+    def _holders(self, number: int) -> frozenset[Buffer]:
+        """Those that may have been written last where the owner has this number."""
+        return frozenset() if number == _NOBODY else list(self._numbers_of)[number]
 
     def _check_alive(self, view: View, op: Operation, does: str) -> None:
         buffer = view.buffer
@@ -172,11 +222,14 @@ class _Uses:
         buffer = view.buffer
         if buffer.memory not in self._owners:
             return
-        number = self._ids.get(buffer, _NOBODY - 1)
         owners = self._owned(view)
-        if (owners == number).all():
+        if (owners == self._numbers_of.get(frozenset([buffer]))).all():
             return
-        at = int(np.flatnonzero(owners != number)[0])
+        allowed = [n for holders, n in self._numbers_of.items() if buffer in holders]
+        wrong = np.flatnonzero(~np.isin(owners, allowed))
+        if not wrong.size:
+            return
+        at = int(wrong[0])
         place = np.arange(len(self._owners[buffer.memory]))
         byte = int(_bytes_of(view, place).reshape(-1)[at])
         if owners.reshape(-1)[at] == _NOBODY:
@@ -215,10 +268,10 @@ class _Uses:
 
     def _writer(self, memory: Memory, byte: int) -> str:
         """The last operation that wrote a byte, and as what."""
-        number = self._owners[memory][byte]
+        holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
             for view in step.writes:
-                if self._ids.get(view.buffer) == number and step.op is not None:
+                if view.buffer in holders and step.op is not None:
                     place = place_of(step.op)
                     where = f" at {place}" if place else ""
                     return f"{self._name(step.op)}{where}, in {_title(view.buffer)}"

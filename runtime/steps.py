@@ -90,6 +90,8 @@ class Step:
     reads: Sequence[View] = ()
     """Without the inputs that an operation reads for their shape only."""
     writes: Sequence[View] = ()
+    regions: "Sequence[Sequence[Step]]" = ()
+    """What the calls of a loop or a branch run: the steps of each of its regions."""
     calls: list[Call] = field(default_factory=list[Call])
     workspace: Pool | None = None
     """What `scratch` gave the calls views of, if they use any."""

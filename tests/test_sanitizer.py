@@ -123,6 +123,35 @@ def test_unsound_programs(body: str, offset: int, message: str) -> None:
         Executable(two(body, offset), sanitize=True)
 
 
+BRANCHES = """\
+  %flag = arith.constant false
+  scf.if %flag {
+    THEN
+  } else {
+    ELSE
+  }
+  tgraph.negate %a outs(%r) : !t
+"""
+TO_A = "tgraph.tanh %x outs(%a) : !t"
+TO_B = "tgraph.exponential %x outs(%b) : !t"
+
+
+@pytest.mark.parametrize("last", [TO_A, ""])
+def test_branches_that_leave_what_is_read(last: str) -> None:
+    """`b` lies over `a`, and is over before `a` is written in the same branch."""
+    branches = BRANCHES.replace("THEN", last).replace("ELSE", f"{TO_B}\n{TO_A}")
+    module = two(branches, 0)
+    (got,) = Executable(module, sanitize=True)(X)
+    np.testing.assert_allclose(got, -np.tanh(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("before", [TO_A, ""])
+def test_branches_that_leave_something_else(before: str) -> None:
+    branches = BRANCHES.replace("THEN", TO_B).replace("ELSE", f"{before}\n{TO_B}")
+    error = violation(two(branches, 0))
+    assert "byte 0 was overwritten by scf.if (step 7)" in str(error)
+
+
 def test_alignment() -> None:
     error = violation(two(OVERLAP, 96))
     assert error.message == (
