@@ -55,7 +55,7 @@ ELEMENTS: Mapping[str, Attribute] = {
 }
 
 
-_LARGEST_TABLE = 1 << 25
+_LARGEST_TABLE = 1 << 24
 """Elements of a constant that a frontend makes of sizes."""
 
 

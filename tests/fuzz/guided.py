@@ -69,6 +69,7 @@ def main() -> None:
     for data in corpus(options.reader):
         (folder / sha256(data).hexdigest()).write_bytes(data)
     flags = [f"-max_total_time={60 * options.minutes:.0f}", f"-max_len={LONGEST}"]
+    flags += [f"-rss_limit_mb={1024 * options.gibibytes:.0f}"]
     atheris.Setup(
         [sys.argv[0], *flags, "-timeout=120", "-print_final_stats=1", str(folder)],
         once,
