@@ -4,6 +4,7 @@ would help does help when it is done."""
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from modules import parse
@@ -15,6 +16,8 @@ from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.donation import donate
 from tensorplan.passes.reporting.trials import Outcome
 from tensorplan.tools.explanation import Explanation
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 # %a is kept for the last operation, over a peak that does not need it.
 KEPT = """
@@ -162,3 +165,11 @@ def test_the_same_in_every_run(option: str):
             head, _, _ = run.stdout.partition("\nwhat")
             texts.add(head)
     assert len(texts) == 1
+
+
+def test_rewrites_are_left_out_where_they_have_done_something() -> None:
+    """ReLU's mask is taken from its result there, and no loop stacks anything."""
+    step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
+    left = {t.change: t.worth for t in tensorplan.explain(step).trials}
+    assert left["without tgraph-compare-clipped"] > 2**18
+    assert "without tgraph-consume-stacked" not in left

@@ -19,6 +19,7 @@ from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.peaks import Peak, peaks
 from tensorplan.passes.reporting.trials import (
+    Changes,
     Option,
     Options,
     Outcome,
@@ -79,10 +80,11 @@ def explain(
     began = process_time()
     driver.run(ctx, start, first)
     planned = start.clone()
-    driver.run(ctx, planned, rest)
+    changes = Changes()
+    driver.run(ctx, planned, rest, before=changes.before, after=changes.after)
     now = outcome(planned)
     trials: list[Trial] = []
-    for option in track(options.of(start, now.arenas)):
+    for option in track(options.of(start, now.arenas, changes.of)):
         in_time = process_time() - began < limit
         tried = try_out(ctx, start, option) if in_time else None
         saved = now.total - tried.total if isinstance(tried, Outcome) else 0
