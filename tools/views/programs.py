@@ -17,6 +17,7 @@ from tensorplan.passes.reporting.placements import (
     placements,
 )
 from tensorplan.passes.reporting.printed import Printed, printed
+from tensorplan.passes.reporting.report import sizes
 from tensorplan.tools.common import Source
 from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.explanation import Explanation, explain
@@ -47,6 +48,8 @@ def read(source: Source, is_explained: bool, *, placed_anew: bool) -> PlanView:
     if is_explained:
         explanation = _explained(compiler.ctx, module)
         module = explanation.planned
+    counted = (f"{name} = {size}" for name, size in sizes(module).items())
+    title = ", ".join((title, *counted))
     text = printed(module)
     arenas = placements(module, text)
     if not arenas:
