@@ -31,6 +31,7 @@ CAUSES = {
     "bytecode-name-no-utf-8.mlirbc": "jaxlib ends the process for such a message",
     "npz-header-cut.npz": "tokenize.TokenError from NumPy",
     "npz-of-other-files.npz": "NumPy gives the bytes of what is no array",
+    "npz-shape-without-elements.npz": "a MemoryError, though the file is small",
     "npz-shape-too-large.npz": "an OverflowError from NumPy",
     "npz-version-from-the-future.npz": "zipfile raises NotImplementedError",
     "onnx-attribute-of-a-function.onnx": "outside of one",

@@ -22,6 +22,7 @@ from tensorplan.tools.common import write_atomically
 _UNREADABLE = (
     EOFError,
     LZMAError,
+    MemoryError,  # for the shape that an array is said to have
     OSError,  # a place in the file that is none
     OverflowError,
     NotImplementedError,  # zip files of versions to come

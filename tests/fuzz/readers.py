@@ -73,6 +73,8 @@ def _call(main: Main, arguments: Sequence[str], said: TextIO, nowhere: TextIO) -
     message = said.read()
     if code and not message.strip():
         raise Failure("message", f"exit code {code} without a reason")
+    if "out of memory" in message:
+        raise Failure("memory", message.strip())
     if "Traceback (most" in message:
         raise Failure("traceback", message.splitlines()[-1])
 
