@@ -12,6 +12,7 @@ from math import prod
 from random import Random
 from typing import Any, TypeVar, cast
 
+from idioms import IDIOMS
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -180,9 +181,14 @@ class Builder:
         return tuple(self.pick(SIZES) for _ in range(rank))
 
     def step(self) -> None:
-        """One more operation, or none if what is drawn fits nothing."""
+        """One more operation, or several that belong together."""
+        make = self.pick(STEPS)
+        self.attempt(lambda: make(self))
+
+    def attempt(self, make: Callable[[], None]) -> None:
+        """What is drawn may fit nothing: then there is less, or nothing more."""
         try:
-            self.pick(STEPS)(self)
+            make()
         except NothingFits:
             pass
 
@@ -651,10 +657,7 @@ class Builder:
                 for _ in range(self.random.randint(1, 5)):
                     builder.step()
                 for _ in range(self.random.randint(1, 2)):
-                    try:
-                        builder.assign()
-                    except NothingFits:
-                        pass
+                    builder.attempt(builder.assign)
                 block.add_op(structure.AssignOp(counter, following))
                 block.add_op(structure.YieldOp())
             else:
@@ -698,6 +701,7 @@ STEPS: Sequence[Callable[[Builder], None]] = [
     *(Builder.gather, Builder.scatter, Builder.dynamic_slice),
     *(Builder.dynamic_update_slice, Builder.reduce_by, Builder.sort),
     *(Builder.random_bits, Builder.branch, Builder.loop, Builder.annotate),
+    *IDIOMS,
 ]
 
 
@@ -719,6 +723,7 @@ def tensor_program(random: Random, size: int) -> ModuleOp:
     while len(builder.block.ops) < size:
         builder.step()
     results = [builder.value() for _ in range(random.randint(0, 3))]
+    attributes += [{} for _ in builder.block.args[len(attributes) :]]
     if random.random() < 0.3 and builder.variables:
         index = cast(Any, builder.variables[0]).index
         attributes[index][RESULT] = number(random.randint(0, len(results)))
