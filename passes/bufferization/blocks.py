@@ -356,6 +356,9 @@ class BlockBufferization:
             self.put(op.result, place.buffer, layout)
             return
         # Only a reshape of a strided view comes here: it is stored in order first.
+        if self._last_use(op.result) < 0:  # nobody looks where it lies
+            self.put(op.result, place.buffer)
+            return
         buffer = self.allocate(tensor_type_of(source.type), op.result.name_hint)
         self.copy(self.memref_of(source), buffer.base)
         self.put(op.result, buffer)

@@ -4,6 +4,7 @@ A pass may refuse a program (`LocatedError`): that is no failure, ends what is t
 and is counted. What a pass has made must run.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -32,7 +33,10 @@ class Failure(Exception):
     @property
     def kind(self) -> str:
         """What the same fault has in common in programs of any size."""
-        return f"{self.oracle}: {self.message.partition(':')[0][:60]}"
+        head, _, rest = self.message.partition(":")
+        if head == "PlanViolation":  # which operations and bytes is chance
+            head += re.sub(r"\S+ \(.*?\)|%\w+|\d+", "…", rest)
+        return f"{self.oracle}: {head[:90]}"
 
 
 class Refused(Exception):
