@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -37,11 +38,17 @@ class Attempt:
             REMARKS.handle(record)
 
 
+class Placing(NamedTuple):
+    """How buffers are going to be placed."""
+
+    alignment: int = 64  # of plan-memory, in bytes
+    lend: bool = True  # of plan-memory
+    workspaces: str = "none"  # of plan-workspaces
+
+
 class Trials:
     """Attempts at a program, until the time is up.
 
-    alignment, lend: as of plan-memory.
-    workspaces: as of plan-pipeline.
     unlimited: a device whose arena does not count.
     time_limit: the seconds on the clock, from when the passes of this run began, that
         these, all attempts, and planning the outcome may take.
@@ -50,17 +57,13 @@ class Trials:
     def __init__(
         self,
         ctx: Context,
-        alignment: int,
-        lend: bool,
+        placing: Placing,
         unlimited: str = "",
         time_limit: float | None = None,
-        workspaces: str = "none",
     ):
         self.ctx = ctx
-        self.alignment = alignment
-        self.lend = lend
+        self.placing = placing
         self.unlimited = unlimited
-        self.workspaces = workspaces
         self.made: list[Attempt] = []
         self._end = driver.due(time_limit)
 
@@ -97,9 +100,7 @@ class Trials:
             raise _OutOfTime
 
     def _planned(self, module: ModuleOp) -> int:
-        arenas = planned_arenas(
-            self.ctx, module, self.alignment, self.lend, self.workspaces
-        )
+        arenas = planned_arenas(self.ctx, module, self.placing)
         return max((a.size for a in arenas if a.device != self.unlimited), default=0)
 
 
@@ -108,18 +109,18 @@ class _OutOfTime(Exception):
 
 
 def planned_arenas(
-    ctx: Context,
-    module: ModuleOp,
-    alignment: int = 64,
-    lend: bool = True,
-    workspaces: str = "none",
+    ctx: Context, module: ModuleOp, placing: Placing
 ) -> list[PlannedPool]:
     """Plans a program of level 1 with devices, in place; returns its arenas.
 
     Results that lend their memory are not among them.
     """
-    plan = [PlanWorkspaces(workspaces), PlanMemory(alignment=alignment, lend=lend)]
-    driver.run(ctx, module, [TGraphBufferize(), *plan], verify=False)
+    passes = [
+        TGraphBufferize(),
+        PlanWorkspaces(placing.workspaces),
+        PlanMemory(alignment=placing.alignment, lend=placing.lend),
+    ]
+    driver.run(ctx, module, passes, verify=False)
     return [pool for pool in check_plan(module) if pool.result is None]
 
 

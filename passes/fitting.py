@@ -16,7 +16,7 @@ from xdsl.ir import Block
 
 from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.dialects.tgraph.base import is_static, tensor_type_of
-from tensorplan.passes.attempts import held_back, planned_arenas
+from tensorplan.passes.attempts import Placing, held_back, planned_arenas
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.planning import deadline
 
@@ -41,16 +41,19 @@ def live_peaks(func: FuncOp, alignment: int) -> Peaks:
     return memory.peaks(range(len(memory.ops)))
 
 
-def planned_peaks(
-    func: FuncOp, alignment: int, lend: bool, workspaces: str = "none"
-) -> Peaks:
+def planned_bytes(func: FuncOp, placing: Placing) -> int:
+    """Of all arenas together, as `planned_peaks` has them."""
+    return sum(planned_peaks(func, placing).values())
+
+
+def planned_peaks(func: FuncOp, placing: Placing) -> Peaks:
     """The arenas; what is live where devices or sizes are not known yet."""
-    live = live_peaks(func, alignment)
+    live = live_peaks(func, placing.alignment)
     if None in live or not is_static_block(func.body.block):
         return live
     module = ModuleOp([func.clone()])
     with held_back():
-        arenas = planned_arenas(Context(), module, alignment, lend, workspaces)
+        arenas = planned_arenas(Context(), module, placing)
     return dict.fromkeys(live, 0) | {arena.device: arena.size for arena in arenas}
 
 
@@ -59,10 +62,7 @@ def fit(
     budget: int,
     devices: Collection[str | None] | None,
     rewrite: Callable[[FuncOp, Peaks], None],
-    *,
-    alignment: int,
-    lend: bool,
-    workspaces: str = "none",
+    placing: Placing,
 ) -> tuple[Peaks, Peaks]:
     """Rewrites a function so that its arenas on some devices fit a budget, if possible.
 
@@ -76,8 +76,8 @@ def fit(
         wanted = peaks if devices is None else devices
         return {d: max(peaks.get(d, 0) - limits[d], 0) for d in wanted if d in limits}
 
-    live = live_peaks(func, alignment)
-    before = after = planned_peaks(func, alignment, lend, workspaces)
+    live = live_peaks(func, placing.alignment)
+    before = after = planned_peaks(func, placing)
     limits = dict.fromkeys(before, budget)
     least = sum(missed(before, limits).values())
     targets = {d: budget + max(live[d] - before[d], 0) for d in live}
@@ -89,11 +89,11 @@ def fit(
         copy = func.clone()
         with held_back() as said:
             rewrite(copy, targets)
-        peaks = planned_peaks(copy, alignment, lend, workspaces)
+        peaks = planned_peaks(copy, placing)
         misses = missed(peaks, limits)
         if sum(misses.values()) < least:
             least, best, after, remarks = sum(misses.values()), copy, peaks, said
-        if any(missed(live_peaks(copy, alignment), targets).values()):
+        if any(missed(live_peaks(copy, placing.alignment), targets).values()):
             break  # a lower target is not reached either
         targets = {d: max(targets[d] - misses.get(d, 0), 0) for d in targets}
     if best is not None:

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
-from tensorplan.passes.attempts import Attempt, Trials
+from tensorplan.passes.attempts import Attempt, Placing, Trials
 from tensorplan.passes.durations import duration
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.plan_workspaces import PlanWorkspaces
@@ -92,11 +92,9 @@ class TGraphFit(ModulePass):
             return
         trials = Trials(
             ctx,
-            self.alignment,
-            self.lend,
+            Placing(self.alignment, self.lend, self.workspaces),
             self.offload,
             self.time_limit,
-            self.workspaces,
         )
         best = self._fitted(op, trials)
         text = self._described(best, trials.made)

@@ -51,6 +51,7 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.passes.attempts import Placing
 from tensorplan.passes.concatenations import is_in_place
 from tensorplan.passes.fitting import Peaks, fit, live_peaks
 from tensorplan.passes.functions import tensor_functions
@@ -104,9 +105,7 @@ class TGraphOffload(ModulePass):
                 budget,
                 (self.device,),
                 self._move,
-                alignment=self.alignment,
-                lend=self.lend,
-                workspaces=self.workspaces,
+                Placing(self.alignment, self.lend, self.workspaces),
             )
             if (peak := before.get(self.device, 0)) > budget:
                 text = change_of_peak(self.device, peak, after[self.device], budget)

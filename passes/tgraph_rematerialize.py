@@ -40,6 +40,7 @@ from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
 from tensorplan.passes import driver
+from tensorplan.passes.attempts import Placing
 from tensorplan.passes.concatenations import is_in_place, parts
 from tensorplan.passes.fitting import Peaks, fit
 from tensorplan.passes.flops import flops
@@ -92,9 +93,7 @@ class TGraphRematerialize(ModulePass):
                     budget,
                     None,
                     self._lower,
-                    alignment=self.alignment,
-                    lend=self.lend,
-                    workspaces=self.workspaces,
+                    Placing(self.alignment, self.lend, self.workspaces),
                 )
                 for device, peak in after.items():
                     if before[device] > budget:

@@ -30,14 +30,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.passes.fitting import planned_peaks
+from tensorplan.passes.attempts import Placing
+from tensorplan.passes.fitting import planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
@@ -71,6 +71,7 @@ class TGraphSchedule(ModulePass):
         check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        placing = Placing(self.alignment, self.lend)
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("not reordered: its operations have streams", func)
@@ -84,17 +85,14 @@ class TGraphSchedule(ModulePass):
                     continue
                 # What is stored in other blocks, the graph does not know.
                 if peak is None and len(blocks) > 1 and None not in graph.sizes:
-                    peak = self._planned(func)
+                    peak = planned_bytes(func, placing)
                 graph.reorder(order)
                 if peak is None:
                     continue
-                if (new := self._planned(func)) > peak:
+                if (new := planned_bytes(func, placing)) > peak:
                     graph.reorder(range(len(graph.ops)))
                 else:
                     peak = new
-
-    def _planned(self, func: FuncOp) -> int:
-        return sum(planned_peaks(func, self.alignment, self.lend).values())
 
 
 def _scheduled(

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import PROGRESS, remark
-from tensorplan.passes.attempts import Attempt, Trials
+from tensorplan.passes.attempts import Attempt, Placing, Trials
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.plan_workspaces import PlanWorkspaces
@@ -73,10 +73,8 @@ class TGraphSearch(ModulePass):
             return
         trials = Trials(
             ctx,
-            self.alignment,
-            self.lend,
+            Placing(self.alignment, self.lend, self.workspaces),
             time_limit=self.time_limit,
-            workspaces=self.workspaces,
         )
         search = _Search(trials, op, self._choices())
         first = search.best
@@ -158,10 +156,7 @@ class _Search:
             budget = (low + high) // 2
             if not budget:  # nothing is stored
                 return
-            trials = self.trials
-            again = TGraphRematerialize(
-                budget, alignment=trials.alignment, lend=trials.lend
-            )
+            again = TGraphRematerialize(budget, **self.trials.placing._asdict())
             what = f"recomputation behind {start.what}"
             found = self._try(what, start.module, [again])
             if found is None:

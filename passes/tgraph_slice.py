@@ -41,7 +41,8 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.passes.fitting import is_static_block, planned_peaks
+from tensorplan.passes.attempts import Placing
+from tensorplan.passes.fitting import is_static_block, planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.sizes import check_alignment
@@ -130,7 +131,7 @@ class TGraphSlice(ModulePass):
         return after
 
     def _bytes(self, func: FuncOp) -> int:
-        return sum(planned_peaks(func, self.alignment, self.lend).values())
+        return planned_bytes(func, Placing(self.alignment, self.lend))
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:

@@ -99,6 +99,8 @@ def _scalar(field: Any, old: Any, messages: list[Any], random: Random) -> Any:
             for message in messages
             for other, value in message.ListFields()
             if other.type == field.type and not other.is_repeated
+            # protobuf gives what is no UTF-8 as bytes, and does not take them
+            if field.type == field.TYPE_BYTES or isinstance(value, str)
         ]
         if field.type == field.TYPE_BYTES:
             return random.choice([*taken, b"", b"\xff" * 8, random.randbytes(4)])
