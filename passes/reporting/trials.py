@@ -241,12 +241,12 @@ class Options:
 
     def _of_fusion(self) -> Iterator[Option]:
         for fuse in (TGraphFuse(mode="nnvm"), TGraphFuse(keep_peak=False)):
-            yield Option("fusion", f"{fuse}", self._with(fuse))
+            yield Option("fusion", _said(fuse), self._with(fuse))
 
     def _of_gradient(self, module: ModuleOp) -> Iterator[Option]:
         if any(isinstance(op, GradientOp) for op in module.walk()):
             mirror = TGraphGradient(mirror="cheap")
-            yield Option("gradient", f"{mirror}", self._with(mirror))
+            yield Option("gradient", _said(mirror), self._with(mirror))
 
     def _of_recomputation(self, arenas: int) -> Iterator[Option]:
         now = self.pipeline
@@ -300,3 +300,8 @@ class Options:
         if self.pipeline.lend:
             left = self._passes(lend=False)
             yield Option("lending", "lend", left, is_without=True)
+
+
+def _said(pass_: ModulePass) -> str:
+    """As people write it, with dashes in the names of options."""
+    return str(pass_).replace("_", "-")
