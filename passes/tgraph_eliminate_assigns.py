@@ -62,7 +62,11 @@ class TGraphEliminateAssigns(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):
             _erase_unused_reads(block)  # they would be in an assign's way
-            _Elimination(block).run()
+            elimination = _Elimination(block)
+            if elimination.drop_needless():
+                _erase_unused_reads(block)
+                elimination = _Elimination(block)
+            elimination.run()
             _erase_unused_reads(block)
 
 
@@ -95,7 +99,7 @@ class _Elimination:
         self.written = {op: made[op] for op in ops if isinstance(op, AssignOp)}
 
     def run(self) -> None:
-        self._drop_needless()
+        """Goes through the assigns that are needed."""
         copies: list[tuple[AssignOp, str]] = []
         for op, version in list(self.written.items()):
             if looped_into(version, self.position):
@@ -116,8 +120,9 @@ class _Elimination:
             else:
                 remark(f"assign stays a copy{place}: {reason}", op)
 
-    def _drop_needless(self) -> None:
-        """Drops the assigns that make no difference."""
+    def drop_needless(self) -> bool:
+        """Drops the assigns that make no difference; returns whether there were any."""
+        count = len(self.written)
         stack: list[Operation | None] = [*reversed(self.written)]
         while stack:
             op = stack.pop()
@@ -137,6 +142,7 @@ class _Elimination:
             version.drop()
             del self.written[op]
             _erase(op)
+        return len(self.written) < count
 
     def _obstacle(self, op: AssignOp) -> str | None:
         """Why the value cannot be computed into the variable; None if it can."""

@@ -192,3 +192,19 @@ func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> ten
   %m = tgraph.minimum %x, %old : tensor<4xf32>
   func.return %m : tensor<4xf32>
 }
+
+// Nor does what only a needless assign has read.
+// CHECK-LABEL: func.func @needless
+// CHECK-NEXT:    %old = tgraph.read %v
+// CHECK-NEXT:    %m = tgraph.minimum %x, %old
+// CHECK-NEXT:    tgraph.assign %v, %x
+// CHECK-NEXT:    func.return
+// REMARK: remark: assign is dropped: the variable holds the value already
+func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
+  %old = tgraph.read %v : tensor<4xf32>
+  tgraph.assign %v, %x : tensor<4xf32>
+  %new = tgraph.read %v : tensor<4xf32>
+  %m = tgraph.minimum %x, %old : tensor<4xf32>
+  tgraph.assign %v, %new : tensor<4xf32>
+  func.return %m : tensor<4xf32>
+}

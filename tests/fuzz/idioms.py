@@ -178,6 +178,26 @@ def _row(b: Builder, rows: int, turn: SSAValue, *, is_backwards: bool) -> SSAVal
     return b.emit(ew.SubtractOp, [filled(b, i32, (), rows - 1), turn])
 
 
+def _compute(b: Builder) -> None:
+    """A few elementwise operations that make no large errors of small ones."""
+    for _ in range(b.random.randint(1, 3)):
+        x = b.value(lambda v: tensor_type_of(v.type).element_type in (f32, f64, i32))
+        if b.random.random() < 0.5:
+            cls = b.pick([ew.SubtractOp, ew.MaximumOp, ew.MinimumOp])
+            b.emit(cls, [x, b.like(x)])
+        elif tensor_type_of(x.type).element_type == i32:
+            b.emit(b.pick([ew.NotOp, ew.NegateOp, ew.AbsOp]), [x])
+        else:
+            b.emit(b.pick([ew.TanhOp, ew.SineOp, ew.NegateOp, ew.AbsOp]), [x])
+
+
+def _carry(b: Builder, state: SSAValue, value: SSAValue) -> None:
+    """Into the next turn: of floats, something between 0 and 1."""
+    if tensor_type_of(value.type).element_type != i32:
+        value = b.emit(ew.LogisticOp, [value])
+    b.block.add_op(structure.AssignOp(state, value))
+
+
 def _write(
     b: Builder,
     rows: int,
@@ -189,8 +209,7 @@ def _write(
     b.block.add_op(old := structure.ReadOp(state))
     b.values = [old.result]
     b.variables = []
-    for _ in range(b.random.randint(1, 4)):
-        b.attempt(b.pick([b.unary, b.binary, b.step]))
+    _compute(b)
     found = [value for value in b.values if value.type == old.result.type]
     is_backwards = b.random.random() < 0.4
     at = _row(b, rows, turn, is_backwards=is_backwards)
@@ -204,7 +223,7 @@ def _write(
         starts = [at, *[filled(b, i32, (), 0) for _ in shape]]
         new = b.emit(indexing.DynamicUpdateSliceOp, [whole.result, placed, *starts])
         b.block.add_op(structure.AssignOp(variable, new))
-    b.block.add_op(structure.AssignOp(state, found[-1]))
+    _carry(b, state, found[-1])
 
 
 def _read(
@@ -225,11 +244,9 @@ def _read(
         how: dict[str, Attribute] = {"slice_sizes": ints(sizes)}
         row = b.emit(indexing.DynamicSliceOp, [stack, *starts], how)
         b.emit(shaping.ReshapeOp, [row], to=[type])
-    for _ in range(b.random.randint(1, 4)):
-        b.attempt(b.pick([b.unary, b.binary]))
+    _compute(b)
     found = [value for value in b.values if value.type == type]
-    total = b.emit(ew.AddOp, [found[-1], b.pick(found)])
-    b.block.add_op(structure.AssignOp(state, total))
+    _carry(b, state, b.emit(ew.AddOp, [found[-1], b.pick(found)]))
 
 
 def _update(b: Builder, variable: SSAValue, old: SSAValue, stack: SSAValue) -> None:
