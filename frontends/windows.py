@@ -86,7 +86,7 @@ def _counts(
     for d, size in enumerate(image):
         check_table(places[d], window.size[d])
         starts = counted(places[d]) * window.strides[d] - window.low[d]
-        read = starts[:, None] + np.arange(window.size[d]) * window.dilations[d]
+        read = starts[:, None] + counted(window.size[d]) * window.dilations[d]
         inside = (read >= -pads[d]) & (read < size + pads[rank + d])
         along.append(inside.sum(axis=1))
     return reduce(np.multiply.outer, along).astype(np.float32)

@@ -36,6 +36,7 @@ CAUSES = {
     "npz-version-from-the-future.npz": "zipfile raises NotImplementedError",
     "onnx-attribute-of-a-function.onnx": "outside of one",
     "onnx-instance-norm-of-a-vector.onnx": "an IndexError: ONNX's checker lets it pass",
+    "onnx-name-no-utf-8.onnx": "protobuf gives it as bytes",
     "onnx-pad-by-millions.onnx": "a table of places, made in small steps",
     "onnx-pool-of-a-huge-image.onnx": "a table with the size of each window",
     "onnx-weights-of-another-shape.onnx": "a ValueError, and the checker lets it pass",

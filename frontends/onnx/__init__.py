@@ -107,6 +107,7 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
         ) from None
     try:
         model = onnx.load_model_from_string(data)
+        _check_texts(model)
         external_data_helper.load_external_data_for_model(model, dirname(name))
         for output in model.graph.output:  # the checker wants types; we find our own
             output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
@@ -116,3 +117,15 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LocatedError(f"{name} is no valid ONNX model: {message}") from None
     return model
+
+
+def _check_texts(message: Any) -> None:
+    """Raises `ValueError` for names that are no UTF-8: protobuf gives those as bytes."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in [value] if hasattr(value, "ListFields") else value:
+                _check_texts(inner)
+        elif field.type == field.TYPE_STRING:
+            for text in [value] if isinstance(value, str | bytes) else value:
+                if not isinstance(text, str):
+                    raise ValueError(f"{field.name} is {text!r}, expected UTF-8")
