@@ -120,7 +120,7 @@ def _parse(data: bytes, name: str) -> "onnx.ModelProto":
 
 
 def _check_texts(message: Any) -> None:
-    """Raises `ValueError` for a name that is no UTF-8, which protobuf gives as bytes."""
+    """Raises `ValueError` for names that are no UTF-8; protobuf gives them as bytes."""
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE:
             for inner in [value] if hasattr(value, "ListFields") else value:
