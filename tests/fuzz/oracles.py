@@ -116,10 +116,15 @@ def run(
 
 
 def compare(
-    name: str, got: Sequence[Array], want: Sequence[Array], *, slack: float = 0
+    name: str,
+    got: Sequence[Array],
+    want: Sequence[Array],
+    *,
+    slack: float = 0,
+    has_singles: bool = False,
 ) -> None:
     """Equal bit by bit, or to the last digits, of which `slack` allows more; a NaN is a
-    NaN."""
+    NaN. Where a program has f32 (`has_singles`), its f64 may come from there."""
     if len(got) != len(want):
         raise Failure(name, f"{len(got)} results, expected {len(want)}")
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -127,7 +132,8 @@ def compare(
             raise Failure(
                 name, f"result {number} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
             )
-        if not _equal(a, b, slack):
+        digits = 4 if has_singles else 8
+        if not _equal(a, b, slack, digits):
             where = np.argwhere(~_same(a, b))[0]
             place = tuple(map(int, where))
             raise Failure(
@@ -141,11 +147,15 @@ def _same(a: Array, b: Array) -> Array:
     return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def _equal(a: Array, b: Array, slack: float) -> bool:
+_TOLERANCES = {2: 3e-2, 4: 2e-5, 8: 1e-11}
+"""By the bytes of a float: of the largest magnitude, if that is above 1."""
+
+
+def _equal(a: Array, b: Array, slack: float, digits: int) -> bool:
     same = _same(a, b)
     if same.all() or not slack or not is_float(a.dtype):
         return bool(same.all())
-    tolerance = slack * {2: 3e-2, 4: 2e-5, 8: 1e-11}[a.dtype.itemsize]
+    tolerance = slack * _TOLERANCES[min(a.dtype.itemsize, digits)]
     x, y = a.astype(np.float64), b.astype(np.float64)
     finite = np.isfinite(x) & np.isfinite(y)
     scale = max(1.0, float(np.max(np.abs(y), where=finite, initial=0.0)))
