@@ -245,7 +245,9 @@ def test_sizes_for_people():
 def test_a_plan_is_not_planned_anew(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["program.mlir", "-p", "plan-pipeline", "-o", "planned.mlir"]
     assert plan_opt.main(options) == 0
-    assert main(["planned.mlir"]) == 0
+    assert main(["planned.mlir", "--report", "figures.json"]) == 0
+    seconds = json.loads(Path("figures.json").read_text())["seconds"]
+    assert seconds.keys() == {"read", "verify", "plan-check", "run"}
     assert main(["planned.mlir", "--strategy", "naive"]) == 2
     message = "planned.mlir is planned already, expected no --strategy"
     assert message in capsys.readouterr().err

@@ -24,7 +24,7 @@ from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.functions import argument_attributes
-from tensorplan.passes.plan_check import check_plan
+from tensorplan.passes.plan_check import PlanCheck, is_planned
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.report import PoolReport, ResultReport, report
 from tensorplan.tools.arguments import Parser
@@ -69,6 +69,7 @@ _PLANNING = (
     "allocator",
     "device",
     "streams",
+    "workspaces",
 )
 """Options that are about programs without a plan."""
 
@@ -258,8 +259,11 @@ def run(options: argparse.Namespace) -> int:
     source = read_source(options.file, options.sizes)
     module = compiler.read(source)
     names = argument_names(module, options.entry)
-    check_planning(module, options)
     passes = passes_for(options)
+    compiler.run(module, ())
+    if options.level == "planned" and is_planned(module):
+        check_planning(options)
+        passes = [PlanCheck()]
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
@@ -339,15 +343,15 @@ def argument_names(module: ModuleOp, entry: str) -> Sequence[str]:
     ]
 
 
-def check_planning(module: ModuleOp, options: argparse.Namespace) -> None:
-    """Raises `UsageError` for options about planning where there is a plan."""
+def check_planning(options: argparse.Namespace) -> None:
+    """Raises `UsageError` for options about programs without a plan."""
     defaults = make_parser()
     given = [
         name
         for name in _PLANNING
         if getattr(options, name) != defaults.get_default(name)
     ]
-    if given and check_plan(module):
+    if given:
         raise UsageError(f"{options.file} is planned already, expected no --{given[0]}")
 
 

@@ -271,11 +271,14 @@ def compile(
 
     Raises what `plan` does.
     """
+    from tensorplan.passes import driver
+    from tensorplan.passes.plan_check import is_planned
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
     _expect_module(module)
-    if not options and _is_planned(module):
+    driver.check(module)
+    if not options and is_planned(module):
         planned = module.clone()
     else:
         options.setdefault("workspaces", "native")
@@ -285,13 +288,3 @@ def compile(
     from tensorplan.passes.specialize_sizes import specialized
 
     return DynamicExecutable(planned, specialized)
-
-
-def _is_planned(module: ModuleOp) -> bool:
-    """Whether there is nothing left to plan. Checks the plan that there is."""
-    from tensorplan.passes import driver
-    from tensorplan.passes.functions import tensor_functions
-    from tensorplan.passes.plan_check import check_plan
-
-    driver.check(module)
-    return bool(check_plan(module)) and not any(tensor_functions(module))
