@@ -1,7 +1,7 @@
 """How hypothesis draws examples: the same in every run, unless asked otherwise.
 
-`HYPOTHESIS_PROFILE=dev` takes few examples, `nightly` many and new ones. And Ctrl-C works
-in tests of it, also where a shell has started them in the background.
+`HYPOTHESIS_PROFILE=dev` takes few examples, `nightly` many and new ones. And Ctrl-C
+works in its tests, also where a shell has started them in the background.
 """
 
 import os
