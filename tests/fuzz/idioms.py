@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
-    Attribute,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -22,7 +21,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph import indexing, shaping, structure
@@ -207,8 +206,7 @@ def _write(
 ) -> None:
     state, *stacks = variables
     b.block.add_op(old := structure.ReadOp(state))
-    b.values = [old.result]
-    b.variables = []
+    b.values[:], b.variables[:] = [old.result], []
     _compute(b)
     found = [value for value in b.values if value.type == old.result.type]
     is_backwards = b.random.random() < 0.4
@@ -235,7 +233,7 @@ def _read(
 ) -> None:
     (state,) = variables
     b.block.add_op(old := structure.ReadOp(state))
-    b.values, b.variables = [old.result], []
+    b.values[:], b.variables[:] = [old.result], []
     type = tensor_type_of(old.result.type)
     at = _row(b, rows, turn, is_backwards=b.random.random() < 0.5)
     for stack in given:
