@@ -8,7 +8,7 @@ an update of a variable by what was stacked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -128,9 +128,21 @@ def stacked_rows(b: Builder) -> None:
         b.variables.remove(variable)
 
 
-Body = Callable[
-    ["Builder", int, SSAValue, Sequence[SSAValue], Sequence[SSAValue]], None
-]
+class Turn(NamedTuple):
+    """What the body of a loop starts with."""
+
+    rows: int
+    number: SSAValue
+    state: SSAValue  # the variable
+    old: SSAValue  # what it holds
+    stacks: Sequence[SSAValue]  # variables to be written, or tensors to be read
+
+    def row(self, b: Builder, *, is_backwards: bool) -> SSAValue:
+        """The number of this turn's row."""
+        if not is_backwards:
+            return self.number
+        last = filled(b, i32, (), self.rows - 1)
+        return b.emit(ew.SubtractOp, [last, self.number])
 
 
 def _loop(
@@ -138,7 +150,7 @@ def _loop(
     rows: int,
     carried: Sequence[SSAValue],
     given: Sequence[SSAValue],
-    write: Body,
+    write: Callable[[Builder, Turn], None],
 ) -> Sequence[SSAValue]:
     """What is carried, behind a loop of a turn for each row, or nearly."""
     first = b.pick([0] * 8 + [1])
@@ -152,10 +164,13 @@ def _loop(
             inner.argument(VariableType(tensor_type_of(value.type)))
         for value in given:
             inner.argument(value.type)
-        counter, *variables = inner.variables
+        counter, state, *others = inner.variables
         inner.block.add_op(read := structure.ReadOp(counter))
         if is_body:
-            write(inner, rows, read.result, variables, list(inner.values))
+            stacks = [*others, *inner.values]
+            inner.block.add_op(old := structure.ReadOp(state))
+            inner.values[:], inner.variables[:] = [old.result], []
+            write(inner, Turn(rows, read.result, state, old.result, stacks))
             following = inner.emit(ew.AddOp, [read.result, filled(inner, i32, (), 1)])
             inner.block.add_op(structure.AssignOp(counter, following))
             inner.block.add_op(structure.YieldOp())
@@ -168,13 +183,6 @@ def _loop(
     types = [value.type for value in inputs[: 1 + len(carried)]]
     b.emit(structure.WhileOp, inputs, to=types, regions=regions)
     return b.values[-len(carried) :]
-
-
-def _row(b: Builder, rows: int, turn: SSAValue, *, is_backwards: bool) -> SSAValue:
-    """The number of a turn's row."""
-    if not is_backwards:
-        return turn
-    return b.emit(ew.SubtractOp, [filled(b, i32, (), rows - 1), turn])
 
 
 def _compute(b: Builder) -> None:
@@ -197,21 +205,11 @@ def _carry(b: Builder, state: SSAValue, value: SSAValue) -> None:
     b.block.add_op(structure.AssignOp(state, value))
 
 
-def _write(
-    b: Builder,
-    rows: int,
-    turn: SSAValue,
-    variables: Sequence[SSAValue],
-    given: Sequence[SSAValue],
-) -> None:
-    state, *stacks = variables
-    b.block.add_op(old := structure.ReadOp(state))
-    b.values[:], b.variables[:] = [old.result], []
+def _write(b: Builder, turn: Turn) -> None:
     _compute(b)
-    found = [value for value in b.values if value.type == old.result.type]
-    is_backwards = b.random.random() < 0.4
-    at = _row(b, rows, turn, is_backwards=is_backwards)
-    for variable in stacks:
+    found = [value for value in b.values if value.type == turn.old.type]
+    at = turn.row(b, is_backwards=b.random.random() < 0.4)
+    for variable in turn.stacks:
         row = b.pick(found[-3:])
         shape = shape_of(tensor_type_of(row.type))
         wide = TensorType(tensor_type_of(row.type).element_type, (1, *shape))
@@ -221,22 +219,13 @@ def _write(
         starts = [at, *[filled(b, i32, (), 0) for _ in shape]]
         new = b.emit(indexing.DynamicUpdateSliceOp, [whole.result, placed, *starts])
         b.block.add_op(structure.AssignOp(variable, new))
-    _carry(b, state, found[-1])
+    _carry(b, turn.state, found[-1])
 
 
-def _read(
-    b: Builder,
-    rows: int,
-    turn: SSAValue,
-    variables: Sequence[SSAValue],
-    given: Sequence[SSAValue],
-) -> None:
-    (state,) = variables
-    b.block.add_op(old := structure.ReadOp(state))
-    b.values[:], b.variables[:] = [old.result], []
-    type = tensor_type_of(old.result.type)
-    at = _row(b, rows, turn, is_backwards=b.random.random() < 0.5)
-    for stack in given:
+def _read(b: Builder, turn: Turn) -> None:
+    type = tensor_type_of(turn.old.type)
+    at = turn.row(b, is_backwards=b.random.random() < 0.5)
+    for stack in turn.stacks:
         sizes = [1, *shape_of(type)]
         starts = [at, *[filled(b, i32, (), 0) for _ in sizes[1:]]]
         how: dict[str, Attribute] = {"slice_sizes": ints(sizes)}
@@ -244,7 +233,7 @@ def _read(
         b.emit(shaping.ReshapeOp, [row], to=[type])
     _compute(b)
     found = [value for value in b.values if value.type == type]
-    _carry(b, state, b.emit(ew.AddOp, [found[-1], b.pick(found)]))
+    _carry(b, turn.state, b.emit(ew.AddOp, [found[-1], b.pick(found)]))
 
 
 def _update(b: Builder, variable: SSAValue, old: SSAValue, stack: SSAValue) -> None:
