@@ -82,10 +82,10 @@ class PlanPipeline(ModulePass):
     def passes(self) -> Sequence[ModulePass]:
         """The sequence, in order."""
         from xdsl.transforms.canonicalize import CanonicalizePass
-        from xdsl.transforms.common_subexpression_elimination import (
-            CommonSubexpressionElimination,
-        )
 
+        from tensorplan.passes.common_subexpressions import (
+            UnplannedCommonSubexpressionElimination,
+        )
         from tensorplan.passes.convert_stablehlo_to_tgraph import (
             ConvertStablehloToTGraph,
         )
@@ -142,14 +142,14 @@ class PlanPipeline(ModulePass):
             lower = [fit]
             check = [PlanBudget(self.budget, unlimited=self.offload)]
         return [
-            PlanCheck(),  # of what comes planned, before its equal views become one
+            PlanCheck(),  # of what comes planned
             ConvertStablehloToTGraph(),
             TGraphInferShapes(require_static=True),
             TGraphGradient(),
             # Before constants are shared: each is made where it is used.
             TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
-            CommonSubexpressionElimination(),
+            UnplannedCommonSubexpressionElimination(),
             TGraphRecomputeStacked(),
             TGraphConsumeStacked(),
             TGraphCompareClipped(),

@@ -39,7 +39,7 @@ from tensorplan.dialects.tgraph.base import (
     segments,
 )
 from tensorplan.dialects.workspaces import known, measure_of
-from tensorplan.passes.memory.allocations import is_arena
+from tensorplan.passes.memory.allocations import has_arena
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,12 @@ class PlanWorkspaces(ModulePass):
             return
         measure = measure_of(self.kernels)
         for func in op.ops:
-            if not isinstance(func, FuncOp) or _has_arena(func):
+            if not isinstance(func, FuncOp) or has_arena(func):
                 continue
             for inner in list(func.walk()):
                 if isinstance(inner, TensorOp) and _is_ready(inner):
                     if size := measure(inner):
                         _add(inner, size)
-
-
-def _has_arena(func: FuncOp) -> bool:
-    return any(isinstance(op, memref.AllocOp) and is_arena(op) for op in func.walk())
 
 
 def _is_ready(op: TensorOp) -> bool:

@@ -197,6 +197,11 @@ def is_arena(alloc: memref.AllocOp) -> bool:
     return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
 
 
+def has_arena(func: FuncOp) -> bool:
+    """Whether plan-memory has been here."""
+    return any(isinstance(op, memref.AllocOp) and is_arena(op) for op in func.walk())
+
+
 def _allocation(
     alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow, sizes: SizeReader | None
 ) -> Allocation:

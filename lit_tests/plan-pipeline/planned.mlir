@@ -1,0 +1,34 @@
+// What is planned stays as it is: equal views are lives of their own, that streams may
+// have, and become no common subexpression.
+// RUN: plan-opt %s -p plan-pipeline | filecheck %s
+
+// CHECK-LABEL: func.func @planned
+// CHECK-COUNT-3: memref.view %arena[%c0][]
+func.func @planned(%a: memref<16xf32>) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  tgraph.negate %x outs(%a) : memref<16xf32>
+  %y = memref.view %arena[%c0][] : memref<64xi8> to memref<4x4xf32>
+  tgraph.constant<0.0 : f32> outs(%y) : memref<4x4xf32>
+  %z = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %a outs(%z) : memref<16xf32>
+  tgraph.negate %z outs(%a) : memref<16xf32>
+  memref.dealloc %arena : memref<64xi8>
+  func.return
+}
+
+// Without an arena they do.
+// CHECK-LABEL: func.func @unplanned
+// CHECK-COUNT-1: memref.view
+// CHECK-NOT: memref.view
+// CHECK: func.return
+func.func @unplanned(%bytes: memref<64xi8>, %a: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %x = memref.view %bytes[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  %z = memref.view %bytes[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %z outs(%a) : memref<16xf32>
+  func.return
+}
