@@ -7,7 +7,7 @@ order.
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from lzma import LZMAError
 from tokenize import TokenError
 from typing import NamedTuple, cast
@@ -69,28 +69,33 @@ def fed_back(
 
 def load(path: str, prefix: str, count: int) -> list[Array]:
     """The arrays `prefix0` … of an npz file, which must hold these and no others."""
+    wanted = [f"{prefix}{index}" for index in range(count)]
     with open(path, "rb") as stream:  # np.load would leave it open on errors
         try:
             loaded: object = np.load(stream, allow_pickle=False)
             if not isinstance(loaded, np.lib.npyio.NpzFile):
                 raise LocatedError(f"{path}: a single array, expected an npz file")
             file = cast(Mapping[str, object], loaded)
-            arrays: dict[str, Array] = {}
-            for name, member in file.items():
+            _check_names(path, file.keys(), wanted)
+            arrays: list[Array] = []
+            for name in wanted:
+                member = file[name]
                 if not isinstance(member, np.ndarray):  # the bytes of another file
                     raise LocatedError(f"{path}: {name!r} in it is no array")
-                arrays[name] = cast(Array, member)
+                arrays.append(cast(Array, member))
         except _UNREADABLE as error:
             why = "it is no zip file" if not zipfile.is_zipfile(path) else error
             raise LocatedError(f"{path}: cannot be read as npz: {why}") from None
-    wanted = [f"{prefix}{index}" for index in range(count)]
-    missing = ", ".join(name for name in wanted if name not in arrays)
-    extra = ", ".join(sorted(arrays.keys() - set(wanted)))
+    return arrays
+
+
+def _check_names(path: str, names: Collection[str], wanted: Sequence[str]) -> None:
+    missing = ", ".join(name for name in wanted if name not in names)
+    extra = ", ".join(sorted(set(names) - set(wanted)))
     if missing or extra:
         has = [f"has no {missing}"] * bool(missing) + [f"has {extra}"] * bool(extra)
         expected = f"{wanted[0]} to {wanted[-1]}" if wanted else "no arrays"
         raise LocatedError(f"{path}: {' and '.join(has)}, expected {expected}")
-    return [arrays[name] for name in wanted]
 
 
 def load_inputs(path: str, inputs: Sequence[Input]) -> list[Array]:

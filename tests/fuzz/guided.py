@@ -23,7 +23,7 @@ from limits import limit_memory
 atheris: Any = import_module("atheris")  # its types say little
 
 LONGEST = 20_000  # bytes of an input
-_OF_XDSL = ("xdsl.parser", "xdsl.utils")
+_OF_OTHERS = ("numpy.lib._format_impl", "xdsl.parser", "xdsl.utils", "zipfile")
 
 
 def _folder(name: str) -> Path:
@@ -40,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     limit_memory(options.gibibytes)
-    with atheris.instrument_imports(include=["tensorplan", *_OF_XDSL]):
+    with atheris.instrument_imports(include=["tensorplan", *_OF_OTHERS]):
         from judging import judge_bytes
         from readers import corpus, mutated
 
