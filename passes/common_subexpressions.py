@@ -1,8 +1,8 @@
 """`cse` of what is not planned yet, for plan-pipeline.
 
-Each life in bytes of an arena is a view of its own. To `cse` equal views are one, but
-one value is one buffer, which streams that nothing orders could not share: functions
-with arenas stay as they are.
+Each life in bytes of an arena, or of a result, is a view of its own. To `cse` equal
+views are one, but one value is one buffer, which streams that nothing orders could not
+share: planned functions stay as they are.
 """
 
 from xdsl.context import Context
@@ -13,13 +13,13 @@ from xdsl.transforms.common_subexpression_elimination import (
     cse,
 )
 
-from tensorplan.passes.memory.allocations import has_arena
+from tensorplan.passes.memory.allocations import has_plan
 
 
 class UnplannedCommonSubexpressionElimination(CommonSubexpressionElimination):
-    """Merges equal operations in functions without arenas."""
+    """Merges equal operations, but not where buffers are placed."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in op.ops:
-            if not isinstance(inner, FuncOp) or not has_arena(inner):
+            if not isinstance(inner, FuncOp) or not has_plan(inner):
                 cse(inner)

@@ -16,7 +16,7 @@ Who has the kernels says how much they need (`dialects/workspaces.py`).
 
 Needs: level 2, with all operations as they will run: only plan-memory changes no
 operation. Leaves: the same, with workspaces of static size. What has one keeps it, and
-functions with arenas stay as they are.
+planned functions stay as they are.
 Does not: ask for operations of symbolic size, or of other dialects: these kernels use
 the runtime's own memory.
 """
@@ -39,7 +39,7 @@ from tensorplan.dialects.tgraph.base import (
     segments,
 )
 from tensorplan.dialects.workspaces import known, measure_of
-from tensorplan.passes.memory.allocations import has_arena
+from tensorplan.passes.memory.allocations import has_plan
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PlanWorkspaces(ModulePass):
             return
         measure = measure_of(self.kernels)
         for func in op.ops:
-            if not isinstance(func, FuncOp) or has_arena(func):
+            if not isinstance(func, FuncOp) or has_plan(func):
                 continue
             for inner in list(func.walk()):
                 if isinstance(inner, TensorOp) and _is_ready(inner):

@@ -19,7 +19,21 @@ func.func @planned(%a: memref<16xf32>) {
   func.return
 }
 
-// Without an arena they do.
+// The same in the memory of a result, without an arena.
+// CHECK-LABEL: func.func @lent
+// CHECK-COUNT-2: memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
+func.func @lent(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  tgraph.negate %x outs(%b) : memref<16xf32>
+  %y = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
+  tgraph.negate %b outs(%y) : memref<16xf32>
+  tgraph.negate %y outs(%b) : memref<16xf32>
+  tgraph.constant<0.0 : f32> outs(%r) : memref<64xf32>
+  func.return
+}
+
+// What is not planned is shared.
 // CHECK-LABEL: func.func @unplanned
 // CHECK-COUNT-1: memref.view
 // CHECK-NOT: memref.view

@@ -33,7 +33,7 @@ from xdsl.traits import IsTerminator, get_effects
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import name_of, remark
-from tensorplan.dialects.memory import is_view, overwrites
+from tensorplan.dialects.memory import is_buffer, is_view, overwrites
 from tensorplan.dialects.tgraph.base import Shape, TensorOp, element_bytes
 from tensorplan.passes.index_sizes import SizeReader
 from tensorplan.passes.memory.control_flow import (
@@ -197,9 +197,12 @@ def is_arena(alloc: memref.AllocOp) -> bool:
     return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
 
 
-def has_arena(func: FuncOp) -> bool:
-    """Whether plan-memory has been here."""
-    return any(isinstance(op, memref.AllocOp) and is_arena(op) for op in func.walk())
+def has_plan(func: FuncOp) -> bool:
+    """Whether there are buffers as plan-memory places them: in arenas or results."""
+    return any(
+        is_buffer(op) or (isinstance(op, memref.AllocOp) and is_arena(op))
+        for op in func.walk()
+    )
 
 
 def _allocation(
