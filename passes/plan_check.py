@@ -54,7 +54,6 @@ from tensorplan.passes.checking.symbolic_plan import (
     name_of_buffer,
     prove,
 )
-from tensorplan.passes.functions import tensor_functions
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,6 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
         if isinstance(func, FuncOp) and not func.is_declaration:
             pools += _check_function(func)
     return pools
-
-
-def is_planned(module: ModuleOp) -> bool:
-    """Whether there is a plan, which is checked, and nothing left to plan."""
-    return bool(check_plan(module)) and not any(tensor_functions(module))
 
 
 def _check_function(func: FuncOp) -> Sequence[PlannedPool]:

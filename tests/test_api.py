@@ -7,6 +7,7 @@ from typing import get_type_hints
 
 import numpy as np
 import pytest
+from unchanged_ir import parsed
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -48,6 +49,23 @@ def test_from_jax_to_a_callable() -> None:
     new, _ = run(kept, *map(jax.numpy.asarray, arrays[1:]))
     np.testing.assert_array_equal(kept, arrays[0])
     assert np.abs(new - arrays[0]).max() > 0
+
+
+def test_compile_checks_a_plan_that_it_is_given() -> None:
+    text = """
+func.func @main(%a: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.negate %a outs(%x) : memref<16xf32>
+  %y = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+  tgraph.exponential %a outs(%y) : memref<16xf32>
+  tgraph.add %x, %y outs(%r) : memref<16xf32>
+  memref.dealloc %arena : memref<64xi8>
+  func.return
+}"""
+    with pytest.raises(LocatedError, match=r"test.mlir:9:.*%x"):
+        tensorplan.compile(parsed(text))
 
 
 def test_plan_leaves_its_argument_as_it_is() -> None:

@@ -40,6 +40,7 @@ CAUSES = {
     "onnx-pad-by-millions.onnx": "a table of places, made in small steps",
     "onnx-pool-of-a-huge-image.onnx": "a table with the size of each window",
     "onnx-weights-of-another-shape.onnx": "a ValueError, and the checker lets it pass",
+    "onnx-resize-by-a-matrix.onnx": "scales and sizes are taken as lists",
     "onnx-type-that-is-none.onnx": "a KeyError for an element type that ONNX lacks",
 }
 BY_OTHER_TESTS = {

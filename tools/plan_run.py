@@ -24,7 +24,8 @@ from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.functions import argument_attributes
-from tensorplan.passes.plan_check import PlanCheck, is_planned
+from tensorplan.passes.memory.allocations import is_planned
+from tensorplan.passes.plan_check import PlanCheck
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.report import PoolReport, ResultReport, report
 from tensorplan.tools.arguments import Parser

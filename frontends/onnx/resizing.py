@@ -30,7 +30,7 @@ def _resize(n: Node) -> Sequence[Value]:
         after = n.known_integers(3)
         scales = [b / a for a, b in zip(before, after, strict=True)]
     else:
-        scales = [float(scale) for scale in n.known(2)]
+        scales = [float(scale) for scale in n.known(2).ravel()]
         after = [int(a * scale) for a, scale in zip(before, scales, strict=True)]
     for axis, size, scale in zip(axes, after, scales, strict=True):
         if size == shape_of(x)[axis] and scale == 1:

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     MemRefType,
+    ModuleOp,
     NoneAttr,
     UnrankedMemRefType,
     VectorType,
@@ -35,6 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import is_buffer, is_view, overwrites
 from tensorplan.dialects.tgraph.base import Shape, TensorOp, element_bytes
+from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.index_sizes import SizeReader
 from tensorplan.passes.memory.control_flow import (
     CONCURRENT,
@@ -195,6 +197,12 @@ def is_arena(alloc: memref.AllocOp) -> bool:
         return False
     users = {type(use.operation) for use in alloc.memref.uses}
     return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+
+
+def is_planned(module: ModuleOp) -> bool:
+    """Whether buffers are placed, soundly or not, and no function is on tensors."""
+    functions = (op for op in module.walk() if isinstance(op, FuncOp))
+    return any(map(has_plan, functions)) and not any(tensor_functions(module))
 
 
 def has_plan(func: FuncOp) -> bool:

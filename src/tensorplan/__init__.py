@@ -272,13 +272,15 @@ def compile(
     Raises what `plan` does.
     """
     from tensorplan.passes import driver
-    from tensorplan.passes.plan_check import is_planned
+    from tensorplan.passes.memory.allocations import is_planned
+    from tensorplan.passes.plan_check import check_plan
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
     _expect_module(module)
     driver.check(module)
     if not options and is_planned(module):
+        check_plan(module)
         planned = module.clone()
     else:
         options.setdefault("workspaces", "native")
