@@ -10,8 +10,7 @@
 
 Gaps, given offsets and different alignments are beyond the search. Such problems get
 the best of: the plan of the problem in which gaps are filled and alignments are equal;
-the greedy plans; and a local search over orders of first-fit placement that moves the
-buffers at the peak, as in the hill climb of Arm's Vela and of TVM's USMP.
+the greedy plans; and a local search over orders of first-fit placement (`climb.py`).
 
 Without a time limit, effort is counted in work: about 10 seconds of compiled code for
 each pool. Then the same plan comes out on every machine, with or without numba; without
@@ -26,6 +25,7 @@ from math import lcm
 
 from tensorplan.planning import greedy, orders
 from tensorplan.planning.budget import Budget
+from tensorplan.planning.climb import climb
 from tensorplan.planning.core import SLACKS, CoreFirst
 from tensorplan.planning.kernels import LARGEST
 from tensorplan.planning.problem import (
@@ -56,7 +56,6 @@ _CORES = (
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
-_CLIMB = 30_000_000  # pairs of buffers that the local search looks at, about
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
 
 
@@ -268,44 +267,5 @@ def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
             if not best or peak_of(buffers, best) > lower_bound:
                 take(place(problem, limits).offsets)
     if peak_of(buffers, best) > lower_bound:
-        chance = random.Random(limits.seed)
-        _climb(buffers, best, lower_bound, budget, chance, limits.effort, take)
+        climb(buffers, best, lower_bound, budget, limits.seed, take)
     return Placement(best)
-
-
-def _climb(
-    buffers: Sequence[Buffer],
-    best: Sequence[int],
-    lower_bound: int,
-    budget: Budget,
-    chance: random.Random,
-    effort: float,
-    take: Callable[[Sequence[int]], None],
-) -> None:
-    """Places first-fit in varied orders; goes on from an order that is no worse."""
-    count = len(buffers)
-    order = sorted(range(count), key=lambda i: (best[i], i))
-    lowest = peak_of(buffers, best)
-    movable = list(range(count))
-    conflicts = greedy.conflicts_of(buffers)
-    for _ in range(min(1000, _CLIMB // (count * count + 100 * count))):
-        if lowest <= lower_bound or budget.left <= 0:
-            return
-        trial = list(order)
-        moved = chance.choice(movable)
-        trial.remove(moved)
-        trial.insert(chance.randrange(count), moved)
-        offsets = greedy.place(buffers, trial, conflicts=conflicts)
-        peak = peak_of(buffers, offsets)
-        if peak <= lowest:
-            order, lowest = trial, peak
-            movable = _at_peak(buffers, offsets, peak)
-            take(offsets)
-
-
-def _at_peak(buffers: Sequence[Buffer], offsets: Sequence[int], peak: int) -> list[int]:
-    """The buffers that end at the peak, and those that overlap one of them."""
-    tops = [i for i, b in enumerate(buffers) if offsets[i] + b.size == peak]
-    return [
-        i for i, b in enumerate(buffers) if any(b.overlaps(buffers[j]) for j in tops)
-    ]

@@ -6,7 +6,7 @@ Buffers with a given offset are placed first. Quadratic in the number of buffers
 """
 
 from bisect import insort
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from tensorplan.planning.problem import Buffer, Limits, Placement, Problem, round_up
@@ -60,12 +60,10 @@ def place(
     buffers: Sequence[Buffer],
     order: Sequence[int],
     choose: Callable[[Iterator[Gap]], int] = first_gap,
-    conflicts: Sequence[Set[int]] | None = None,
 ) -> list[int]:
     """The offsets that come of placing the buffers in this order.
 
     `choose` picks an offset from the gaps in which the buffer fits, which come upwards.
-    `conflicts`, of `conflicts_of`, are for those who place the same buffers often.
     """
     offsets = [b.offset or 0 for b in buffers]
     # (offset, end of bytes, first step, end of life, index): in address order.
@@ -79,32 +77,14 @@ def place(
         if buffer.offset is not None:
             continue
         start, end = buffer.start, buffer.end
-        if conflicts is not None:
-            known = conflicts[i]
-            neighbours = ((low, high) for low, high, _, _, j in placed if j in known)
-        else:
-            neighbours = (
-                (low, high)
-                for low, high, first, last, j in placed
-                if first < end and start < last and buffers[j].overlaps(buffer)
-            )
+        neighbours = (
+            (low, high)
+            for low, high, first, last, j in placed
+            if first < end and start < last and buffers[j].overlaps(buffer)
+        )
         offsets[i] = choose(_gaps(neighbours, buffer))
         insort(placed, (offsets[i], offsets[i] + buffer.size, start, end, i))
     return offsets
-
-
-def conflicts_of(buffers: Sequence[Buffer]) -> list[set[int]]:
-    """For each buffer those that are live at the same time."""
-    result: list[set[int]] = [set() for _ in buffers]
-    active: list[int] = []
-    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].start):
-        active = [j for j in active if buffers[j].end > buffers[i].start]
-        for j in active:
-            if buffers[j].overlaps(buffers[i]):
-                result[i].add(j)
-                result[j].add(i)
-        active.append(i)
-    return result
 
 
 def _gaps(taken: Iterator[tuple[int, int]], buffer: Buffer) -> Iterator[Gap]:
