@@ -392,6 +392,38 @@ def test_outputs_and_constants_that_are_refused() -> None:
         tensorplan.from_onnx(data)
 
 
+@pytest.mark.parametrize(
+    ("layer", "reason"),
+    [
+        (
+            node("ScatterND", "x i u", "y"),
+            "ScatterND with 1099511627776 indices behind",
+        ),
+        (
+            node("GatherND", "x i", "y"),
+            "GatherND with 1099511627776 indices behind 0 d",
+        ),
+        (
+            node("GatherND", "x none", "y", batch_dims=2**40),
+            r"GatherND with 0 indices behind \d+ dimensions, expected at most 3 toget",
+        ),
+        (
+            node("Split", "x", "y", axis=0, num_outputs=2**20),
+            "Split with num_outputs = 1048576, expected 1",
+        ),
+    ],
+    ids=["scatter", "gather", "batch", "split"],
+)
+def test_counts_that_are_refused_before_they_are_counted(
+    layer: Any, reason: str
+) -> None:
+    inputs = {"x": X, "i": np.zeros(1, "i8"), "u": X, "none": np.zeros(0, "i8")}
+    used = {name: inputs[name] for name in layer.input}
+    shapes = {"i": [2**40]} if "i" in used else {}
+    with pytest.raises(LocatedError, match=reason):
+        tensorplan.from_onnx(model_of([layer], used, ["y"], shapes=shapes))
+
+
 def test_models_that_are_refused() -> None:
     x = {"x": X}
     good = model_of([node("Neg", "x", "y")], x, ["y"])

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.tgraph.base import ints
 from tensorplan.dialects.tgraph.elementwise import SelectOp
 from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
-from tensorplan.frontends.builder import axis_of, shape_of, type_of
+from tensorplan.frontends.builder import Unsupported, axis_of, shape_of, type_of
 from tensorplan.frontends.indices import (
     from_front,
     largest_along,
@@ -83,6 +83,7 @@ def _gather_nd(n: Node) -> Sequence[Value]:
     x, batch = n.value(0), n.integer("batch_dims", 0)
     shape = shape_of(x)
     *outer, length = shape_of(n.value(1))
+    _check_tuples(batch, length, len(shape))
     indexed = range(batch, batch + length)
     indices = _from_front(n, 1, [shape[d] for d in indexed])
     rest = len(shape) - batch - length
@@ -102,12 +103,22 @@ def _gather_nd(n: Node) -> Sequence[Value]:
     ]
 
 
+def _check_tuples(batch: int, length: int, rank: int) -> None:
+    """Indices come in tuples, for the dimensions behind those of a batch."""
+    if not 0 <= batch <= batch + length <= rank:
+        raise Unsupported(
+            f"with {length} indices behind {batch} dimensions, expected at most {rank} "
+            "together"
+        )
+
+
 def _scatter_nd(n: Node) -> Sequence[Value]:
     x, updates = n.value(0), n.value(2)
     reduction = n.text("reduction", "none")
     n.expect("reduction", reduction, *_KINDS)
     *outer, length = shape_of(n.value(1))
     rank = len(shape_of(x))
+    _check_tuples(0, length, rank)
     return [
         n.emit(
             ScatterOp,

@@ -81,9 +81,9 @@ def _split(n: Node) -> Sequence[Value]:
     if n.has(1):
         sizes = n.known_integers(1)
     else:
-        count = n.integer("num_outputs", n.outputs)
-        part = -(-size // count)
-        sizes = [min(part, size - part * index) for index in range(count)]
+        n.expect("num_outputs", n.integer("num_outputs", n.outputs), n.outputs)
+        part = -(-size // n.outputs)
+        sizes = [min(part, size - part * index) for index in range(n.outputs)]
     ends = np.cumsum(sizes).tolist()
     return [
         n.part(x, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)
