@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i1, i32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
@@ -134,6 +138,95 @@ def test_definitions_come_before_uses(text: str, message: str | None) -> None:
         return
     with pytest.raises(VerifyException, match=re.escape(message)):
         driver.check(module)
+
+
+BRANCHES = """
+func.func @f(%c: i1, %x: i32, %unused: i32) {
+  %a = arith.addi %x, %x : i32
+  %b = arith.muli %a, %x {mark} : i32
+  scf.if %c {
+    "test.last"() : () -> ()
+  }
+  cf.cond_br %c, ^left, ^right
+^left:
+  "test.first"() : () -> ()
+  func.return
+^right:
+  func.return
+}"""
+
+
+def _change(what: str, func: FuncOp) -> None:
+    add, multiply, branch, end = func.body.blocks[0].ops
+    first, last = func.body.blocks[1].first_op, branch.regions[0].block.first_op
+    assert isinstance(end, cf.ConditionalBranchOp)
+    assert isinstance(branch, scf.IfOp)
+    back = func.body.blocks[2].first_op
+    assert first is not None
+    assert back is not None
+    assert last is not None
+    match what:
+        case "the value of an attribute":
+            multiply.attributes["mark"] = i32
+        case "its name":
+            multiply.attributes["marked"] = multiply.attributes.pop("mark")
+        case "a property":
+            func.sym_name = StringAttr("g")
+        case "an operand":
+            multiply.operands[1] = multiply.operands[0]
+        case "the type of a result":
+            Rewriter.replace_value_with_new_type(multiply.results[0], i1)
+        case "the type of an argument":
+            Rewriter.replace_value_with_new_type(func.body.blocks[0].args[2], i1)
+        case "the order":
+            multiply.detach()
+            Rewriter.insert_op(multiply, InsertPoint.before(add))
+        case "what is within":
+            last.detach()
+            Rewriter.insert_op(last, InsertPoint.after(branch))
+        case "in which block":
+            first.detach()
+            func.body.blocks[0].add_op(first)
+        case "in which region":
+            branch.regions[0].move_blocks(branch.false_region)
+        case "an operation":
+            Rewriter.replace_op(back, scf.YieldOp())
+        case "an operation more":
+            Rewriter.insert_op(add.clone(), InsertPoint.before(add))
+        case "where to go":
+            end.successors = end.successors[::-1]
+        case _:
+            assert what == "nothing"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("nothing", "the value of an attribute", "its name", "a property"),
+        *("an operand", "the type of a result", "the type of an argument"),
+        *("the order", "what is within", "in which block", "in which region"),
+        *("an operation", "an operation more", "where to go"),
+    ],
+)
+def test_what_changed_is_checked_again(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Change(ModulePass):
+        name = "test-change"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            (func,) = op.ops
+            assert isinstance(func, FuncOp)
+            _change(what, func)
+
+    checked: list[Operation] = []
+    monkeypatch.setattr(driver, "check", checked.append)
+    ctx = tensorplan.context()
+    ctx.allow_unregistered = True
+    module = frontends.read(BRANCHES.encode(), "t.mlir", ctx)
+    driver.run(ctx, module, [Nothing(), Change(), Nothing()])
+    assert checked == [module] * (1 if what == "nothing" else 2)
 
 
 def test_every_registered_pass_loads_under_its_name() -> None:

@@ -30,6 +30,7 @@ CAUSES = {
     "bytecode-crash.mlirbc": "MLIR's reader itself: another process reads it first",
     "bytecode-name-no-utf-8.mlirbc": "jaxlib ends the process for such a message",
     "npz-header-cut.npz": "tokenize.TokenError from NumPy",
+    "npz-of-many-disks.npz": "zipfile.is_zipfile() raises BadZipFile",
     "npz-of-other-files.npz": "NumPy gives the bytes of what is no array",
     "npz-shape-without-elements.npz": "a MemoryError, though the file is small",
     "npz-shape-too-large.npz": "an OverflowError from NumPy",

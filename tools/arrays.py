@@ -35,6 +35,10 @@ _UNREADABLE = (
 )
 
 
+_STARTS = (b"PK\3\4", b"PK\5\6")
+"""Of a zip file, and of one without members."""
+
+
 class Difference(NamedTuple):
     """How far an output is from what was expected, where it is farthest."""
 
@@ -71,11 +75,14 @@ def load(path: str, prefix: str, count: int) -> list[Array]:
     """The arrays `prefix0` … of an npz file, which must hold these and no others."""
     wanted = [f"{prefix}{index}" for index in range(count)]
     with open(path, "rb") as stream:  # np.load would leave it open on errors
+        start = stream.read(4)
+        if start == b"\x93NUM":
+            raise LocatedError(f"{path}: a single array, expected an npz file")
+        if start not in _STARTS:  # np.load would take it for a pickle
+            raise LocatedError(f"{path}: cannot be read as npz: it is no zip file")
+        stream.seek(0)
         try:
-            loaded: object = np.load(stream, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise LocatedError(f"{path}: a single array, expected an npz file")
-            file = cast(Mapping[str, object], loaded)
+            file = cast(Mapping[str, object], np.load(stream, allow_pickle=False))
             _check_names(path, file.keys(), wanted)
             arrays: list[Array] = []
             for name in wanted:
@@ -84,8 +91,7 @@ def load(path: str, prefix: str, count: int) -> list[Array]:
                     raise LocatedError(f"{path}: {name!r} in it is no array")
                 arrays.append(cast(Array, member))
         except _UNREADABLE as error:
-            why = "it is no zip file" if not zipfile.is_zipfile(path) else error
-            raise LocatedError(f"{path}: cannot be read as npz: {why}") from None
+            raise LocatedError(f"{path}: cannot be read as npz: {error}") from None
     return arrays
 
 
