@@ -83,6 +83,7 @@ class PlanPipeline(ModulePass):
         """The sequence, in order."""
         from xdsl.transforms.canonicalize import CanonicalizePass
 
+        from tensorplan.passes.attempts import Placing
         from tensorplan.passes.common_subexpressions import (
             UnplannedCommonSubexpressionElimination,
         )
@@ -110,23 +111,17 @@ class PlanPipeline(ModulePass):
         from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
         from tensorplan.passes.tgraph_slice import TGraphSlice
 
-        alignment = self.alignment
+        placing = Placing(self.alignment, self.lend, self.workspaces)._asdict()
         lower: list[ModulePass] = [
             TGraphFuse(),
             TGraphEliminateAssigns(),
-            TGraphSchedule(EFFORTS[self.effort], alignment, self.lend),
+            TGraphSchedule(EFFORTS[self.effort], **placing),
         ]
         if self.streams == 1:
-            lower.append(TGraphSlice(alignment=alignment, lend=self.lend))
+            lower.append(TGraphSlice(**placing))
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
-            search = TGraphSearch(
-                self.time_limit,
-                alignment=alignment,
-                lend=self.lend,
-                workspaces=self.workspaces,
-            )
-            lower = [search]
+            lower = [TGraphSearch(self.time_limit, **placing)]
         if self.budget is not None:
             fit = TGraphFit(
                 self.budget,
@@ -134,10 +129,8 @@ class PlanPipeline(ModulePass):
                 slices=self.streams == 1,
                 device=self.device,
                 offload=self.offload,
-                alignment=alignment,
-                lend=self.lend,
                 time_limit=self.time_limit,
-                workspaces=self.workspaces,
+                **placing,
             )
             lower = [fit]
             check = [PlanBudget(self.budget, unlimited=self.offload)]
@@ -161,7 +154,7 @@ class PlanPipeline(ModulePass):
             *([PlanWorkspaces(self.workspaces)] if self.workspaces != "none" else []),
             PlanMemory(
                 self.strategy,
-                alignment,
+                self.alignment,
                 self.lend,
                 self.bounds,
                 self.hints,

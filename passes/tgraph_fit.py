@@ -20,8 +20,9 @@ not: fail where nothing fits: then it leaves what takes the fewest bytes, so tha
 plan-budget can say what is in the way; or place operations on streams.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -105,22 +106,17 @@ class TGraphFit(ModulePass):
     def _fitted(self, given: ModuleOp, trials: Trials) -> Attempt:
         """What meets the budget at the least cost, or comes nearest to it."""
         budget = parse_size(self.budget)
-        for what, passes in self._ways():
+        placing = trials.placing._asdict()
+        for what, passes in self._ways(placing):
             found = trials.run(what, given, passes)
             if found is None or found.bytes <= budget:
                 return trials.best
         best = trials.best
         behind = "" if best is trials.made[0] else f" behind {best.what}"
-        alignment, lend = self.alignment, self.lend
-        again = TGraphRematerialize(
-            budget, alignment=alignment, lend=lend, workspaces=self.workspaces
-        )
+        again = TGraphRematerialize(budget, **placing)
         tried = [trials.run(f"recomputation{behind}", best.module, [again])]
         if self.offload:
-            move = TGraphOffload(
-                *(self.device, self.offload, budget, alignment, lend),
-                workspaces=self.workspaces,
-            )
+            move = TGraphOffload(self.device, self.offload, budget, **placing)
             what = f"copies to {self.offload}{behind}"
             tried.append(trials.run(what, best.module, [move]))
             fitting = [found for found in tried if found and found.bytes <= budget]
@@ -130,22 +126,23 @@ class TGraphFit(ModulePass):
             trials.run(what, best.module, [again, move])
         return trials.best
 
-    def _ways(self) -> Iterator[tuple[str, Sequence[ModulePass]]]:
+    def _ways(
+        self, placing: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Sequence[ModulePass]]]:
         """What can be done at little cost: what costs the least comes first."""
-        alignment, lend = self.alignment, self.lend
         fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
-        order = TGraphSchedule(self.effort, alignment, lend)
+        order = TGraphSchedule(self.effort, **placing)
         slices: list[ModulePass] = []
         if self.slices:
-            slices = [TGraphSlice(alignment=alignment, lend=lend)]
+            slices = [TGraphSlice(**placing)]
         yield "fusion and order", [fuse, assigns, order, *slices]
         if self.effort < LONGER:
-            longer = TGraphSchedule(LONGER, alignment, lend)
+            longer = TGraphSchedule(LONGER, **placing)
             yield "a longer search", [fuse, assigns, longer, *slices]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [TGraphFuse(mode), assigns, order, *slices]
         if self.slices:
-            more = TGraphSlice(PIECES, SLOWDOWN, alignment, lend)
+            more = TGraphSlice(PIECES, SLOWDOWN, **placing)
             yield "more pieces", [fuse, assigns, order, more]
 
     def _described(self, best: Attempt, attempts: Sequence[Attempt]) -> str:

@@ -41,6 +41,7 @@ from tensorplan.passes.fitting import planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.sizes import check_alignment
 from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
@@ -54,6 +55,8 @@ class TGraphSchedule(ModulePass):
     lend: whether buffers may lie in results that are not written yet (see plan-memory).
     max_slowdown: how much longer an order may take than the given one, as a part of
         its time, both estimated from types; any time without it.
+    workspaces: the kernels whose workspaces count, too, where a plan decides (see
+        plan-workspaces).
     """
 
     name = "tgraph-schedule"
@@ -62,6 +65,7 @@ class TGraphSchedule(ModulePass):
     alignment: int = 64
     lend: bool = True
     max_slowdown: float | None = None
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         if self.effort < 0:
@@ -69,9 +73,10 @@ class TGraphSchedule(ModulePass):
         if self.max_slowdown is not None and self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
         check_alignment(self.alignment)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        placing = Placing(self.alignment, self.lend)
+        placing = Placing(self.alignment, self.lend, self.workspaces)
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("not reordered: its operations have streams", func)

@@ -71,11 +71,7 @@ class TGraphSearch(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trials = Trials(
-            ctx,
-            Placing(self.alignment, self.lend, self.workspaces),
-            time_limit=self.time_limit,
-        )
+        trials = Trials(ctx, self._placing, time_limit=self.time_limit)
         search = _Search(trials, op, self._choices())
         first = search.best
         search.descend()
@@ -92,9 +88,13 @@ class TGraphSearch(ModulePass):
             next(iter(tensor_functions(op)))[0],
         )
 
+    @property
+    def _placing(self) -> Placing:
+        return Placing(self.alignment, self.lend, self.workspaces)
+
     def _choices(self) -> Mapping[str, Sequence[ModulePass]]:
         """What there is to choose from; first in each, the default."""
-        alignment, lend = self.alignment, self.lend
+        placing = self._placing._asdict()
         choices: dict[str, Sequence[ModulePass]] = {
             "groups": (
                 TGraphFuse(),
@@ -104,12 +104,12 @@ class TGraphSearch(ModulePass):
             ),
             "assigns": (TGraphEliminateAssigns(),),
             "order": tuple(
-                TGraphSchedule(effort, alignment, lend) for effort in (0.2, 2.0, 10.0)
+                TGraphSchedule(effort, **placing) for effort in (0.2, 2.0, 10.0)
             ),
         }
         if self.slices:
             choices["slices"] = tuple(
-                TGraphSlice(pieces, slowdown, alignment, lend)
+                TGraphSlice(pieces, slowdown, **placing)
                 for pieces, slowdown in ((8, 0.03), (32, 0.1))
             )
         return choices

@@ -45,6 +45,7 @@ from tensorplan.passes.attempts import Placing
 from tensorplan.passes.fitting import is_static_block, planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.sizes import check_alignment
 from tensorplan.passes.slicing.bytes import Lifetimes, total_cost
 from tensorplan.passes.slicing.regions import Rules
@@ -61,6 +62,8 @@ class TGraphSlice(ModulePass):
         estimated from types.
     alignment: what every buffer takes a multiple of, in bytes.
     lend: whether buffers may lie in results that are not written yet (see plan-memory).
+    workspaces: the kernels whose workspaces count, too, where a plan decides (see
+        plan-workspaces).
     """
 
     name = "tgraph-slice"
@@ -69,6 +72,7 @@ class TGraphSlice(ModulePass):
     max_slowdown: float = 0.03
     alignment: int = 64
     lend: bool = True
+    workspaces: str = "none"
 
     def __post_init__(self) -> None:
         if self.pieces < 1:
@@ -76,6 +80,7 @@ class TGraphSlice(ModulePass):
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
         check_alignment(self.alignment)
+        PlanWorkspaces(self.workspaces)  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
@@ -131,7 +136,8 @@ class TGraphSlice(ModulePass):
         return after
 
     def _bytes(self, func: FuncOp) -> int:
-        return planned_bytes(func, Placing(self.alignment, self.lend))
+        placing = Placing(self.alignment, self.lend, self.workspaces)
+        return planned_bytes(func, placing)
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:

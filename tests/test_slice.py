@@ -1,6 +1,7 @@
 """tgraph-slice: values bit for bit, never more bytes, and what it gains."""
 
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects import workspaces
+from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
@@ -126,3 +129,22 @@ def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     assert joined
     copies = str(run(sliced, *REST)).count("memref.copy")
     assert copies == str(run(ready, *REST)).count("memref.copy")
+
+
+def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is won where pieces of the scores take a mebibyte to compute."""
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+    workspaces.provide("small", lambda: bytes_of)
+
+    def bytes_of(op: TensorOp) -> int:
+        return (
+            2**20
+            if prod(shape_of(tensor_type_of(op.outs[0].type))) < 4 * 64 * 16
+            else 0
+        )
+
+    ready = run(attention(64), *READY)
+    sliced = run(ready, TGraphSlice(max_slowdown=1.0))
+    assert len(list(sliced.walk())) > len(list(ready.walk()))
+    kept = run(ready, TGraphSlice(max_slowdown=1.0, workspaces="small"))
+    assert str(kept) == str(ready)

@@ -25,6 +25,7 @@ from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.passes import driver
+from tensorplan.passes.attempts import Placing
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.plan_check import check_plan
@@ -252,11 +253,12 @@ class Options:
         now = self.pipeline
         if now.streams != 1 or now.budget is not None or not arenas:
             return
+        placing = Placing(now.alignment, now.lend, now.workspaces)._asdict()
         passes = list(self.split()[1])
         at = next(i for i, p in enumerate(passes) if isinstance(p, TGraphBufferize))
         for part in BUDGETS:
             budget = int(arenas * part)
-            again = TGraphRematerialize(budget, alignment=now.alignment, lend=now.lend)
+            again = TGraphRematerialize(budget, **placing)
             yield Option(
                 "recomputation",
                 f"budget={budget} ({part:.0%} of now): compute again",
@@ -266,7 +268,7 @@ class Options:
     def _of_search(self) -> Iterator[Option]:
         now = self.pipeline
         if now.streams == 1:
-            slices = TGraphSlice(64, 0.3, now.alignment, now.lend)
+            slices = TGraphSlice(64, 0.3, now.alignment, now.lend, now.workspaces)
             what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
             yield Option("slicing", what, self._with(slices))
         if now.effort != "high":
