@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     FloatAttr,
     IntegerAttr,
@@ -29,6 +30,7 @@ from xdsl.rewriter import Rewriter
 
 from tensorplan.dialects.tgraph import base, reducing, shaping
 from tensorplan.dialects.tgraph.base import (
+    LARGEST_SIZE,
     AnyTensor,
     Shape,
     TensorOp,
@@ -158,6 +160,14 @@ class TensorBuilder:
         return self.broadcast(scalar, shape)
 
     def add(self, op: TensorOp) -> SSAValue:
+        """Raises `ValueError` for sizes that there are not."""
+        for result in op.results:
+            for size in type_of(result).get_shape():
+                if size != DYNAMIC_INDEX and not 0 <= size <= LARGEST_SIZE:
+                    raise ValueError(
+                        f"result has type {result.type}, expected sizes of 0 to "
+                        f"{LARGEST_SIZE}"
+                    )
         op.location = self.location
         self.into.append(op)
         return op.results[0]

@@ -53,6 +53,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+from tensorplan.dialects.tgraph.base import LARGEST_SIZE
+
 _MISTAKES = (
     ArithmeticError,
     AssertionError,
@@ -198,6 +200,17 @@ class MLIRTextParser(Parser):
 
             return SYNTAX.get(op_type.name, op_type)
         return op_type
+
+    # Types
+
+    def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
+        span = self._current_token.span
+        size = super().parse_shape_dimension(allow_dynamic)
+        if size > LARGEST_SIZE:
+            self.raise_error(
+                f"dimension has size {size}, expected at most {LARGEST_SIZE}", span
+            )
+        return size
 
     # Constants
 

@@ -58,7 +58,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.intervals import interval
 from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
-from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef
+from tensorplan.dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from tensorplan.dialects.tgraph.dims import BOUNDS, HINTS
 from tensorplan.passes.index_sizes import SizeReader
 from tensorplan.passes.memory.allocations import Allocation, find_allocations
@@ -151,6 +151,12 @@ class PlanMemory(ModulePass):
             loans, plan = self._placed(pool, () if is_symbolic else here)
             rest = [a for i, a in enumerate(allocations) if i not in loans]
             if rest:
+                if plan.peak > LARGEST_SIZE:
+                    raise LocatedError(
+                        f"the arena has {plan.peak} bytes, expected at most "
+                        f"{LARGEST_SIZE}",
+                        func,
+                    )
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
                 _rewrite(func, type, alignment, rest, plan.offsets)
             for index, (lender, offset) in loans.items():

@@ -39,6 +39,7 @@ Does not: share memory between buffers; that is plan-memory's.
 """
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -55,11 +56,13 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
+    LARGEST_SIZE,
     RESULT,
     VARIABLE,
     VariableType,
     bare,
     device_of,
+    is_static,
     shape_of,
     tensor_type_of,
 )
@@ -100,6 +103,13 @@ def _check_ready(func: FuncOp) -> None:
             if DYNAMIC_INDEX in shape_of(type):
                 raise LocatedError(
                     f"{op.name}: {type} has a size that is not known", op
+                )
+            elements = prod(size for size in type.get_shape() if size)
+            if is_static(type) and elements > LARGEST_SIZE:
+                raise LocatedError(
+                    f"{op.name}: {type} has sizes whose product is {elements}, "
+                    f"expected at most {LARGEST_SIZE}",
+                    op,
                 )
             if device_of(type) is None:
                 raise LocatedError(

@@ -59,7 +59,6 @@ def test_empty_buffers_and_no_buffers(strategy: str) -> None:
     "type",
     [
         "memref<9223372036854775807xi8>",
-        "memref<4294967296x4294967296xf64>",
         "memref<0x9223372036854775807xf32>",
         "memref<f32>",
         "memref<0xf32>",
@@ -77,6 +76,47 @@ def test_any_static_size_is_planned(type: str, tmp_path: Path, capsys: Capture) 
     assert code == 0, err
     (pool,) = json.loads(out)["pools"]
     assert pool["bytes"] >= pool["lower_bound_bytes"] >= 0
+
+
+HUGE = "9223372036854775807"  # 2^63 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f"""func.func @f(%x: memref<3x{HUGE}xi8>) {{
+  %a = memref.alloc() : memref<3x{HUGE}xi8>
+  memref.copy %x, %a : memref<3x{HUGE}xi8> to memref<3x{HUGE}xi8>
+  memref.copy %a, %x : memref<3x{HUGE}xi8> to memref<3x{HUGE}xi8>
+  func.return
+}}""",
+            f"1:1: error: the arena has {3 * int(HUGE)} bytes, expected at most {HUGE}",
+        ),
+        (
+            f"""func.func @f(%x: tensor<{int(HUGE) + 1}xi8>) {{
+  func.return
+}}""",
+            f"1:25: error: dimension has size {int(HUGE) + 1}, expected at most {HUGE}",
+        ),
+        (
+            f"""func.func @f(%x: tensor<3x{HUGE}xi8>) {{
+  %0 = tgraph.reverse %x {{dimensions = array<i64: 0, 1>}} : tensor<3x{HUGE}xi8>
+  func.return
+}}""",
+            f'1:1: error: func.func: tensor<3x{HUGE}xi8, "cpu:0"> has sizes whose '
+            f"product is {3 * int(HUGE)}, expected at most {HUGE}",
+        ),
+    ],
+    ids=["arena", "dimension", "strides"],
+)
+def test_what_64_bits_do_not_hold_is_refused(
+    text: str, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "huge.mlir"
+    path.write_text(text)
+    assert plan_opt.main([str(path), "-p", "plan-pipeline"]) == 1
+    assert f"huge.mlir:{message}" in capsys.readouterr().err
 
 
 def nested(depth: int) -> str:
@@ -177,14 +217,20 @@ def test_pickles_in_npz_are_not_read(
     assert not Path("/tmp/tensorplan-was-here").exists()
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\3\4", b"\x80\4N.", b"\x93NUMPY\1\0"])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        *((data, "cannot be read as npz") for data in (b"", b"PK\3\4", b"\x80\4N.")),
+        (b"\x93NUMPY\1\0", "a single array, expected an npz file"),
+    ],
+)
 def test_what_is_no_npz(
-    data: bytes, program: Path, tmp_path: Path, capsys: Capture
+    data: bytes, message: str, program: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "no.npz"
     path.write_bytes(data)
     assert plan_run.main([str(program), "--inputs", str(path)]) == 1
-    assert "no.npz: cannot be read as npz" in capsys.readouterr().err
+    assert f"no.npz: {message}" in capsys.readouterr().err
 
 
 def test_damaged_bytecode(tmp_path: Path, capsys: Capture) -> None:

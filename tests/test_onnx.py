@@ -424,6 +424,31 @@ def test_counts_that_are_refused_before_they_are_counted(
         tensorplan.from_onnx(model_of([layer], used, ["y"], shapes=shapes))
 
 
+@pytest.mark.parametrize(
+    ("layer", "given", "reason"),
+    [
+        (node("Unsqueeze", "x i", "y"), [0, 0], r"with axes = \[0, 0\], expected diff"),
+        (node("Tile", "x i", "y"), [1, -1, 1], "expected sizes of 0 to"),
+        (node("Tile", "x i", "y"), [2**62, 1, 1], "expected sizes of 0 to 92233720368"),
+        (node("Reshape", "x i", "y"), [-1, -1], "expected sizes of 0 to"),
+        (node("Range", "zero i one", "y"), 2**40, "Range with a table of 109951162777"),
+    ],
+    ids=["axes", "negative", "huge", "two unknown", "range"],
+)
+def test_sizes_that_there_are_not(layer: Any, given: Any, reason: str) -> None:
+    numbers = {"i": np.array(given), "zero": np.array(0), "one": np.array(1)}
+    used = {name: numbers[name] for name in layer.input if name in numbers}
+    with pytest.raises(LocatedError, match=reason):
+        tensorplan.from_onnx(model_of([layer], {"x": X}, ["y"], used))
+
+
+def test_large_constants_are_not_written_down() -> None:
+    ones = node("ConstantOfShape", "n", "y", value=numpy_helper.from_array(np.ones(1)))
+    data = model_of([ones], {"x": X}, ["y"], {"n": np.array([2**20, 2**20])})
+    text = str(tensorplan.from_onnx(data).module)
+    assert "tgraph.constant<1.000000e+00 : f64> : tensor<1048576x1048576xf64>" in text
+
+
 def test_models_that_are_refused() -> None:
     x = {"x": X}
     good = model_of([node("Neg", "x", "y")], x, ["y"])

@@ -21,6 +21,7 @@ from tensorplan.tools.common import write_atomically
 
 _UNREADABLE = (
     EOFError,
+    LookupError,
     LZMAError,
     MemoryError,  # for the shape that an array is said to have
     OSError,  # a place in the file that is none
@@ -29,6 +30,7 @@ _UNREADABLE = (
     RuntimeError,  # encrypted ones
     SyntaxError,  # an array's header, which is a Python literal
     TokenError,
+    TypeError,  # of its keys
     ValueError,
     zipfile.BadZipFile,
     zlib.error,

@@ -83,6 +83,9 @@ AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
 Shape: TypeAlias = tuple[int, ...]
 
+LARGEST_SIZE = 2**63 - 1
+"""Of a dimension: sizes are 64-bit integers, as in MLIR."""
+
 
 VARIABLE = "tgraph.variable"
 """Unit attribute of a memref argument that is read and written: it was a variable."""

@@ -1,10 +1,12 @@
 """Nodes that are known when the model is read: shapes, and what follows from them.
 
 ONNX's own reference evaluator computes them, so that chains such as Shape → Gather →
-Concat leave a constant that Reshape can read. Parameters are left alone.
+Concat leave a constant that Reshape can read. Parameters are left alone, and so is what
+would make large constants of small ones.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -15,11 +17,13 @@ from tensorplan.frontends.builder import Unsupported
 from tensorplan.frontends.onnx.node import Known, Node
 
 _LARGEST = 1 << 16  # elements of an input
+_LARGEST_RESULT = 1 << 24
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
 _MISTAKES = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    MemoryError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -51,6 +55,8 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in given)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     try:
+        if _result_size(node) > _LARGEST_RESULT:
+            return None
         evaluator = cast(Any, ReferenceEvaluator(graph, opsets={"": node.opset}))
         return [Known(np.asarray(array)) for array in evaluator.run(None, given)]
     except NotImplementedError:
@@ -58,3 +64,17 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     except _MISTAKES as error:
         message = " ".join(str(error).split())[:200]
         raise Unsupported(f"on constants that do not fit ({message})") from None
+
+
+def _result_size(node: Node) -> float:
+    """How many elements come out of what makes many of few, at most; 0 for others."""
+    match node.op_type:
+        case "ConstantOfShape":
+            return prod(node.known_integers(0))
+        case "Expand" | "OneHot" | "Tile":
+            return node.known(0).size * prod(node.known_integers(1))
+        case "Range":
+            start, limit, delta = (node.known(index).item() for index in range(3))
+            return (limit - start) / delta
+        case _:
+            return 0

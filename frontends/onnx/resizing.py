@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.frontends.builder import counted, shape_of
+from tensorplan.frontends.builder import axis_of, counted, shape_of
 from tensorplan.frontends.onnx.node import Conversion, Node, Value
 from tensorplan.frontends.windows import (
     cubic_weights,
@@ -19,7 +19,7 @@ from tensorplan.runtime.dtypes import Array
 def _resize(n: Node) -> Sequence[Value]:
     x = n.value(0)
     rank = len(shape_of(x))
-    axes = [axis % rank for axis in n.integers("axes", range(rank))]
+    axes = [axis_of(axis, rank) for axis in n.integers("axes", range(rank))]
     mode = n.text("mode", "nearest")
     n.expect("mode", mode, "nearest", "linear", "cubic")
     policy = n.text("keep_aspect_ratio_policy", "stretch")

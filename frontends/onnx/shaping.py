@@ -1,15 +1,22 @@
 """ONNX operations that move elements or ask for shapes → tgraph."""
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
-from tensorplan.frontends.builder import Unsupported, axis_of, counted, shape_of
+from tensorplan.frontends.builder import (
+    Unsupported,
+    axis_of,
+    counted,
+    element_type,
+    shape_of,
+)
 from tensorplan.frontends.formulas import triangle
+from tensorplan.frontends.onnx import array_of
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
 from tensorplan.runtime.dtypes import Array
 
@@ -54,10 +61,13 @@ def _squeeze(n: Node) -> Sequence[Value]:
 
 def _unsqueeze(n: Node) -> Sequence[Value]:
     x, added = n.value(0), n.known_integers(1)
-    rank = len(shape_of(x)) + len(added)
-    axes = [axis_of(axis, rank) for axis in added]
-    sizes = iter(shape_of(x))
-    return [n.reshape(x, [1 if d in axes else next(sizes) for d in range(rank)])]
+    shape = list(shape_of(x))
+    axes = sorted(axis_of(axis, len(shape) + len(added)) for axis in added)
+    if len({*axes}) < len(axes):
+        raise Unsupported(f"with axes = {added}, expected different ones")
+    for axis in axes:
+        shape.insert(axis, 1)
+    return [n.reshape(x, shape)]
 
 
 def _transpose(n: Node) -> Sequence[Value]:
@@ -162,11 +172,17 @@ def _padded(mode: str, size: int, low: int, high: int) -> Array:
 
 
 def _constant_of_shape(n: Node) -> Sequence[Value]:
-    raise Unsupported("with a shape computed at run time")
+    """One of many elements; others are folded."""
+    value = np.zeros(1, np.float32)
+    if "value" in n.attributes:
+        value = array_of(n.attributes["value"], "value")
+    return [n.filled(value.item(), element_type(value.dtype), n.known_integers(0))]
 
 
 def _range(n: Node) -> Sequence[Value]:
-    raise Unsupported("with bounds computed at run time")
+    start, limit, delta = (n.known(index).item() for index in range(3))
+    places = counted(max(ceil((limit - start) / delta), 0))
+    return [Known((start + places * delta).astype(n.known(0).dtype))]
 
 
 def _trilu(n: Node) -> Sequence[Value]:
