@@ -60,8 +60,8 @@ class Workspaces:
                 if _is_constant(root)
             ]
             compile_call(op, inputs, outs, scratch, self._native)
-        except LocatedError:  # as the executor will say, if it is to run this
-            return 0
+        except (LocatedError, MemoryError):
+            return 0  # the executor will say why, if it is to run this
         return scratch.bytes
 
     def _buffers(self, op: TensorOp) -> dict[SSAValue, Buffer]:

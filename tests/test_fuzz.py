@@ -42,6 +42,7 @@ CAUSES = {
     "onnx-pad-by-millions.onnx": "a table of places, made in small steps",
     "onnx-pool-of-a-huge-image.onnx": "a table with the size of each window",
     "onnx-weights-of-another-shape.onnx": "a ValueError, and the checker lets it pass",
+    "onnx-resize-of-constants.onnx": "ONNX computes it in loops of Python",
     "onnx-resize-by-a-matrix.onnx": "scales and sizes are taken as lists",
     "onnx-scatter-by-long-tuples.onnx": "lists as long as the tuples, 2^63",
     "onnx-type-that-is-none.onnx": "a KeyError for an element type that ONNX lacks",

@@ -119,6 +119,20 @@ def test_what_64_bits_do_not_hold_is_refused(
     assert f"huge.mlir:{message}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("level", ["planned", "reference"])
+def test_what_no_machine_holds_is_not_run(
+    level: str, tmp_path: Path, capsys: Capture
+) -> None:
+    type = f"tensor<{HUGE}xi8>"
+    path = tmp_path / "huge.mlir"
+    path.write_text(
+        f"func.func @main(%x: {type}) -> {type} {{\n"
+        f"%0 = tgraph.negate %x : {type}\nfunc.return %0 : {type}\n}}\n"
+    )
+    assert plan_run.main([str(path), "--level", level]) == 1
+    assert f"{HUGE} elements, expected at most" in capsys.readouterr().err
+
+
 def nested(depth: int) -> str:
     inside = "memref.copy %x, %y : memref<4xf32> to memref<4xf32>"
     opened = "scf.if %c {\n" * depth

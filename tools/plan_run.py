@@ -9,21 +9,27 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects import get_all_dialects
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.symbolic import TYPICAL
-from tensorplan.dialects.tgraph.base import NAME
+from tensorplan.dialects.tgraph.base import NAME, tensor_type_of
 from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
-from tensorplan.passes.functions import argument_attributes
+from tensorplan.passes.functions import argument_attributes, is_tensor
 from tensorplan.passes.memory.allocations import is_planned
 from tensorplan.passes.plan_check import PlanCheck
 from tensorplan.passes.plan_pipeline import PlanPipeline
@@ -73,6 +79,9 @@ _PLANNING = (
     "workspaces",
 )
 """Options that are about programs without a plan."""
+
+_LARGEST = 1 << 47
+"""Elements of a value: of bytes, a process can address as many."""
 
 _BESIDE = {
     "scratch_bytes": "workspace of the kernels",
@@ -267,7 +276,6 @@ def run(options: argparse.Namespace) -> int:
         passes = [PlanCheck()]
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
-
     # NumPy takes longer to load than most errors above need to show.
     from tensorplan.runtime.dtypes import Array
     from tensorplan.runtime.dynamic import is_dynamic
@@ -278,6 +286,7 @@ def run(options: argparse.Namespace) -> int:
     if is_dynamic(module, options.entry):
         module = with_sizes(module, io, options)
         io = signature(module, options.entry)
+    _check_sizes(module)
     parameters = onnx.parameters(source.data, source.name)
     given = [parameters[name] for name in names if name in parameters]
     inputs = io.inputs[: len(io.inputs) - len(given)]
@@ -342,6 +351,22 @@ def argument_names(module: ModuleOp, entry: str) -> Sequence[str]:
         for attributes in argument_attributes(op)
         if isinstance(name := attributes.get(NAME), StringAttr)
     ]
+
+
+def _check_sizes(module: ModuleOp) -> None:
+    """Raises `LocatedError` for what is larger than any machine's memory."""
+    for op in module.walk():
+        arguments = (a for r in op.regions for b in r.blocks for a in b.args)
+        for type in (value.type for value in (*op.results, *arguments)):
+            if is_tensor(type) or type.name == MemRefType.name:
+                sizes = tensor_type_of(type).get_shape()
+                elements = prod(sizes)
+                if DYNAMIC_INDEX not in sizes and elements > _LARGEST:
+                    raise LocatedError(
+                        f"{name_of(op)} has a value of type {type} with {elements} "
+                        f"elements, expected at most {_LARGEST} to be run",
+                        op,
+                    )
 
 
 def check_planning(options: argparse.Namespace) -> None:

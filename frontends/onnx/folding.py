@@ -14,11 +14,11 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from tensorplan.frontends.builder import Unsupported
+from tensorplan.frontends.onnx import elementwise, indexing, reducing, shaping
 from tensorplan.frontends.onnx.node import Known, Node
 
 _LARGEST = 1 << 16  # elements of an input
 _LARGEST_RESULT = 1 << 24
-_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
 _MISTAKES = (
     ArithmeticError,
     AttributeError,
@@ -28,11 +28,20 @@ _MISTAKES = (
     TypeError,
     ValueError,
 )
-_OTHERWISE = ("Identity", "If", "Loop", "Scan", "Shape")
+_FOLDED = {
+    *("Constant", "NonZero"),
+    *elementwise.CONVERSIONS,
+    *indexing.CONVERSIONS,
+    *reducing.CONVERSIONS,
+    *shaping.CONVERSIONS,
+} - {"Identity", "Shape"}  # whose conversions know better
+"""What the evaluator does not compute in loops of Python."""
 
 
 def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
     """The node's outputs, or None if it is to be computed at run time."""
+    if "" in proto.output or node.op_type not in _FOLDED:
+        return None
     given: dict[str, object] = {}
     for name, value in zip(node.names, node.inputs, strict=True):
         if value is None:
@@ -44,12 +53,6 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
         ):
             return None
         given[name] = value.array
-    if (
-        "" in proto.output
-        or node.op_type in _OTHERWISE
-        or node.op_type.startswith(_RANDOM)
-    ):
-        return None
     graph = onnx.GraphProto()
     graph.node.append(proto)
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in given)

@@ -235,7 +235,10 @@ class Importer:
             types = ", ".join(_type_of(value) for value in node.inputs)
             self._refuse(proto, f" of ({types})")
         except (VerifyException, ValueError) as error:
-            message = f"operation {proto.op_type}: {error}"
+            reason = str(error)
+            if reason.startswith("zip()"):
+                reason = "inputs and attributes do not have the same number of entries"
+            message = f"operation {proto.op_type}: {reason}"
             raise LocatedError(message, at(node.location)) from None
         return nothing
 

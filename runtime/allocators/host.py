@@ -16,9 +16,12 @@ _LARGE_PAGE = 2 << 20
 def aligned_bytes(size: int, alignment: int) -> Array:
     """New memory at a multiple of `alignment`, a power of two.
 
-    Pages of it that nobody touches take no memory.
+    Pages of it that nobody touches take no memory. Raises `MemoryError`.
     """
-    block = np.empty(size + alignment, np.uint8)
+    try:
+        block = np.empty(size + alignment, np.uint8)
+    except ValueError:  # more than 2^63
+        raise MemoryError(f"{size} bytes of memory") from None
     start = -block.ctypes.data % alignment
     return block[start : start + size]
 
