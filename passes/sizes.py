@@ -1,6 +1,9 @@
 """Sizes as options give them: bytes such as 64MiB, alignments, values of names."""
 
 import re
+from decimal import Decimal
+
+from tensorplan.dialects.tgraph.base import LARGEST_SIZE
 
 _UNITS = {
     "": 1,
@@ -18,7 +21,7 @@ def parse_size(text: int | str) -> int:
     """Bytes. Raises `ValueError` for what is no size, or not above 0."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text))
     unit = _UNITS.get(match[2].upper()) if match else None
-    bytes = int(float(match[1]) * unit) if match and unit else 0
+    bytes = int(Decimal(match[1]) * unit) if match and unit else 0
     if not bytes:
         raise ValueError(f"size is {text}, expected bytes such as 4096, 64MiB or 1.5GB")
     return bytes
@@ -45,5 +48,9 @@ def parse_values(text: str, relation: str = "=") -> dict[str, int]:
             raise ValueError(
                 f"sizes are {text!r}, expected such as n{relation}64,m{relation}3"
             )
-        values[match[1]] = int(match[3])
+        values[match[1]] = value = int(match[3])
+        if value > LARGEST_SIZE:
+            raise ValueError(
+                f"size {match[1]} is {value}, expected at most {LARGEST_SIZE}"
+            )
     return values

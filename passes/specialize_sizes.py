@@ -39,6 +39,7 @@ from xdsl.rewriter import Rewriter
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.symbolic import Size, substitute
 from tensorplan.dialects.tgraph.base import (
+    LARGEST_SIZE,
     AnyMemRef,
     TensorOp,
     VariableType,
@@ -131,6 +132,11 @@ class _Specialization:
         if not isinstance(found, int):
             what = "is not computed from sizes" if size is None else f"is {size}"
             raise LocatedError(f"{name_of(at)} has a size that {what}", at)
+        if found > LARGEST_SIZE:
+            raise LocatedError(
+                f"{name_of(at)} has a size of {found}, expected at most {LARGEST_SIZE}",
+                at,
+            )
         return found
 
     def _retype(

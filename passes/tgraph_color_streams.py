@@ -64,7 +64,8 @@ class TGraphColorStreams(ModulePass):
         for _, block in tensor_functions(op):
             ops = [o for o in block.ops if o is not block.last_op]
             waits = dependencies(ops)
-            streams = _MODES[self.mode](ops, waits, self.streams)
+            count = min(self.streams, len(ops))  # more would be empty
+            streams = _MODES[self.mode](ops, waits, count)
             for each, stream in zip(ops, streams, strict=True):
                 each.attributes.pop(STREAM, None)
                 if runs(each):

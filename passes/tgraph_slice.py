@@ -52,12 +52,14 @@ from tensorplan.passes.slicing.regions import Rules
 from tensorplan.passes.slicing.rewriting import write
 from tensorplan.passes.slicing.search import Search
 
+MOST_PIECES = 1024
+
 
 @dataclass(frozen=True)
 class TGraphSlice(ModulePass):
     """Computes chains of operations in pieces, to lower the peak of live bytes.
 
-    pieces: the most that a region is cut into.
+    pieces: the most that a region is cut into, up to 1024.
     max_slowdown: how much longer a function may take, as a part of its time, both
         estimated from types.
     alignment: what every buffer takes a multiple of, in bytes.
@@ -75,8 +77,8 @@ class TGraphSlice(ModulePass):
     workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        if self.pieces < 1:
-            raise ValueError(f"pieces is {self.pieces}, expected 1 or more")
+        if not 1 <= self.pieces <= MOST_PIECES:
+            raise ValueError(f"pieces is {self.pieces}, expected 1 to {MOST_PIECES}")
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
         check_alignment(self.alignment)

@@ -119,6 +119,43 @@ def test_what_64_bits_do_not_hold_is_refused(
     assert f"huge.mlir:{message}" in capsys.readouterr().err
 
 
+LARGE = str(10**25)
+
+
+@pytest.mark.parametrize(
+    ("passes", "code", "message"),
+    [
+        (f"plan-pipeline{{budget={'9' * 400}}}", 0, ""),
+        (f'plan-pipeline{{streams={LARGE} bounds="n<=4"}}', 0, ""),
+        (f"tgraph-slice{{pieces={LARGE}}}", 2, f"pieces is {LARGE}, expected 1 to"),
+        (f'plan-pipeline{{bounds="n<={LARGE}"}}', 2, f"size n is {LARGE}, expected at"),
+        (f'plan-pipeline{{hints="n={LARGE}"}}', 2, f"size n is {LARGE}, expected at"),
+        (
+            f'specialize-sizes{{sizes="n={LARGE}"}}',
+            2,
+            f"size n is {LARGE}, expected at",
+        ),
+        (
+            f'specialize-sizes{{sizes="n={HUGE}"}}',
+            1,
+            f"size of {2 * int(HUGE)}, expected",
+        ),
+    ],
+)
+def test_numbers_in_options(
+    passes: str, code: int, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    one, two = (f"tensor<?xf32, #tgraph.dims<{size}>>" for size in ("n", "2*n"))
+    path = tmp_path / "program.mlir"
+    path.write_text(
+        f"func.func @main(%x: {one}) -> {two} {{\n"
+        f"%0 = tgraph.concatenate %x, %x {{dimension = 0 : i64}} : ({one}, {one}) -> "
+        f"{two}\nfunc.return %0 : {two}\n}}\n"
+    )
+    assert plan_opt.main([str(path), "-p", passes]) == code
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("level", ["planned", "reference"])
 def test_what_no_machine_holds_is_not_run(
     level: str, tmp_path: Path, capsys: Capture

@@ -442,6 +442,13 @@ def test_sizes_that_there_are_not(layer: Any, given: Any, reason: str) -> None:
         tensorplan.from_onnx(model_of([layer], {"x": X}, ["y"], used))
 
 
+@pytest.mark.parametrize("size", [-3, "n"])
+def test_inputs_have_sizes_that_there_are(size: int | str) -> None:
+    data = model_of([node("Neg", "x", "y")], {"x": X}, ["y"], shapes={"x": [2, size]})
+    with pytest.raises(LocatedError, match=r"dimension of size .*, expected 0 to 9223"):
+        tensorplan.from_onnx(data, sizes={"n": 2**63} if size == "n" else {})
+
+
 def test_large_constants_are_not_written_down() -> None:
     ones = node("ConstantOfShape", "n", "y", value=numpy_helper.from_array(np.ones(1)))
     data = model_of([ones], {"x": X}, ["y"], {"n": np.array([2**20, 2**20])})

@@ -8,6 +8,7 @@ terminal. Exit codes: 0 well, 1 the input is at fault, 2 wrong usage, 70 a bug o
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -64,7 +65,7 @@ def parse_sizes(text: str) -> Mapping[str, int]:
     sizes: dict[str, int] = {}
     for pair in text.split(","):
         name, _, size = pair.rpartition("=")
-        if not name or not size.isdecimal():
+        if not name or not re.fullmatch(r"[0-9]{1,19}", size):
             raise ArgumentTypeError(f"{pair!r}, expected NAME=N")
         sizes[name] = int(size)
     return sizes

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, errors_at
-from tensorplan.dialects.tgraph.base import NAME, PARAMETER
+from tensorplan.dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
 from tensorplan.frontends.builder import Unsupported, at, element_type, name_hint
 from tensorplan.frontends.onnx import (
     array_of,
@@ -120,7 +120,7 @@ class Importer:
         return ModuleOp([function])
 
     def _input_types(self, inputs: Sequence[onnx.ValueInfoProto]) -> list[Attribute]:
-        open_dimensions: list[str] = []
+        open_dimensions: dict[str, None] = {}
         names: set[str] = set()
         types: list[Attribute] = []
         for value in inputs:
@@ -133,9 +133,14 @@ class Importer:
                 if not dim.HasField("dim_value"):
                     name = dim.dim_param or f"{value.name}.{index}"
                     names.add(name)
-                    size = self._sizes.get(name, -1)
-                    if size < 0 and name not in open_dimensions:
-                        open_dimensions.append(name)
+                    if name not in self._sizes:
+                        open_dimensions[name] = None
+                    size = self._sizes.get(name, 0)
+                if not 0 <= size <= LARGEST_SIZE:
+                    raise LocatedError(
+                        f"{self._name}: input {value.name!r} has a dimension of size "
+                        f"{size}, expected 0 to {LARGEST_SIZE}"
+                    )
                 shape.append(size)
             try:
                 dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
