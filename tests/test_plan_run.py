@@ -185,6 +185,7 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str]):
         (("--strategy", "magic"), "strategy is 'magic', expected one of"),
         (("--alignment", "3"), "alignment is 3, expected a power of two"),
         (("--steps", "0"), "argument --steps: 0, expected 1 or more"),
+        (("--seed", "-1"), "argument --seed: -1, expected 0 or more"),
         (("--rtol", "nan"), "argument --rtol: nan, expected 0 or more"),
         (("--level", "reference", "--sanitize"), "about the planned level"),
         (("--level", "reference", "--profile", "x"), "about kernels that run in this"),

@@ -98,7 +98,7 @@ def make_parser() -> Parser:
     given.add_argument("--inputs", metavar="IN.npz", help="read the inputs")
     given.add_argument(
         "--seed",
-        type=int,
+        type=_at_least(0, int),
         default=0,
         metavar="N",
         help="random inputs: floats normal with deviation 0.1, integers 0 to 9, "
