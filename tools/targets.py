@@ -19,10 +19,10 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
     RESULT,
     VARIABLE,
-    element_bytes,
     is_static,
     tensor_type_of,
 )
+from tensorplan.dialects.tgraph.dims import BOUNDS
 from tensorplan.passes.functions import argument_attributes, is_tensor
 
 if TYPE_CHECKING:
@@ -132,6 +132,11 @@ def _functions(module: ModuleOp) -> list[FuncOp]:
 
 
 def _arguments(function: FuncOp) -> list[_Argument]:
+    """With symbolic sizes, they have the most bytes that the bounds allow."""
+    # With it comes planning.
+    from tensorplan.passes.checking.symbolic_plan import CountedSizes
+
+    sizes = CountedSizes(function)
     arguments: list[_Argument] = []
     for value, attributes in zip(
         function.body.blocks[0].args, argument_attributes(function), strict=True
@@ -142,15 +147,19 @@ def _arguments(function: FuncOp) -> list[_Argument]:
                 "plan-pipeline first",
                 function,
             )
-        type = tensor_type_of(value.type)
-        if not is_static(type):
-            raise LocatedError(f"type {value.type} is not of static shape", function)
+        if not is_static(tensor_type_of(value.type)) and (
+            BOUNDS not in function.attributes
+        ):
+            raise LocatedError(
+                f"argument {value.index} has type {value.type}, expected static sizes, "
+                "or a plan for bounds: plan-pipeline{bounds=...}",
+                function,
+            )
         role = "result" if RESULT in attributes else "input"
         if VARIABLE in attributes:
             role = "variable"
         name = value.name_hint or f"arg{value.index}"
-        size = type.element_count() * element_bytes(type.element_type)
-        arguments.append(_Argument(name, size, role))
+        arguments.append(_Argument(name, sizes.bytes(value), role))
     return arguments
 
 
