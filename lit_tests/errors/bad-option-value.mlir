@@ -18,5 +18,5 @@ func.func @f() {
 // NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size
 // MODE:       plan-opt: error: pass tgraph-fuse: mode is 'tvm', expected one of relay, nnvm, none
 // DEPTH:      plan-opt: error: pass tgraph-fuse: max-depth is 0, expected 1 or more
-// PIECES:     plan-opt: error: pass tgraph-slice: pieces is 0, expected 1 or more
+// PIECES:     plan-opt: error: pass tgraph-slice: pieces is 0, expected 1 to 1024
 // SLOWER:     plan-opt: error: pass tgraph-slice: max-slowdown is -0.5, expected 0 or more
