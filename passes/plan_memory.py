@@ -68,7 +68,7 @@ from tensorplan.passes.memory.liveness import buffer_of, live_steps
 from tensorplan.passes.memory.runtime_offsets import place
 from tensorplan.passes.memory.stream_order import Placed, StreamOrder
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.sizes import parse_values
+from tensorplan.passes.sizes import check_alignment, parse_values
 from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
 from tensorplan.planning.lending import Loan, lend
 
@@ -109,8 +109,7 @@ class PlanMemory(ModulePass):
                 f"dynamic is {self.dynamic!r}, expected 'offsets' or 'allocator'"
             )
         find(self.strategy)  # raises ValueError for an unknown one
-        if self.alignment < 1 or self.alignment & (self.alignment - 1):
-            raise ValueError(f"alignment is {self.alignment}, expected a power of two")
+        check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():

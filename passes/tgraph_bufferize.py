@@ -104,8 +104,8 @@ def _check_ready(func: FuncOp) -> None:
                 raise LocatedError(
                     f"{op.name}: {type} has a size that is not known", op
                 )
-            elements = prod(size for size in type.get_shape() if size)
-            if is_static(type) and elements > LARGEST_SIZE:
+            elements = prod(filter(None, type.get_shape())) if is_static(type) else 0
+            if elements > LARGEST_SIZE:
                 raise LocatedError(
                     f"{op.name}: {type} has sizes whose product is {elements}, "
                     f"expected at most {LARGEST_SIZE}",

@@ -41,7 +41,7 @@ def climb(
         offsets = _first_fit(buffers, trial, conflicts, lowest)
         if offsets is not None:
             order, lowest = trial, peak_of(buffers, offsets)
-            movable = _at_peak(buffers, offsets, lowest)
+            movable = _at_peak(buffers, offsets, conflicts, lowest)
             take(offsets)
 
 
@@ -90,9 +90,12 @@ def _first_fit(
     return offsets
 
 
-def _at_peak(buffers: Sequence[Buffer], offsets: Sequence[int], peak: int) -> list[int]:
+def _at_peak(
+    buffers: Sequence[Buffer],
+    offsets: Sequence[int],
+    conflicts: Sequence[Set[int]],
+    peak: int,
+) -> list[int]:
     """The buffers that end at the peak, and those that overlap one of them."""
-    tops = [i for i, b in enumerate(buffers) if offsets[i] + b.size == peak]
-    return [
-        i for i, b in enumerate(buffers) if any(b.overlaps(buffers[j]) for j in tops)
-    ]
+    tops = {i for i, b in enumerate(buffers) if offsets[i] + b.size == peak}
+    return sorted(tops.union(*(conflicts[i] for i in tops)))

@@ -36,7 +36,6 @@ _UNREADABLE = (
     zlib.error,
 )
 
-
 _STARTS = (b"PK\3\4", b"PK\5\6")
 """Of a zip file, and of one without members."""
 

@@ -9,23 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    ModuleOp,
-    StringAttr,
-)
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects import get_all_dialects
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.symbolic import TYPICAL
-from tensorplan.dialects.tgraph.base import NAME, tensor_type_of
+from tensorplan.dialects.tgraph.base import NAME, is_static, tensor_type_of
 from tensorplan.frontends import onnx
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
@@ -276,6 +270,7 @@ def run(options: argparse.Namespace) -> int:
         passes = [PlanCheck()]
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
+
     # NumPy takes longer to load than most errors above need to show.
     from tensorplan.runtime.dtypes import Array
     from tensorplan.runtime.dynamic import is_dynamic
@@ -359,9 +354,9 @@ def _check_sizes(module: ModuleOp) -> None:
         arguments = (a for r in op.regions for b in r.blocks for a in b.args)
         for type in (value.type for value in (*op.results, *arguments)):
             if is_tensor(type) or type.name == MemRefType.name:
-                sizes = tensor_type_of(type).get_shape()
-                elements = prod(sizes)
-                if DYNAMIC_INDEX not in sizes and elements > _LARGEST:
+                tensor = tensor_type_of(type)
+                elements = tensor.element_count() if is_static(tensor) else 0
+                if elements > _LARGEST:
                     raise LocatedError(
                         f"{name_of(op)} has a value of type {type} with {elements} "
                         f"elements, expected at most {_LARGEST} to be run",
