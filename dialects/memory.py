@@ -16,9 +16,15 @@ from collections.abc import Sequence, Set
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
+from xdsl.traits import (
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    OpTrait,
+    get_effects,
+)
 
-from tensorplan.dialects.diagnostics import name_of
+from tensorplan.dialects import linalg_memory
 
 
 class ViewLike(OpTrait):
@@ -109,9 +115,24 @@ def destinations(op: Operation) -> Sequence[int]:
     """
     if trait := op.get_trait(DestinationStyle):
         return trait.destinations(op)
-    if isinstance(op, memref.CopyOp) or name_of(op) == "linalg.fill":
+    if isinstance(op, memref.CopyOp):
         return (1,)
-    return ()
+    return linalg_memory.overwritten(op)
+
+
+def written_operands(op: Operation) -> Sequence[int]:
+    """The operands that an operation says it writes, whether it reads them or not."""
+    return linalg_memory.outputs(op) or destinations(op)
+
+
+def overwritable(op: Operation) -> Sequence[int]:
+    """The operands whose memory the first that is written may be: of each of their
+    elements nothing is read after the same element is written."""
+    if trait := op.get_trait(DestinationStyle):
+        return trait.overwritable(op)
+    if isinstance(op, memref.CopyOp):
+        return (0,)
+    return linalg_memory.elementwise_inputs(op)
 
 
 def overwrites(op: Operation, value: SSAValue) -> bool:
@@ -123,14 +144,26 @@ def overwrites(op: Operation, value: SSAValue) -> bool:
 def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
     """Whether an operation reads, and whether it writes, what it has as operand.
 
-    Both are true of an operation that does not say.
+    Both are true of an operation that does not say (`says_effects`).
     """
-    if isinstance(op, memref.LoadOp):
-        return True, False
-    if not (written := destinations(op)):
-        return True, True
     uses = _uses(op, value)
-    return any(i not in written for i in uses), any(i in written for i in uses)
+    if outputs := linalg_memory.outputs(op):
+        reads = [i not in outputs or linalg_memory.reads_output(op, i) for i in uses]
+        return any(reads), any(i in outputs for i in uses)
+    if written := destinations(op):
+        return any(i not in written for i in uses), any(i in written for i in uses)
+    effects = None if op.regions else get_effects(op)
+    if effects is None:
+        return True, True
+    kinds = {e.kind for e in effects if e.value is None or e.value is value}
+    return MemoryEffectKind.READ in kinds, MemoryEffectKind.WRITE in kinds
+
+
+def says_effects(op: Operation) -> bool:
+    """Whether an operation says what it does to the memory of its operands."""
+    if linalg_memory.outputs(op) or destinations(op):
+        return True
+    return not op.regions and get_effects(op) is not None
 
 
 def _uses(op: Operation, value: SSAValue) -> Sequence[int]:

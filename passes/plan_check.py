@@ -25,45 +25,49 @@ for the first fault. A function without arenas is sound.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    ModuleOp,
-    StringAttr,
-    i8,
-)
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
+from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
+from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of
+from tensorplan.passes.checking.extents import reach_of
 from tensorplan.passes.checking.happens_before import HappensBefore
-from tensorplan.passes.checking.ownership import Access, ArenaBuffer, check_owners
+from tensorplan.passes.checking.memories import find_memories
+from tensorplan.passes.checking.operands import check_operands
+from tensorplan.passes.checking.ownership import Access, check_owners
 from tensorplan.passes.checking.pointees import may_be
-from tensorplan.passes.checking.result_pools import buffers_of, result_pools
-from tensorplan.passes.checking.symbolic_plan import (
-    CountedSizes,
-    name_of_buffer,
-    prove,
-)
+from tensorplan.passes.checking.symbolic_plan import CountedSizes, prove
+from tensorplan.passes.checking.unchecked import Unchecked
 
 
 @dataclass(frozen=True)
 class PlanCheck(ModulePass):
-    """Checks the arenas of all functions; changes nothing."""
+    """Checks the arenas of all functions; changes nothing.
+
+    report: whether a remark says how many arenas and buffers were checked.
+    """
 
     name = "plan-check"
 
+    report: bool = True
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        check_plan(op)
+        arenas = [pool for pool in check_plan(op) if pool.result is None]
+        if not self.report:
+            return
+        buffers = {buffer.value for arena in arenas for buffer in arena.buffers}
+        remark(f"plan-check: {len(arenas)} arenas, {len(buffers)} buffers checked", op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,113 +101,85 @@ class PlannedPool:
 def check_plan(module: ModuleOp) -> list[PlannedPool]:
     """The arenas of the module's functions, proved sound, and the results like them."""
     pools: list[PlannedPool] = []
+    unchecked = Unchecked()
     for func in module.walk():
         if isinstance(func, FuncOp) and not func.is_declaration:
-            pools += _check_function(func)
+            pools += _check_function(func, unchecked)
+        elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
+            unchecked.add("buffers outside of any func.func, not checked", func)
+    unchecked.remark()
     return pools
 
 
-def _check_function(func: FuncOp) -> Sequence[PlannedPool]:
-    entry = func.body.blocks[0]
-    arenas = [
-        op for op in entry.ops if isinstance(op, memref.AllocOp) and _is_arena(op)
-    ]
-    results = result_pools(func)
-    if not arenas and not results:
-        return ()
+def _is_in_function(op: Operation) -> bool:
+    around = op.parent_op()
+    while around is not None and not isinstance(around, FuncOp):
+        around = around.parent_op()
+    return around is not None
+
+
+def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]:
     sizes = CountedSizes(func)
-    by_pool = [list(_buffers(arena, sizes)) for arena in arenas]
-    by_pool += [list(buffers_of(result)) for result in results]
-    buffers = [buffer for of_pool in by_pool for buffer in of_pool]
-    aliases = may_be({buffer.value: n for n, buffer in enumerate(buffers)})
+    memories = find_memories(func, sizes, unchecked)
+    buffers = [buffer for memory in memories for buffer in memory.buffers]
+    values = {buffer.value: number for number, buffer in enumerate(buffers)}
+    aliases = may_be(values, values)
     for value, numbers in aliases.items():
-        type: Attribute = value.type
-        if isinstance(type, MemRefType) and isinstance(value.owner, Operation):
+        if isinstance(value.owner, Operation):
             for number in numbers:
-                base = cast(AnyMemRef, buffers[number].value.type)
-                _check_view(cast(AnyMemRef, type), base, value.owner)
-    accesses = check_owners(func.body, buffers, aliases)
+                base = buffers[number].value
+                _check_view(value, base, value.owner, sizes, unchecked)
+                _check_alignment(value.owner, buffers[number], memories)
+    frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
+    accesses = check_owners(func.body, memories, aliases, frees, unchecked)
+    check_operands(func, list(values), sizes.range, unchecked)
     if sizes.are_typical:
-        prove(func, [b for of in by_pool[: len(arenas)] for b in of], aliases)
+        prove(func, memories, aliases, frees)
     lives = _lives(func, buffers, accesses)
-    pools: list[PlannedPool] = []
-    for pool, of_pool in zip((*arenas, *results), by_pool, strict=True):
-        planned = [
-            PlannedBuffer(b.name, b.value, b.offset, b.size, life[0], life[-1], life)
-            for b in of_pool
-            for life in lives[b.value]
-        ]
-        if isinstance(pool, memref.AllocOp):
-            type = pool.memref.type
-            size, alignment = sizes.bytes(pool.memref), _alignment(pool)
-            pools.append(PlannedPool(_device(type), size, alignment, planned))
-        else:
-            size, alignment = of_pool[0].size, element_bytes(pool.type.element_type)
-            device = _device(pool.type)
-            pools.append(PlannedPool(device, size, alignment, planned, pool.number))
-    if any(STREAM in op.attributes for block in func.body.blocks for op in block.ops):
-        if len(func.body.blocks) > 1:
-            raise LocatedError(
-                f"function @{func.sym_name.data} has operations with streams and "
-                f"{len(func.body.blocks)} blocks, expected 1",
-                func,
-            )
-        order = HappensBefore(entry)
-        for pool in pools:
-            _check_order(pool.buffers, order)
+    pools = [
+        PlannedPool(
+            memory.device,
+            memory.size,
+            memory.alignment,
+            [
+                PlannedBuffer(
+                    b.name, b.value, b.offset, b.size, life[0], life[-1], life
+                )
+                for b in memory.buffers
+                for life in lives[b.value]
+            ],
+            memory.result,
+        )
+        for memory in memories
+        if memory.result is None or len(memory.buffers) > 1
+    ]
+    _check_streams(func, pools, values)
     return pools
 
 
-def _device(type: AnyMemRef) -> str:
-    return type.memory_space.data if isinstance(type.memory_space, StringAttr) else ""
-
-
-def _is_arena(alloc: memref.AllocOp) -> bool:
-    type = alloc.memref.type
-    if type.element_type != i8:
-        return False
-    return any(isinstance(use.operation, memref.ViewOp) for use in alloc.memref.uses)
-
-
-def _buffers(arena: memref.AllocOp, sizes: CountedSizes) -> Iterator[ArenaBuffer]:
-    """The views of an arena, each within it, in program order as far as known."""
-    size, alignment = sizes.bytes(arena.memref), _alignment(arena)
-    for use in reversed(list(arena.memref.uses)):
-        op = use.operation
-        if isinstance(op, memref.ViewOp):
-            yield _check_buffer(op, sizes, size, alignment)
-        elif not isinstance(op, memref.DeallocOp):
+def _check_streams(
+    func: FuncOp, pools: Sequence[PlannedPool], buffers: Container[SSAValue]
+) -> None:
+    entry = func.body.blocks[0]
+    with_streams = [op for op in func.walk() if STREAM in op.attributes]
+    if not with_streams:
+        return
+    for op in with_streams:
+        if op.parent_op() is not func:
             raise LocatedError(
-                f"{name_of(op)} uses the arena itself, expected memref.view or "
-                "memref.dealloc",
+                f"{name_of(op)} has a stream inside a region, expected one for the "
+                "whole operation around it",
                 op,
             )
-
-
-def _alignment(arena: memref.AllocOp) -> int:
-    return arena.alignment.value.data if arena.alignment else 1
-
-
-def _check_buffer(
-    view: memref.ViewOp, sizes: CountedSizes, arena_size: int, alignment: int
-) -> ArenaBuffer:
-    size, offset = sizes.bytes(view.result), sizes.offset(view)
-    name = name_of_buffer(view.result)
-    if offset is None:
-        raise LocatedError(f"the offset of buffer {name} is not known", view)
-    if offset < 0 or offset + size > arena_size:
+    if len(func.body.blocks) > 1:
         raise LocatedError(
-            f"buffer {name} lies in bytes [{offset}, {offset + size}), expected within "
-            f"the arena's [0, {arena_size})",
-            view,
+            f"function @{func.sym_name.data} has operations with streams and "
+            f"{len(func.body.blocks)} blocks, expected 1",
+            func,
         )
-    if offset % alignment:
-        raise LocatedError(
-            f"buffer {name} has offset {offset}, expected a multiple of the arena's "
-            f"alignment, {alignment}",
-            view,
-        )
-    return ArenaBuffer(name, view.result, view.source, offset, size)
+    order = HappensBefore(entry, buffers)
+    for pool in pools:
+        _check_order(pool.buffers, order)
 
 
 def _lives(
@@ -241,36 +217,45 @@ def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
     return step[op]
 
 
-def _check_view(type: AnyMemRef, base: AnyMemRef, op: Operation) -> None:
-    """A view must lie within its buffer, as far as its type says where it lies."""
-    strides, offset = type.get_strides(), type.get_offset()
-    shape = type.get_shape()
-    if strides is None or offset is None or DYNAMIC_INDEX in shape or 0 in shape:
+def _check_view(
+    value: SSAValue,
+    base: SSAValue,
+    op: Operation,
+    sizes: CountedSizes,
+    unchecked: Unchecked,
+) -> None:
+    """A memref made of a buffer must lie within it."""
+    type: Attribute = value.type
+    if value is base or not isinstance(type, MemRefType) or not is_view(op):
         return
-    if None in strides:
-        return
-    steps = [
-        (size - 1) * stride
-        for size, stride in zip(shape, strides, strict=True)
-        if stride is not None
-    ]
-    first = base.get_offset() or 0  # of the buffer, in what it is a view of
-    lowest = offset - first + sum(s for s in steps if s < 0)
-    highest = offset - first + sum(s for s in steps if s > 0)
-    width = element_bytes(type.element_type)
-    elements = prod(base.get_shape()) * element_bytes(base.element_type) // width
-    if lowest < 0 or highest >= elements:
+    whole, width = sizes.bytes(base), element_bytes(cast(AnyMemRef, type).element_type)
+    reach = reach_of(value, base, sizes.range)
+    if reach is None:
+        unchecked.add("views that may reach beyond their buffer", op)
+    elif reach.most >= reach.least and (
+        reach.least < 0 or reach.most >= whole // width
+    ):
         raise LocatedError(
-            f"{name_of(op)} reaches elements {lowest} to {highest}, expected within "
-            f"the buffer's {elements}",
+            f"{name_of(op)} reaches elements {reach.least} to {reach.most}, expected "
+            f"within the buffer's {whole // width}",
             op,
         )
 
 
-def _maker(value: SSAValue) -> Operation | None:
-    """What makes a buffer; for a result its function."""
-    owner = value.owner
-    return owner if isinstance(owner, Operation) else owner.parent_op()
+def _check_alignment(
+    op: Operation, buffer: ArenaBuffer, memories: Sequence[Memory]
+) -> None:
+    """What is assumed of an address must follow from the arena's."""
+    if not isinstance(op, memref.AssumeAlignmentOp):
+        return
+    (memory,) = (m for m in memories if m.value is buffer.pool)
+    sure, wanted = gcd(memory.alignment, buffer.offset), op.alignment.value.data
+    if wanted > sure:
+        raise LocatedError(
+            f"memref.assume_alignment assumes {wanted} of buffer {buffer.name}, "
+            f"expected at most {sure}",
+            op,
+        )
 
 
 def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:
@@ -293,7 +278,7 @@ def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None
                     f"buffers {a.name} and {b.name} share bytes [{max(a.offset, start)}"
                     f", {min(a.offset + a.size, end)}), but nothing orders their "
                     f"streams so that {a.name} is done with before {b.name} is begun",
-                    _maker(b.value),
+                    maker_of(b.value),
                 )
         kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]
         kept.append((start, end, b))

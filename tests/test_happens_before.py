@@ -13,6 +13,8 @@ from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.checking.happens_before import HappensBefore
 
 M, BYTES = "memref<8xf32>", "memref<64xi8>"
+BUFFERS = ("b1", "b2")
+"""What counts as a memory of its own, whatever it is a view of."""
 
 
 def on(stream: int) -> str:
@@ -70,9 +72,9 @@ CASES = {
     ),
     "a buffer in a result": (
         [
-            "%v = memref.reinterpret_cast %x to offset: [0], sizes: [8], strides: [1] "
+            "%b1 = memref.reinterpret_cast %x to offset: [0], sizes: [8], strides: [1] "
             f"{{tgraph.buffer}} : {M} to {M}",
-            *(constant("v", 0), constant("x", 1)),
+            *(constant("b1", 0), constant("x", 1)),
         ],
         (),
     ),
@@ -126,9 +128,9 @@ CASES = {
     "buffers of an arena": (
         [
             f"%arena = memref.alloc() : {BYTES}",
-            f"%v = memref.view %arena[%zero][] : {BYTES} to {M}",
-            f"%u = memref.view %arena[%zero][] : {BYTES} to {M}",
-            *(constant("v", 0), constant("u", 1), constant("v", 2)),
+            f"%b1 = memref.view %arena[%zero][] : {BYTES} to {M}",
+            f"%b2 = memref.view %arena[%zero][] : {BYTES} to {M}",
+            *(constant("b1", 0), constant("b2", 1), constant("b1", 2)),
         ],
         ["02"],
     ),
@@ -179,9 +181,10 @@ def steps_of(*lines: str) -> tuple[HappensBefore, list[int], int]:
         func.return %x : {M}
       }}"""
     block = function(text).body.block
+    buffers = [v for op in block.ops for v in op.results if v.name_hint in BUFFERS]
     ops = list(block.ops)
     steps = [n for n, op in enumerate(ops) if STREAM in op.attributes]
-    return HappensBefore(block), steps, len(ops) - 1
+    return HappensBefore(block, buffers), steps, len(ops) - 1
 
 
 def is_over(order: HappensBefore, first: list[int], then: list[int]) -> bool:

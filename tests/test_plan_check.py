@@ -489,29 +489,21 @@ FAULTS = {
         ],
         "uses buffer %a, whose bytes",
     ),
-    "read before any write": (
-        [A, copy("a", "y")],
-        "reads buffer %a, expected a write before",
-    ),
     "a tensor operation reads before": (
         [A, negate("a", "y")],
         "reads buffer %a, expected a write before",
     ),
-    "loaded before": (
-        [A, f"%l = memref.load %a[%zero] : {BUFFER}"],
-        "memref.load reads buffer %a, expected a write before",
+    "a tensor operation reads what one path writes": (
+        [A, branch([copy("x", "a")], []), negate("a", "y")],
+        "reads buffer %a, expected a write before on every path",
     ),
-    "read through a view before": (
+    "a tensor operation reads more than is written": (
         [
-            A,
-            f'%v = memref.cast %a : {BUFFER} to memref<?xf32, "cpu:0">',
-            '"memref.copy"(%v, %y) : (memref<?xf32, "cpu:0">, ' + BUFFER + ") -> ()",
+            *(A, part(0, 8, 1, 'memref<8xf32, "cpu:0">')),
+            'tgraph.constant<0.0 : f32> outs(%v) : memref<8xf32, "cpu:0">',
+            negate("a", "y"),
         ],
-        "reads buffer %a, expected a write before",
-    ),
-    "made anew, not written": (
-        [loop(A, copy("a", "y"), copy("x", "a"))],
-        "reads buffer %a, expected a write",
+        "tgraph.negate reads all 64 bytes of buffer %a, of which at most 32 are",
     ),
     "used behind its arena's end": (
         [A, copy("x", "a"), FREE, copy("a", "y")],
@@ -552,8 +544,12 @@ FAULTS = {
         "the offset of buffer %z is not",
     ),
     "the arena itself": (
-        [A, f'"test.op"(%arena) : ({ARENA}) -> ()'],
-        "test.op uses the arena itself, expected memref.view or memref.dealloc",
+        [A, copy("x", "a"), f'"test.op"(%arena) : ({ARENA}) -> ()', copy("a", "y")],
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %arena has as well",
+    ),
+    "the arena is returned": (
+        [A, copy("x", "a"), f"func.return %arena : {ARENA}"],
+        "func.return passes on an arena's buffer, expected none to outlive it",
     ),
     "a view of a view too high": (
         [

@@ -21,7 +21,7 @@ def module(*lines: str, result: str = f"{WHOLE} {RESULT}") -> ModuleOp:
         f"func.func @f(%n: index, %p: i1, %a: {HALF}, %b: {HALF}, %r: {result}, "
         f"%q: {HALF} {{tgraph.result = 5 : i32}}) {{"
     )
-    return parsed("\n".join((head, *lines, "func.return\n}")))
+    return parsed("\n".join((head, *lines, fill("q", HALF), "func.return\n}")))
 
 
 def view(name: str, where: str, type: str, of: str = "%r", source: str = WHOLE) -> str:
@@ -62,7 +62,7 @@ def test_what_is_found() -> None:
     assert (arena.size, arena.alignment, arena.result) == (64, 64, None)
     assert (pool.size, pool.alignment, pool.result, pool.device) == (64, 4, 3, "")
     assert [(b.name, b.offset, b.size, list(b.steps)) for b in pool.buffers] == [
-        ("%r", 0, 64, [7, 8]),  # to the function's end
+        ("%r", 0, 64, [7, 9]),  # to the function's end
         ("%x", 32, 32, [4, 5]),
     ]
 
@@ -86,7 +86,7 @@ SOUND = {
     "a result may be read when it is written": [
         *(*USE_X, R, negate("r", "r", WHOLE, WHOLE))
     ],
-    "a result without buffers may stay unwritten": [X, fill("x", UPPER), R],
+    "a variable that holds a result may stay as it is": [X, fill("x", UPPER), R],
     "handed to a block": [
         *(*USE_X, f"cf.br ^h(%r : {WHOLE})", f"^h(%k: {WHOLE}):"),
         fill("k", WHOLE),
@@ -163,6 +163,18 @@ FAULTS = {
             ),
         ],
         "expected a contiguous one at a static offset",
+    ),
+    "nobody writes it": (
+        [X],
+        "func.return hands out buffer %r, expected a write before",
+    ),
+    "written on one path": (
+        ["scf.if %p {", R, "}"],
+        "func.return hands out buffer %r, expected a write before on every path",
+    ),
+    "written in part": (
+        [view("v", at(8), UPPER), fill("v", UPPER)],
+        "hands out all 64 bytes of buffer %r, of which at most 32 are written before",
     ),
     "strides": (
         [

@@ -28,6 +28,7 @@ def module(*lines: str, bounds: str = "") -> ModuleOp:
             ("r", ROWS, "n", ""),
         )
     )
+    arenas = [line.split() for line in lines if "memref.alloc" in line]
     text = [
         f"func.func @main({arguments}, %s: {FIXED} {RESULT}){attributes} {{",
         *(f"%c{n} = arith.constant {n} : index" for n in NUMBERS),
@@ -36,6 +37,8 @@ def module(*lines: str, bounds: str = "") -> ModuleOp:
         product("na", "n", "c64"),
         product("ma", "m", "c64"),
         *lines,
+        fill("s", FIXED),
+        *(f"memref.dealloc {words[0]} : {words[-1]}" for words in arenas),
         "func.return\n}",
     ]
     return parsed("\n".join(text))

@@ -267,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
     compiler.run(module, ())
     if options.level == "planned" and is_planned(module):
         check_planning(options)
-        passes = [PlanCheck()]
+        passes = [PlanCheck(report=False)]
     with Progress("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 

@@ -9,7 +9,7 @@ Each step has a vector clock: how many steps of each stream are over before it s
 Shares no code with what plans; see plan_check.py.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tensorplan.dialects.memory import effects_on, is_buffer
+from tensorplan.dialects.memory import effects_on
 from tensorplan.dialects.tgraph.base import STREAM, device_of
 
 Clock = Mapping[Hashable, int]
@@ -33,9 +33,13 @@ class _Memory:
 
 
 class HappensBefore:
-    """The order of a block's steps on their streams."""
+    """The order of a block's steps on their streams.
 
-    def __init__(self, block: Block):
+    Each of `buffers` is a memory of its own, whatever it is a view of.
+    """
+
+    def __init__(self, block: Block, buffers: Container[SSAValue]):
+        self._buffers = buffers
         self._clocks: list[Clock] = []
         self._place: list[tuple[Hashable, int] | None] = []  # stream, number in it
         self._memories: dict[Hashable, _Memory] = {}
@@ -105,7 +109,7 @@ class HappensBefore:
     def _follow(self, op: Operation) -> None:
         """Notes what memory the memrefs that an operation makes lie in."""
         made = [result for result in op.results if isinstance(result.type, MemRefType)]
-        if is_buffer(op) or _is_in_arena(op):
+        if any(result in self._buffers for result in made):
             return
         if isinstance(op, memref.GetGlobalOp):
             self._lies_in[op.memref] = (op.name_,)
@@ -119,10 +123,6 @@ class HappensBefore:
 def _operands(op: Operation) -> Iterator[SSAValue]:
     for inner in op.walk():
         yield from inner.operands
-
-
-def _is_in_arena(op: Operation) -> bool:
-    return isinstance(op, memref.ViewOp) and isinstance(op.source.owner, memref.AllocOp)
 
 
 def _runs(op: Operation) -> bool:

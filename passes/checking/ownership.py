@@ -1,6 +1,6 @@
-"""Who has the bytes of an arena, on all paths of a function: a part of plan-check.
+"""Who has the bytes of a memory, on all paths of a function: a part of plan-check.
 
-    %a = memref.view %arena[%c0]     a: not used yet
+    %a = memref.view %arena[%c0]     a: nothing is written
     tgraph.negate ... outs(%a)       a has its bytes
     scf.if %c {
       %b = memref.view %arena[%c0]
@@ -8,22 +8,40 @@
     }
     tgraph.tanh %a ...               fault: on one path a has lost them
 
-Walks the operations in the order in which they run, with three sets of buffers: those
-used since their view was made, those that have lost bytes since, those whose arena was
-freed. Where paths meet the sets are united; loops are walked until nothing is new. A
-buffer that has lost bytes may only be overwritten as a whole. Concurrent loops count as
-one operation. A result whose memory is a pool is used when its function ends. Shares no
-code with what plans.
+Walks the operations in the order in which they run, with sets of buffers: those used
+since their view was made, those that have lost bytes since, those whose memory was
+freed, those that are not written, or not as a whole. Each says what may be so: where
+paths meet the sets are united; loops are walked until nothing is new. A buffer that has
+lost bytes may only be overwritten as a whole. Concurrent loops count as one operation,
+but for the memories allocated inside, which are each iteration's own. A result is used
+when its function ends. Shares no code with what plans.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
 from xdsl.dialects import memref
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import (
+    FixedBitwidthType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneType,
+    UnrankedMemRefType,
+    VectorType,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import SymbolTable
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.memory import destinations, effects_on, overwrites
+from tensorplan.dialects.memory import (
+    effects_on,
+    overwrites,
+    says_effects,
+)
+from tensorplan.passes.checking.buffers import ArenaBuffer, Memory
+from tensorplan.passes.checking.extents import Extent, extent_of
 from tensorplan.passes.checking.pointees import (
     LOOPS,
     dominates,
@@ -31,6 +49,7 @@ from tensorplan.passes.checking.pointees import (
     leaves,
     passes_on,
 )
+from tensorplan.passes.checking.unchecked import Unchecked
 
 _ONE_REGION_RUNS = (
     "scf.if",
@@ -41,14 +60,16 @@ _ONE_REGION_RUNS = (
 )
 
 
-class ArenaBuffer(NamedTuple):
-    """A view of an arena, or of a result's memory, or a result itself."""
-
-    name: str
-    value: SSAValue
-    pool: SSAValue  # the arena, or the result
-    offset: int  # bytes
-    size: int  # bytes
+_PLAIN = (
+    IntegerType
+    | IndexType
+    | FixedBitwidthType
+    | VectorType
+    | MemRefType
+    | UnrankedMemRefType
+    | NoneType
+)
+"""Types of results that hide no memory."""
 
 
 class Access(NamedTuple):
@@ -56,20 +77,24 @@ class Access(NamedTuple):
 
     touched: Sequence[int]
     overwritten: Sequence[int]  # as a whole, and nothing of them is read
-    read: Sequence[int]  # surely, before they are written
+    read: Mapping[int, bool]  # surely, before they are written; whether all of it
+    begun: int  # the buffers that it writes, or may write, as bits
+    written: int  # what of them as a whole, as bits of `_Parts`
 
 
 class _State(NamedTuple):
-    """Sets of buffers, a bit for each."""
+    """Sets of buffers, a bit for each; of the memories that are not freed; and of the
+    parts of buffers that are not written (`_Parts`)."""
 
     used: int = 0
     lost: int = 0
     freed: int = 0
+    blank: int = 0
+    missing: int = 0
+    open: int = 0
 
     def united(self, other: "_State") -> "_State":
-        return _State(
-            self.used | other.used, self.lost | other.lost, self.freed | other.freed
-        )
+        return _State(*(a | b for a, b in zip(self, other, strict=True)))
 
 
 class Sharing(Protocol):
@@ -82,41 +107,72 @@ class Sharing(Protocol):
 
 def check_owners(
     body: Region,
-    buffers: Sequence[ArenaBuffer],
+    memories: Sequence[Memory],
     may_be: Mapping[SSAValue, Sequence[int]],
+    frees: Mapping[SSAValue, Sequence[int]],
+    unchecked: Unchecked,
     sharing: Sharing | None = None,
 ) -> Mapping[Operation, Access]:
-    """The operations that access buffers, which are next to others of their arena.
+    """The operations that access buffers of these memories, which are numbered through.
 
-    Which buffers share bytes is as their offsets and sizes say, or as `sharing` does.
+    `may_be` has the buffers, and `frees` the memories, that each memref may be. Which
+    buffers share bytes is as their offsets and sizes say, or as `sharing` does.
 
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
-    walk = _Walk(buffers, may_be, sharing)
-    walk.region(body, _State())
+    walk = _Walk(memories, may_be, frees, unchecked, sharing)
+    walk.region(body, walk.start())
     return {op: access for op, access in walk.accesses.items() if access}
 
 
 class _Walk:
     def __init__(
         self,
-        buffers: Sequence[ArenaBuffer],
+        memories: Sequence[Memory],
         may_be: Mapping[SSAValue, Sequence[int]],
+        frees: Mapping[SSAValue, Sequence[int]],
+        unchecked: Unchecked,
         sharing: Sharing | None,
     ):
-        self.buffers = buffers
+        self.memories = memories
+        self.buffers = buffers = [b for memory in memories for b in memory.buffers]
         self.may_be = may_be
+        self.frees = frees
+        self.unchecked = unchecked
         self.number = {b.value: n for n, b in enumerate(buffers)}
-        self.results = [n for n, b in enumerate(buffers) if b.value is b.pool]
-        self.makes = {
-            b.value.owner: n
-            for n, b in enumerate(buffers)
-            if isinstance(b.value.owner, Operation)
+        self.members = _members(memories)
+        self.allocates = {
+            cast(Operation, memory.value.owner): index
+            for index, memory in enumerate(memories)
+            if not memory.is_given and memory.result is None
         }
-        self.arenas = _numbers_by_arena(buffers)
-        self.sharing = sharing or _Sharing(buffers, self.arenas)
+        self.makes = {
+            cast(Operation, b.value.owner): n
+            for n, b in enumerate(buffers)
+            if b.value is not b.pool
+        }
+        self.results = [
+            self.number[memory.value]
+            for memory in memories
+            if memory.result is not None
+        ]
+        self.parts = _Parts(buffers, may_be)
+        self.sharing = sharing or _Sharing(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
         self._check_arguments()
+
+    def start(self) -> _State:
+        """Where the function begins: what is given has contents, results have none."""
+        given = [n for n, b in enumerate(self.buffers) if self._is_given(b)]
+        blank = _bits(self.results)
+        missing = self.parts.all_of(self.results)
+        return _State(used=_bits(given), blank=blank, missing=missing)
+
+    def _is_given(self, buffer: ArenaBuffer) -> bool:
+        owner = buffer.value.owner
+        return buffer.value is buffer.pool and not (
+            self.number[buffer.value] in self.results or owner in self.allocates
+        )
 
     def region(self, region: Region, state: _State) -> _State:
         """The state behind a region, given that before it."""
@@ -157,11 +213,14 @@ class _Walk:
                 state = self._loop(op.regions[0], op.regions[1], state)
             elif op in self.makes:
                 state = self._make(op, state)
-            elif isinstance(op, memref.DeallocOp) and op.memref in self.arenas:
-                first, count = self.arenas[op.memref]
-                freed = ((1 << count) - 1) << first
-                state = state._replace(freed=state.freed | freed)
+            elif op in self.allocates:
+                state = self._allocate(op, state)
+            elif isinstance(op, memref.DeallocOp) and op.memref in self.frees:
+                state = self._free(op, state)
             else:
+                if name and self._allocated_in(op):
+                    for region in op.regions:
+                        self.region(region, state)
                 state = self._access(op, state)
         return state
 
@@ -178,18 +237,66 @@ class _Walk:
 
     def _make(self, view: Operation, state: _State) -> _State:
         """A view is made: what its bytes held before is of no interest."""
-        bit = 1 << self.makes[view]
+        number = self.makes[view]
+        bit = 1 << number
         if state.freed & bit:
             raise LocatedError("buffer is made after its arena was freed", view)
-        return _State(state.used & ~bit, state.lost & ~bit, state.freed)
+        return state._replace(
+            used=state.used & ~bit,
+            lost=state.lost & ~bit,
+            blank=state.blank | bit,
+            missing=state.missing | self.parts.all_of([number]),
+        )
+
+    def _allocate(self, op: Operation, state: _State) -> _State:
+        """A memory is new: nothing is in it, and it is to be freed."""
+        index = self.allocates[op]
+        members = self._of_memory(index)
+        if state.open >> index & 1:
+            self.unchecked.add("arenas not freed before they are allocated again", op)
+        itself = [n for n in (self.number.get(op.results[0]),) if n is not None]
+        return _State(
+            used=state.used & ~members,
+            lost=state.lost & ~members,
+            freed=state.freed & ~members,
+            blank=state.blank | _bits(itself),
+            missing=state.missing | self.parts.all_of(itself),
+            open=state.open | self.memories[index].is_allocated << index,
+        )
+
+    def _free(self, op: memref.DeallocOp, state: _State) -> _State:
+        freed, closed = 0, 0
+        for index in self.frees[op.memref]:
+            memory = self.memories[index]
+            if not memory.is_allocated:
+                raise LocatedError(
+                    f"memref.dealloc frees {memory.buffers[0].name}, expected what "
+                    "memref.alloc allocates",
+                    op,
+                )
+            freed |= self._of_memory(index)
+            closed |= 1 << index
+        if state.freed & freed:
+            raise LocatedError(
+                "memref.dealloc frees an arena that may be freed already", op
+            )
+        if len(self.frees[op.memref]) > 1:
+            closed = 0
+        return state._replace(freed=state.freed | freed, open=state.open & ~closed)
+
+    def _of_memory(self, index: int) -> int:
+        first, count = self.members[self.memories[index].value]
+        return ((1 << count) - 1) << first
 
     def _access(self, op: Operation, state: _State) -> _State:
         if op not in self.accesses:
             self.accesses[op] = self._accesses_of(op)
+        if leaves(op):
+            self._leave(op, state)
         access = self.accesses[op]
         if access is None:
             return state
-        used, lost, freed = state
+        used, lost, freed = state.used, state.lost, state.freed
         touched = _bits(access.touched)
         if touched & freed:
             raise LocatedError(
@@ -201,19 +308,53 @@ class _Walk:
             lost &= ~_bits(access.overwritten)
         if touched & lost:
             raise self._fault(op, touched & lost, used & ~lost)
-        for number in access.read:
-            if not used >> number & 1:
-                raise LocatedError(
-                    f"{name_of(op)} reads buffer {self.buffers[number].name}, expected "
-                    "a write before",
-                    op,
-                )
+        for number, is_whole in access.read.items():
+            if fault := self._unwritten(number, is_whole, state):
+                self._refuse(f"{name_of(op)} reads {fault}", op)
         others = 0
         for number in access.touched:
             others |= self.sharing.with_(number)
         if others & touched:
             raise self._fault(op, others & touched, touched)
-        return _State(used | touched, lost | (others & used), freed)
+        return state._replace(
+            used=used | touched,
+            lost=lost | (others & used),
+            blank=state.blank & ~access.begun,
+            missing=state.missing & ~access.written,
+        )
+
+    def _unwritten(self, number: int, is_whole: bool, state: _State) -> str | None:
+        """What a buffer that is read lacks."""
+        name = self.buffers[number].name
+        if state.blank >> number & 1:
+            if not state.used >> number & 1:
+                return f"buffer {name}, expected a write before"
+            return f"buffer {name}, expected a write before on every path"
+        if not is_whole:
+            return None
+        size, known = self.buffers[number].size, self.parts.bytes(number, state.missing)
+        if known >= size:
+            return None
+        return (
+            f"all {size} bytes of buffer {name}, of which at most {known} are written "
+            "before on every path"
+        )
+
+    def _refuse(self, message: str, op: Operation) -> None:
+        """Of an operation of tgraph, whose operands are values; what memory holds that
+        nobody wrote is not defined, and others may read it."""
+        if name_of(op).startswith("tgraph."):
+            raise LocatedError(message, op)
+        self.unchecked.add("reads of what may not be written yet", op)
+
+    def _leave(self, op: Operation, state: _State) -> None:
+        """At the function's end."""
+        for number in self.results:
+            if fault := self._unwritten(number, True, state):
+                raise LocatedError(f"{name_of(op)} hands out {fault}", op)
+        for alloc, index in self.allocates.items():
+            if state.open >> index & 1:
+                self.unchecked.add("arenas not freed on every path", alloc)
 
     def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
         """For the first of the buffers that have lost bytes to one of the owners."""
@@ -246,50 +387,84 @@ class _Walk:
     def _accesses_of(self, op: Operation) -> Access | None:
         """What an operation does to buffers; None if it only passes them on."""
         touched: dict[int, bool] = {}  # whether it overwrites all
-        read: list[int] = []
+        read: dict[int, bool] = {}
+        begun = written = 0
+        inside = self._allocated_in(op)
         for user, value in _operands(op):
-            if user in self.makes:
+            if user in self.makes and not inside >> self.makes[user] & 1:
                 raise LocatedError(
                     f"buffer {self.buffers[self.makes[user]].name} is made inside "
                     f"{name_of(op)}, which may run more than once at a time",
                     user,
                 )
-            if not (numbers := self.may_be.get(value)):
+            numbers = [n for n in self.may_be.get(value, ()) if not inside >> n & 1]
+            if not numbers:
                 continue
-            if isinstance(user, memref.DeallocOp):
-                raise LocatedError(
-                    f"memref.dealloc frees buffer {self.buffers[numbers[0]].name}, "
-                    "expected only its arena to be freed",
-                    user,
-                )
-            if leaves(user):
-                raise LocatedError(
-                    f"{name_of(user)} passes on an arena's buffer, expected none to "
-                    "outlive it",
-                    user,
-                )
-            if passes_on(user):
+            self._check_user(user, numbers)
+            reads, writes = effects_on(user, value)
+            if passes_on(user) or not (reads or writes):
                 continue
             is_whole = value in self.number and overwrites(op, value)
             for number in numbers:
                 touched[number] = touched.get(number, True) and is_whole
+                if writes:
+                    begun |= 1 << number
+                    written |= self.parts.written(number, value)
             if _surely_reads(op, value) and self._is_a_view(value):
-                read.append(numbers[0])
+                (number,) = numbers
+                read[number] = read.get(number, False) or value in self.number
         if leaves(op):
             touched.update(dict.fromkeys(self.results, False))
         if not touched:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
-        return Access(list(touched), overwritten, read)
+        return Access(list(touched), overwritten, read, begun, written)
+
+    def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
+        """Refuses what ends a buffer's life, and notes what hides its uses."""
+        buffer = self.buffers[numbers[0]]
+        if isinstance(user, memref.DeallocOp):
+            raise LocatedError(
+                f"memref.dealloc frees buffer {buffer.name}, expected only its arena "
+                "to be freed",
+                user,
+            )
+        if leaves(user) and buffer.pool.owner in self.allocates:
+            raise LocatedError(
+                f"{name_of(user)} passes on an arena's buffer, expected none to "
+                "outlive it",
+                user,
+            )
+        if _hides(user):
+            self.unchecked.add("addresses taken of buffers, uses not checked", user)
+        elif not (
+            passes_on(user) or leaves(user) or says_effects(user) or _is_defined(user)
+        ):
+            self.unchecked.add(
+                "operations of unknown effect, taken to be over when they end", user
+            )
+
+    def _allocated_in(self, op: Operation) -> int:
+        """The buffers of memories that are allocated inside an operation."""
+        if not op.regions:
+            return 0
+        bits = 0
+        for alloc, index in self.allocates.items():
+            if op.is_ancestor(alloc):
+                bits |= self._of_memory(index)
+        return bits
 
     def _is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""
-        while isinstance(op := value.owner, Operation) and op not in self.makes:
+        while value not in self.number:
+            op = value.owner
+            if isinstance(op, Block) or op.regions:
+                return False
             sources = [operand for operand in op.operands if is_memref(operand)]
-            if len(sources) != 1 or op.regions:
+            if len(sources) != 1:
                 return False
             (value,) = sources
-        return isinstance(op, Operation)
+        return True
 
     def _check_arguments(self) -> None:
         """No buffer may be made anew while a block's argument still stands for it."""
@@ -308,6 +483,52 @@ class _Walk:
                         "is made anew",
                         cast(Operation, view),
                     )
+
+
+class _Parts:
+    """What of buffers is written: bits for those that are as a whole, in their order,
+    then bits for their views at static places."""
+
+    def __init__(
+        self, buffers: Sequence[ArenaBuffer], may_be: Mapping[SSAValue, Sequence[int]]
+    ):
+        self._sizes = [buffer.size for buffer in buffers]
+        self._bit: dict[SSAValue, int] = {}  # of each view
+        self._parts: list[dict[Extent, int]] = [{} for _ in buffers]  # their bits
+        self._all = [1 << number for number in range(len(buffers))]
+        count = len(buffers)
+        for value, numbers in may_be.items():
+            number, *others = numbers
+            buffer = buffers[number]
+            if others or value is buffer.value:
+                continue
+            extent = extent_of(value, buffer.value)
+            if extent is None or extent.bytes >= buffer.size:
+                continue
+            if extent not in self._parts[number]:
+                self._parts[number][extent] = 1 << count
+                self._all[number] |= 1 << count
+                count += 1
+            self._bit[value] = self._parts[number][extent]
+
+    def all_of(self, numbers: Iterable[int]) -> int:
+        bits = 0
+        for number in numbers:
+            bits |= self._all[number]
+        return bits
+
+    def written(self, number: int, value: SSAValue) -> int:
+        """What of a buffer is written by who writes to `value`: a part that is known,
+        else all of it for all we know."""
+        bit = self._bit.get(value)
+        return self._all[number] if bit is None else bit
+
+    def bytes(self, number: int, missing: int) -> int:
+        """How many bytes of a buffer may be written, given what is not."""
+        if not missing >> number & 1:
+            return self._sizes[number]
+        parts = self._parts[number].items()
+        return sum(extent.bytes for extent, bit in parts if not missing & bit)
 
 
 class _Sharing:
@@ -344,15 +565,14 @@ class _Sharing:
             self._sets[key] = started & ~begun[key]
 
 
-def _numbers_by_arena(
-    buffers: Sequence[ArenaBuffer],
-) -> dict[SSAValue, tuple[int, int]]:
-    """The number of the first buffer of each pool, and how many it has."""
-    arenas: dict[SSAValue, tuple[int, int]] = {}
-    for number, buffer in enumerate(buffers):
-        first, count = arenas.get(buffer.pool, (number, 0))
-        arenas[buffer.pool] = first, count + 1
-    return arenas
+def _members(memories: Sequence[Memory]) -> dict[SSAValue, tuple[int, int]]:
+    """The number of the first buffer of each memory, and how many it has."""
+    members: dict[SSAValue, tuple[int, int]] = {}
+    first = 0
+    for memory in memories:
+        members[memory.value] = first, len(memory.buffers)
+        first += len(memory.buffers)
+    return members
 
 
 def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
@@ -360,7 +580,7 @@ def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
     return ((user, value) for user in op.walk() for value in user.operands)
 
 
-def _bits(numbers: Sequence[int]) -> int:
+def _bits(numbers: Iterable[int]) -> int:
     bits = 0
     for number in numbers:
         bits |= 1 << number
@@ -369,5 +589,23 @@ def _bits(numbers: Sequence[int]) -> int:
 
 def _surely_reads(op: Operation, value: SSAValue) -> bool:
     """Whether the operation reads `value` before it writes it, if it does."""
-    says = isinstance(op, memref.LoadOp) or destinations(op)
-    return bool(says) and effects_on(op, value)[0]
+    return says_effects(op) and effects_on(op, value)[0]
+
+
+def _hides(op: Operation) -> bool:
+    """Whether an operation gives something that stands for the memory of its operands
+    and is no memref, or keeps a memref in memory."""
+    if name_of(op) == "memref.extract_aligned_pointer_as_index":
+        return True
+    if isinstance(op, memref.StoreOp) and is_memref(op.operands[0]):
+        return True
+    types: Sequence[Attribute] = [result.type for result in op.results]
+    return not all(isinstance(type, _PLAIN) for type in types)
+
+
+def _is_defined(op: Operation) -> bool:
+    """Whether an operation calls a function whose body is there, to be checked too."""
+    if not isinstance(op, CallOp):
+        return False
+    callee = SymbolTable.lookup_symbol(op, op.callee)
+    return isinstance(callee, FuncOp) and not callee.is_declaration

@@ -3,26 +3,33 @@
 Shares no code with what plans; see plan_check.py.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator
+from xdsl.traits import IsTerminator, get_effects
 
 from tensorplan.dialects.diagnostics import name_of
-from tensorplan.dialects.memory import is_buffer
+from tensorplan.dialects.memory import is_view
 
 LOOPS = ("scf.for", "affine.for")
 
 
-def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
-    """The numbered memrefs that each memref may be, or be a view of."""
+def may_be(
+    numbers: Mapping[SSAValue, int], apart: Container[SSAValue] = ()
+) -> dict[SSAValue, list[int]]:
+    """The numbered memrefs that each memref may be, or be a view of.
+
+    What is `apart` counts as memory of its own, and is not followed.
+    """
     found: dict[SSAValue, list[int]] = {value: [n] for value, n in numbers.items()}
     pending = list(numbers)
     while pending:
         value = pending.pop()
         for use in value.uses:
             for target in _targets(use.operation, use.index):
+                if target in apart:
+                    continue
                 known = found.setdefault(target, [])
                 new = [n for n in found[value] if n not in known]
                 if new:
@@ -33,8 +40,6 @@ def may_be(numbers: Mapping[SSAValue, int]) -> dict[SSAValue, list[int]]:
 
 def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
     """The memrefs that may be one, or a view of one, that is this operand."""
-    if is_buffer(op):
-        return
     if op.successors:
         operands, taken = list(op.operands), 0
         for successor in reversed(op.successors):  # whose arguments are the last
@@ -79,7 +84,10 @@ def passes_on(op: Operation) -> bool:
     return (
         op.has_trait(IsTerminator, value_if_unregistered=False)
         or name_of(op) in (*LOOPS, "scf.while")
-        or (any(map(is_memref, op.results)) and not op.regions)
+        or (
+            any(map(is_memref, op.results))
+            and (is_view(op) or get_effects(op) == set())
+        )
     )
 
 

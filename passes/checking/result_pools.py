@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, NoneAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
@@ -18,15 +18,16 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.strides import contiguous_strides
 from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, AnyMemRef, element_bytes
-from tensorplan.passes.checking.ownership import ArenaBuffer
+from tensorplan.passes.checking.buffers import ArenaBuffer
 from tensorplan.passes.functions import argument_attributes
 
 
 class ResultPool(NamedTuple):
-    """A result with buffers in its memory."""
+    """A result, which may have buffers in its memory."""
 
     number: int
     argument: SSAValue
+    lends: bool
 
     @property
     def type(self) -> AnyMemRef:
@@ -35,30 +36,33 @@ class ResultPool(NamedTuple):
 
 def result_pools(func: FuncOp) -> list[ResultPool]:
     """In order. Raises `LocatedError` for buffers in other memory."""
-    pools: list[ResultPool] = []
+    numbers: dict[SSAValue, int] = {}
     entry = func.body.blocks[0]
     for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
         number = attributes.get(RESULT)
-        if isinstance(number, IntegerAttr) and VARIABLE not in attributes:
-            pools.append(ResultPool(number.value.data, argument))
-    results = [pool.argument for pool in pools]
+        if (
+            isinstance(number, IntegerAttr)
+            and isinstance(argument.type, MemRefType)
+            and VARIABLE not in attributes
+        ):
+            numbers[argument] = number.value.data
     lending: dict[SSAValue, None] = {}
     for op in func.walk():
         if is_buffer(op):
             source = op.operands[0]
-            if source not in results:
+            if source not in numbers:
                 raise LocatedError(
                     "tgraph.buffer is on a view of other memory, expected that of a "
                     "result",
                     op,
                 )
             lending[source] = None
-    return [pool for pool in pools if pool.argument in lending]
+    return [ResultPool(n, value, value in lending) for value, n in numbers.items()]
 
 
 def buffers_of(pool: ResultPool) -> Iterator[ArenaBuffer]:
     """The result, then the buffers in its memory, in program order as far as known."""
-    if not isinstance(pool.type.layout, NoneAttr):
+    if pool.lends and not isinstance(pool.type.layout, NoneAttr):
         raise LocatedError(
             f"result {pool.number} has type {pool.type}, expected no layout where "
             "buffers lie in its memory",
@@ -105,6 +109,9 @@ def _buffer(op: memref.ReinterpretCastOp, pool: ResultPool, whole: int) -> Arena
 
 
 def _size(type: AnyMemRef) -> int:
+    """In bytes; 0 if it is not known, of a result without buffers."""
+    if DYNAMIC_INDEX in type.get_shape():
+        return 0
     return prod(type.get_shape()) * element_bytes(type.element_type)
 
 

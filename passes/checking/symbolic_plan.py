@@ -30,7 +30,10 @@ from tensorplan.dialects.symbolic import (
 )
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.dialects.tgraph.dims import BOUNDS, numbers_in
-from tensorplan.passes.checking.ownership import ArenaBuffer, check_owners
+from tensorplan.passes.checking.buffers import Memory, maker_of, name_of_buffer
+from tensorplan.passes.checking.ownership import check_owners
+from tensorplan.passes.checking.ranges import Range, exactly
+from tensorplan.passes.checking.unchecked import Unchecked
 from tensorplan.passes.index_sizes import SizeReader, counted_sizes
 
 
@@ -53,7 +56,7 @@ class CountedSizes:
 
     def bytes(self, buffer: SSAValue) -> int:
         """Bytes of a memref, at most. Raises `LocatedError` if they are not known."""
-        type, op = cast(AnyMemRef, buffer.type), cast(Operation, buffer.owner)
+        type, op = cast(AnyMemRef, buffer.type), maker_of(buffer)
         shape: Sequence[Size | None] = type.get_shape()
         if DYNAMIC_INDEX in shape:
             if self._bounds is None:
@@ -69,10 +72,19 @@ class CountedSizes:
 
     def offset(self, view: memref.ViewOp) -> int | None:
         """Of an arena's view, in bytes; None if it is not known."""
-        offset = self._reader.size(view.byte_shift)
-        if isinstance(offset, Symbolic) and self._bounds is None:
-            offset = self._typical.size(view.byte_shift)
-        return offset if isinstance(offset, int) else None
+        range = self.range(view.byte_shift)
+        return range.least if range and range.least == range.most else None
+
+    def range(self, value: SSAValue) -> Range | None:
+        """Between which numbers an index lies that follows from the arguments' sizes;
+        None if it does not."""
+        size = self._reader.size(value)
+        if isinstance(size, Symbolic) and self._bounds is None:
+            size = self._typical.size(value)
+        if size is None or isinstance(size, int):
+            return None if size is None else exactly(size)
+        least, most = interval(size, self._bounds or {})
+        return None if isinf(least) or isinf(most) else Range(int(least), int(most))
 
     def _largest(self, size: Size | None) -> int | None:
         if size is None or self._bounds is None:
@@ -83,20 +95,24 @@ class CountedSizes:
 
 def prove(
     func: FuncOp,
-    buffers: Sequence[ArenaBuffer],
+    memories: Sequence[Memory],
     may_be: Mapping[SSAValue, Sequence[int]],
+    frees: Mapping[SSAValue, Sequence[int]],
 ) -> None:
     """Shows for all sizes what has been checked for typical ones; a remark says if that
     fails. `may_be` has the numbers of buffers, and others, which are larger."""
+    arenas = [memory for memory in memories if memory.result is None]
+    buffers = [buffer for memory in arenas for buffer in memory.buffers]
     known = {
-        value: [number for number in numbers if number < len(buffers)]
+        value: inside
         for value, numbers in may_be.items()
+        if (inside := [number for number in numbers if number < len(buffers)])
     }
     try:
         if any(STREAM in op.attributes for b in func.body.blocks for op in b.ops):
             raise Unproved("its operations have streams", buffers[0].value)
         sharing = SymbolicSharing(func, [buffer.value for buffer in buffers])
-        check_owners(func.body, buffers, known, sharing)
+        check_owners(func.body, arenas, known, frees, Unchecked(), sharing)
     except Unproved as unproved:
         name = name_of_buffer(unproved.value)
         reason, op = f"buffer {name}: {unproved}", unproved.value.owner
@@ -108,10 +124,6 @@ def prove(
         f"not proved for all sizes, but checked when they are given: {reason}",
         cast(Operation, op),
     )
-
-
-def name_of_buffer(value: SSAValue) -> str:
-    return f"%{value.name_hint or '?'}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,11 @@ class SymbolicSharing:
         self._reader = SizeReader(func, name_maxima=True)
         by_arena: dict[SSAValue, list[int]] = {}
         for number, buffer in enumerate(buffers):
-            view = cast(memref.ViewOp, buffer.owner)
+            view = buffer.owner
+            if not isinstance(view, memref.ViewOp) or not isinstance(
+                view.source.owner, memref.AllocOp
+            ):
+                raise Unproved("it is no view of what is allocated", buffer)
             by_arena.setdefault(view.source, []).append(number)
         self._sharing: dict[int, int] = {}
         for arena, numbers in by_arena.items():

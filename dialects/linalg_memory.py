@@ -1,0 +1,90 @@
+"""What linalg's operations do to the memory of their memrefs, as `dialects/memory.py`
+asks. It follows from what every structured operation states: which operands are
+outputs, its indexing maps, its iterators, and the payload in its region.
+
+    linalg.generic {indexing_maps = [(d0) -> (d0), (d0) -> (d0)],
+                    iterator_types = ["parallel"]} ins(%x) outs(%y) { ... }
+
+writes all of %y, reads it only if the payload uses its argument, and may have %x and %y
+in the same memory.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerType
+from xdsl.ir import Attribute, Operation
+from xdsl.ir.affine import AffineMap
+
+from tensorplan.dialects.diagnostics import name_of
+
+
+def outputs(op: Operation) -> Sequence[int] | None:
+    """The outputs of a structured operation, by operand number; None of others."""
+    if not name_of(op).startswith("linalg.") or len(op.regions) != 1:
+        return None
+    segments = op.properties.get("operandSegmentSizes") or op.attributes.get(
+        "operandSegmentSizes"
+    )
+    if not isinstance(segments, DenseArrayBase):
+        return None
+    counts = [int(n) for n in cast(DenseArrayBase[IntegerType], segments).get_values()]
+    return range(counts[0], sum(counts)) if len(counts) == 2 else None
+
+
+def overwritten(op: Operation) -> Sequence[int]:
+    """The outputs that are written as a whole, and not read, by operand number."""
+    maps = _maps(op)
+    return [
+        index
+        for index in outputs(op) or ()
+        if not reads_output(op, index)
+        and (maps is None or _is_permutation(maps[index]))  # named: all is written
+    ]
+
+
+def reads_output(op: Operation, index: int) -> bool:
+    """Whether the payload uses what the output held before."""
+    block = op.regions[0].first_block
+    return block is None or index >= len(block.args) or bool(block.args[index].uses)
+
+
+def elementwise_inputs(op: Operation) -> Sequence[int]:
+    """The inputs whose elements are read where the first output's are written."""
+    written, maps = outputs(op), _maps(op)
+    if not written or maps is None or not _is_parallel(op):
+        return ()
+    return [n for n in range(written[0]) if maps[n] == maps[written[0]]]
+
+
+def _maps(op: Operation) -> Sequence[AffineMap] | None:
+    """The indexing maps, one for each operand; None where the operation has none."""
+    given = op.properties.get("indexing_maps") or _asked(op, "get_indexing_maps")
+    if not isinstance(given, ArrayAttr):
+        return None
+    maps = cast(ArrayAttr[Attribute], given)
+    if len(maps) != len(op.operands):
+        return None
+    return [each.data for each in maps if isinstance(each, AffineMapAttr)]
+
+
+def _is_permutation(map: AffineMap) -> bool:
+    """Whether each point of the loops is another element, and each element is one."""
+    dims = [str(result) for result in map.results]
+    return sorted(dims) == sorted(f"d{n}" for n in range(map.num_dims))
+
+
+def _is_parallel(op: Operation) -> bool:
+    given = op.properties.get("iterator_types") or _asked(op, "get_iterator_types")
+    if not isinstance(given, ArrayAttr):
+        return False
+    return all("parallel" in str(each) for each in cast(ArrayAttr[Attribute], given))
+
+
+def _asked(op: Operation, method: str) -> Attribute | None:
+    """What a named operation that xDSL knows says of itself."""
+    ask = getattr(op, method, None)
+    try:
+        return ask() if ask else None
+    except NotImplementedError:
+        return None

@@ -1,0 +1,62 @@
+"""A memory and the buffers in it, for plan-check."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.tgraph.base import AnyMemRef
+
+
+class ArenaBuffer(NamedTuple):
+    """A view of an arena, or of a result's memory, or all of such a memory."""
+
+    name: str
+    value: SSAValue
+    pool: SSAValue  # the memory
+    offset: int  # bytes
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """An arena, or a result, with the buffers in it."""
+
+    value: SSAValue  # the allocation, the argument, the first of a global's
+    size: int  # bytes
+    alignment: int  # bytes; 1 where nothing is known of it
+    buffers: Sequence[ArenaBuffer]  # in program order as far as known
+    result: int | None = None  # its number; None for an arena
+
+    @property
+    def device(self) -> str:
+        """The memory space; "" if it names none."""
+        space = cast(AnyMemRef, self.value.type).memory_space
+        return space.data if isinstance(space, StringAttr) else ""
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether the function allocates it, and has to free it."""
+        return isinstance(self.value.owner, memref.AllocOp)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it holds something before the function runs, for all we know."""
+        owner = self.value.owner
+        is_new = isinstance(owner, memref.AllocOp | memref.AllocaOp)
+        return not is_new and self.result is None
+
+
+def name_of_buffer(value: SSAValue) -> str:
+    return f"%{value.name_hint or '?'}"
+
+
+def maker_of(buffer: SSAValue) -> Operation:
+    """What makes a memref; its function, for an argument."""
+    owner = buffer.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    assert op is not None
+    return op

@@ -1,0 +1,174 @@
+"""The memories of a function that hold several buffers, for plan-check.
+
+An arena is any memory of which a `memref.view` is made, wherever it comes from: an
+allocation, on the stack too, in any block; an argument; a global; what another
+operation gives. Its buffers are these views. Views of a view, where that is bytes and
+nothing else uses it, are buffers at offsets in the arena itself: so is the arena of a
+function that was inlined into another.
+
+    %arena = memref.alloc() : memref<512xi8>
+    %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
+    %a = memref.view %part[%c64][] : memref<256xi8> to memref<16xf32>    at byte 320
+
+What uses an arena in another way has all of its bytes: the arena is then one of its own
+buffers. Results with buffers in their memory (result_pools.py) are memories, too.
+Shares no code with what plans.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import element_bytes
+from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, name_of_buffer
+from tensorplan.passes.checking.pointees import is_memref
+from tensorplan.passes.checking.result_pools import ResultPool, buffers_of, result_pools
+from tensorplan.passes.checking.symbolic_plan import CountedSizes
+from tensorplan.passes.checking.unchecked import Unchecked
+
+_SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | memref.AssumeAlignmentOp
+
+
+def find_memories(
+    func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
+) -> list[Memory]:
+    """The arenas in program order, then the results.
+
+    Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
+    """
+    views = [op for op in func.walk() if isinstance(op, memref.ViewOp)]
+    finder = _Finder(views, sizes)
+    by_arena: dict[SSAValue, list[tuple[memref.ViewOp, int]]] = {}
+    for view in views:
+        if view.result in finder.divided:
+            continue
+        if isinstance(_origin(view.source).owner, memref.ViewOp) and (
+            _origin(view.source) not in finder.divided
+        ):
+            unchecked.add("views of parts of a buffer, which count as all of it", view)
+        elif place := finder.place(view.source):
+            arena, start = place
+            by_arena.setdefault(arena, []).append((view, start))
+        else:
+            unchecked.add("buffers in one of several memories, not checked", view)
+    position: dict[Operation | Block, int] = {
+        op: number for number, op in enumerate(func.walk())
+    }
+    arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, 0))
+    memories = [_arena(arena, by_arena[arena], sizes) for arena in arenas]
+    return [*memories, *map(_result, result_pools(func))]
+
+
+class _Finder:
+    """Where in which memory views lie."""
+
+    def __init__(self, views: Sequence[memref.ViewOp], sizes: CountedSizes):
+        self._sizes = sizes
+        self._globals: dict[str, SSAValue] = {}
+        self.divided: dict[SSAValue, None] = {}
+        """Views that are only there to be divided into further ones."""
+        for view in views:
+            if isinstance(parent := _origin(view.source).owner, memref.ViewOp) and all(
+                isinstance(use, memref.ViewOp) for use in _users(parent.result)
+            ):
+                self.divided[parent.result] = None
+
+    def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
+        """The memory and the first byte in it; None if it may be one of several."""
+        offset = 0
+        while (origin := _origin(value)) in self.divided:
+            parent = cast(memref.ViewOp, origin.owner)
+            offset += _known_offset(parent, self._sizes)
+            value = parent.source
+        owner = origin.owner
+        if isinstance(owner, Block):
+            return (
+                (origin, offset)
+                if isinstance(owner.parent_op(), FuncOp) and (owner.prev_block is None)
+                else None
+            )
+        if isinstance(owner, memref.GetGlobalOp):
+            name = owner.name_.string_value()
+            return self._globals.setdefault(name, origin), offset
+        if any(map(is_memref, owner.operands)) or owner.regions:
+            return None
+        return origin, offset
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """The memref of which this is another at the same address."""
+    while isinstance(op := value.owner, _SAME_ADDRESS):
+        value = op.operands[0]
+    return value
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """What uses a memref, or another at the same address."""
+    for use in value.uses:
+        if isinstance(use.operation, _SAME_ADDRESS):
+            yield from _users(use.operation.results[0])
+        else:
+            yield use.operation
+
+
+def _known_offset(view: memref.ViewOp, sizes: CountedSizes) -> int:
+    offset = sizes.offset(view)
+    if offset is None:
+        name = name_of_buffer(view.result)
+        raise LocatedError(f"the offset of buffer {name} is not known", view)
+    return offset
+
+
+def _arena(
+    arena: SSAValue,
+    views: Sequence[tuple[memref.ViewOp, int]],
+    sizes: CountedSizes,
+) -> Memory:
+    size, alignment = sizes.bytes(arena), _alignment(arena)
+    buffers = [_buffer(arena, v, start, size, alignment, sizes) for v, start in views]
+    if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
+        buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
+    return Memory(arena, size, alignment, buffers)
+
+
+def _alignment(arena: SSAValue) -> int:
+    """What is known of the alignment of a memory's address, in bytes."""
+    op = arena.owner
+    if isinstance(op, memref.AllocOp | memref.AllocaOp) and op.alignment:
+        return op.alignment.value.data
+    return 1
+
+
+def _buffer(
+    arena: SSAValue,
+    view: memref.ViewOp,
+    start: int,
+    arena_size: int,
+    alignment: int,
+    sizes: CountedSizes,
+) -> ArenaBuffer:
+    size, offset = sizes.bytes(view.result), start + _known_offset(view, sizes)
+    name = name_of_buffer(view.result)
+    if offset < 0 or offset + size > arena_size:
+        raise LocatedError(
+            f"buffer {name} lies in bytes [{offset}, {offset + size}), expected within "
+            f"the arena's [0, {arena_size})",
+            view,
+        )
+    if offset % alignment:
+        raise LocatedError(
+            f"buffer {name} has offset {offset}, expected a multiple of the arena's "
+            f"alignment, {alignment}",
+            view,
+        )
+    return ArenaBuffer(name, view.result, arena, offset, size)
+
+
+def _result(pool: ResultPool) -> Memory:
+    buffers = list(buffers_of(pool))
+    alignment = element_bytes(pool.type.element_type)
+    return Memory(pool.argument, buffers[0].size, alignment, buffers, pool.number)
