@@ -151,11 +151,8 @@ class _Walk:
             for n, b in enumerate(buffers)
             if b.value is not b.pool
         }
-        self.results = [
-            self.number[memory.value]
-            for memory in memories
-            if memory.result is not None
-        ]
+        self.is_result = {m.value: None for m in memories if m.result is not None}
+        self.results = [self.number[value] for value in self.is_result]
         self.parts = _Parts(buffers, may_be)
         self.sharing = sharing or _Sharing(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
@@ -310,7 +307,7 @@ class _Walk:
             raise self._fault(op, touched & lost, used & ~lost)
         for number, is_whole in access.read.items():
             if fault := self._unwritten(number, is_whole, state):
-                self._refuse(f"{name_of(op)} reads {fault}", op)
+                self._refuse(f"{name_of(op)} reads {fault}", number, op)
         others = 0
         for number in access.touched:
             others |= self.sharing.with_(number)
@@ -340,18 +337,24 @@ class _Walk:
             "before on every path"
         )
 
-    def _refuse(self, message: str, op: Operation) -> None:
-        """Of an operation of tgraph, whose operands are values; what memory holds that
-        nobody wrote is not defined, and others may read it."""
-        if name_of(op).startswith("tgraph."):
+    def _refuse(self, message: str, number: int, op: Operation) -> None:
+        """Operations of tgraph compute on values, and what is allocated holds none at
+        first. Other operations may read what is not defined."""
+        pool = self.buffers[number].pool
+        if name_of(op).startswith("tgraph.") and (
+            pool.owner in self.allocates or pool in self.is_result
+        ):
             raise LocatedError(message, op)
         self.unchecked.add("reads of what may not be written yet", op)
 
     def _leave(self, op: Operation, state: _State) -> None:
         """At the function's end."""
         for number in self.results:
-            if fault := self._unwritten(number, True, state):
+            fault = self._unwritten(number, True, state)
+            if fault and not state.used >> number & 1:
                 raise LocatedError(f"{name_of(op)} hands out {fault}", op)
+            if fault:
+                self.unchecked.add("results that may not be written as a whole", op)
         for alloc, index in self.allocates.items():
             if state.open >> index & 1:
                 self.unchecked.add("arenas not freed on every path", alloc)
