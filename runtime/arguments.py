@@ -33,13 +33,17 @@ class Arguments:
         signature: Signature,
         results: Results = "copy",
         donate: Collection[int] = (),
+        like: "Arguments | None" = None,
     ):
-        """Raises `ValueError` if `donate` has a number that no input has, or that of a
-        variable."""
+        """Starts with the parameters of `like`, of a program of the same module.
+
+        Raises `ValueError` if `donate` has a number that no input has, or that of a
+        variable.
+        """
         if results not in ("copy", "view"):
             raise ValueError(f"results is {results!r}, expected 'copy' or 'view'")
         self._copies: Counter[tuple[str, int, str]] = Counter()
-        self.parameters: dict[int, Array] = {}
+        self.parameters: Mapping[int, Array] = {} if like is None else like.parameters
         """The inputs that `bind` has given."""
         self._program = program
         self._inputs = signature.inputs
@@ -66,13 +70,17 @@ class Arguments:
             for index, slot in enumerate(self._inputs)
             if slot.is_parameter and index not in donated
         }
+        # For each of these the array it is or will be bound to, with its copies.
+        self._prepacked: dict[SSAValue, tuple[Array, Prepacked]] = (
+            {} if like is None else like._prepacked.copy()
+        )
 
     @property
     def copies(self) -> Mapping[str, int]:
         """How often what was copied, by what and why."""
         return {
             f"{what} {number}: {reason}": count
-            for (what, number, reason), count in self._copies.items()
+            for (what, number, reason), count in dict(self._copies).items()
         }
 
     @property
@@ -94,8 +102,11 @@ class Arguments:
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
+        for index, array in bound.items():
             self._given[index] = _OTHER
-        self.parameters |= bound
+            self._prepacked.pop(self._inputs[index].value, None)
+            self._copies_of(self._inputs[index].value, array)
+        self.parameters = {**self.parameters, **bound}
         self._last = [_OTHER]
 
     def accept(
@@ -111,7 +122,7 @@ class Arguments:
         rest = [n for n in range(len(self._inputs)) if n not in self.parameters]
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
-        every = self.parameters | dict(zip(rest, arrays, strict=True))
+        every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}
         wanted: dict[SSAValue, Array] = {}
         in_place = self._given.copy()
         for index, given in every.items():
@@ -205,15 +216,26 @@ class Arguments:
             if address(array) != address(self._bound[value]):
                 memory.bytes = array.reshape(-1).view(np.uint8)
                 changed.add(value)
-            if value in self._parameters:
-                before = memory.prepacked
-                # The next call may copy other contents to the program's own memory.
-                is_own = array is self._own[value]
-                memory.prepacked = None if is_own else Prepacked(memory.bytes)
-                if before or memory.prepacked:
-                    changed.add(value)
+            copies = self._copies_of(value, array)
+            if copies is not memory.prepacked:
+                memory.prepacked = copies
+                changed.add(value)
             self._bound[value] = array
         return changed
+
+    def _copies_of(self, value: SSAValue, array: Array) -> Prepacked | None:
+        """The copies of a parameter in an array; None for what is no parameter, and in
+        the program's own memory, to which the next call may copy other contents."""
+        if value not in self._parameters:
+            return None
+        if array is self._own[value]:
+            self._prepacked.pop(value, None)
+            return None
+        known = self._prepacked.get(value)
+        if known is None or known[0] is not array:
+            known = array, Prepacked(array.reshape(-1).view(np.uint8))
+            self._prepacked[value] = known
+        return known[1]
 
     def _separate(
         self, wanted: dict[SSAValue, Array], out: Sequence[Array | None] | None

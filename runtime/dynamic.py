@@ -7,6 +7,8 @@ size is the same for all sizes, one of computed size grows to the largest.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +41,8 @@ class DynamicExecutable:
 
     `sizes` are those of the last call. The first call with other sizes takes the time
     to specialise the program and to make it ready, with its plan checked once more;
-    `kept` of these programs are kept. Options are those of `Executable`.
+    `kept` of these programs are kept. Options are those of `Executable`. Threads may
+    call it at the same time, as they may an `Executable`.
 
     Raises `ValueError` when called with sizes that contradict each other, or that the
     program does not allow.
@@ -68,6 +71,21 @@ class DynamicExecutable:
         self._options = options
         self._binding = Binding(signature(module, entry))
         self._programs: OrderedDict[tuple[int, ...], Executable] = OrderedDict()
+        self._alone = RLock()
+
+    def clone(self) -> "DynamicExecutable":
+        """The same with memory of its own, for calls in parallel; see
+        `Executable.clone`. Of the programs that are kept it has clones."""
+        with self._alone:
+            other = copy(self)
+            other._alone = RLock()
+            other.pools = [pool.another() for pool in self.pools]
+            other.parameters = self.parameters.copy()
+            other._programs = OrderedDict(
+                (sizes, program.clone(other.pools))
+                for sizes, program in self._programs.items()
+            )
+        return other
 
     @property
     def inputs(self) -> Sequence[Input]:
@@ -81,37 +99,49 @@ class DynamicExecutable:
     def scratch_bytes(self) -> int:
         """The most bytes that kernels of a program that is kept take, besides planned
         workspaces."""
-        return max((p.scratch_bytes for p in self._programs.values()), default=0)
+        with self._alone:
+            programs = self._programs.values()
+            return max((p.scratch_bytes for p in programs), default=0)
 
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on."""
-        self.parameters.update(parameters)
-        for program in self._programs.values():
-            program.bind(parameters)
+        with self._alone:
+            self.parameters.update(parameters)
+            for program in self._programs.values():
+                program.bind(parameters)
 
     def at(self, sizes: Mapping[str, int]) -> Executable:
         """The program for these sizes. Raises `ValueError` for sizes that it does not
         allow."""
         self._binding.check(sizes)
         key = tuple(sizes[name] for name in self._binding.names)
-        if key not in self._programs:
-            module = self._specialize(self._module, sizes)
-            pools, options = self.pools, self._options
-            program = Executable(module, self._entry, pools=pools, **options)
-            if self.parameters:
-                program.bind(self.parameters)
-            self._programs[key] = program
-            devices = {pool.device for pool in pools}
-            new = [pool for pool in program.pools if pool.device not in devices]
-            self.pools = [*pools, *new]
-            if len(self._programs) > self._kept:
-                self._programs.popitem(last=False)[1].close()
-        self._programs.move_to_end(key)
-        return self._programs[key]
+        with self._alone:
+            if key not in self._programs:
+                self._programs[key] = self._made(sizes)
+                if len(self._programs) > self._kept:
+                    self._programs.popitem(last=False)[1].close()
+            self._programs.move_to_end(key)
+            return self._programs[key]
+
+    def _made(self, sizes: Mapping[str, int]) -> Executable:
+        module = self._specialize(self._module, sizes)
+        pools, options = self.pools, self._options
+        program = Executable(module, self._entry, pools=pools, **options)
+        if self.parameters:
+            program.bind(self.parameters)
+        devices = {pool.device for pool in pools}
+        new = [pool for pool in program.pools if pool.device not in devices]
+        self.pools = [*pools, *new]
+        return program
 
     def __call__(
         self, *arrays: object, out: Sequence[Array | None] | None = None
     ) -> list[Array]:
+        with self._alone:
+            self.sizes = self._sizes_of(arrays)
+            return self.at(self.sizes)(*arrays, out=out)
+
+    def _sizes_of(self, arrays: Sequence[object]) -> Mapping[str, int]:
         given = iter(arrays)
         count = len(self.inputs) - len(self.parameters)
         if len(arrays) != count:
@@ -122,13 +152,13 @@ class DynamicExecutable:
             )
             for n in range(len(self.inputs))
         ]
-        self.sizes = self._binding.sizes(shapes)
-        return self.at(self.sizes)(*arrays, out=out)
+        return self._binding.sizes(shapes)
 
     def close(self) -> None:
         """Ends threads, which a later call starts again."""
-        for program in self._programs.values():
-            program.close()
+        with self._alone:
+            for program in self._programs.values():
+                program.close()
 
 
 class Binding:

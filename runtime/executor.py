@@ -4,10 +4,12 @@ The caller's arrays are the arguments' memory. When a call brings an argument in
 memory than the last, the steps that touch it are made again; else nothing is.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from copy import copy
 from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from tensorplan.runtime.arguments import Arguments, Results
 from tensorplan.runtime.devices import Runner
@@ -15,7 +17,7 @@ from tensorplan.runtime.devices.local import local
 from tensorplan.runtime.devices.processes import Processes, Remote
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.pool import Pool, exclusive
 from tensorplan.runtime.profile import Profile
 from tensorplan.runtime.program import Program
 from tensorplan.runtime.sanitizer import PlanViolation
@@ -27,7 +29,10 @@ __all__ = ["Executable", "PlanViolation"]
 
 
 class Executable:
-    """A memref program, ready to run. Not for use by several threads at a time.
+    """A memref program, ready to run.
+
+    Threads may call it at the same time: it runs one call after the other. Calls of
+    clones (`clone`) run in parallel.
 
     `executable(*arrays)` takes an array for each input and returns the results in the
     order of the signature (see `tensorplan.runtime.signature`):
@@ -53,8 +58,7 @@ class Executable:
 
     What the program allocates without a plan comes from an `allocator` (a name in
     `tensorplan.runtime.allocators.ALLOCATORS`). With `pools`, those of other programs,
-    it uses their memory and their allocators; only one of the programs may run at a
-    time.
+    it uses their memory and their allocators; the programs run one after the other.
 
     Where llvmlite is installed, elementwise operations, reductions and fused groups are
     compiled to native code, unless `native` is false (or the environment variable
@@ -88,24 +92,70 @@ class Executable:
             raise ValueError("sanitize is for runs in one thread")
         if processes and (threads or pools):
             raise ValueError("with processes, threads and pools are theirs")
-        signature_ = signature(module, entry)
-        self.inputs: Sequence[Input] = signature_.inputs
-        self.results: Sequence[Result] = signature_.results
-        self._program = Program(module, signature_, pools, allocator, native)
-        self._arguments = Arguments(self._program, signature_, results, donate)
-        if sanitize:
-            install_sanitizer(self._program, signature_)
-        if processes:
-            self._runner: Runner = Remote(
-                processes, module, entry, self._program, signature_, allocator, native
+        self._module = module
+        self._entry = entry
+        self._sanitize = sanitize
+        self._allocator = allocator
+        self._native = native
+        self._results: Results = results
+        self._donate = donate
+        self._threads = threads
+        self._processes = processes
+        self._signature = signature(module, entry)
+        self._prepare(pools)
+
+    def _prepare(self, pools: Sequence[Pool], like: "Executable | None" = None) -> None:
+        """Makes all that runs change."""
+        with exclusive(pools):
+            io, native = self._signature, self._native
+            self._program = Program(
+                *(self._module, io, pools, self._allocator, native),
+                like=None if like is None else like._program,
             )
-        else:
-            self._runner = local(self._program, False if sanitize else threads)
+            self._arguments = Arguments(
+                *(self._program, io, self._results, self._donate),
+                like=None if like is None else like._arguments,
+            )
+            if self._sanitize:
+                install_sanitizer(self._program, io)
+            self._runner = self._made_runner()
+        self._alone = exclusive(self._program.pools)
+        self._is_called = False
+        self._is_outdated = False  # whether steps have to be made again
+
+    def _made_runner(self) -> Runner:
+        if self._processes is None:
+            return local(self._program, False if self._sanitize else self._threads)
+        return Remote(
+            *(self._processes, self._module, self._entry, self._program),
+            *(self._signature, self._allocator, self._native),
+        )
+
+    def clone(self, pools: Sequence[Pool] | None = None) -> "Executable":
+        """The same program with memory of its own, or in `pools`, made with the same
+        options: for calls in parallel. Parameters that were bound are bound in the
+        clone, too, and both read the same copies of them and of constants. What is
+        bound later is so in one of them only.
+        """
+        with self._alone:
+            other = copy(self)
+            if pools is None:
+                pools = [pool.another() for pool in self.pools]
+            other._prepare(pools, self)
+        return other
 
     def __repr__(self) -> str:
         pools = ", ".join(f"{pool.device} {pool.bytes:,} bytes" for pool in self.pools)
         inputs, results = len(self.inputs), len(self.results)
         return f"<Executable: {inputs} inputs, {results} results; {pools or 'no pool'}>"
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        return self._signature.inputs
+
+    @property
+    def results(self) -> Sequence[Result]:
+        return self._signature.results
 
     @property
     def pools(self) -> Sequence[Pool]:
@@ -136,7 +186,8 @@ class Executable:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the copies of constants in the layouts that kernels want."""
+        """Bytes of the copies of constants in the layouts that kernels want. Clones
+        have them in common."""
         return self._program.packed_bytes
 
     def bind(self, parameters: Mapping[int, object]) -> None:
@@ -147,17 +198,30 @@ class Executable:
 
         Raises `TypeError` or `ValueError` for arrays that do not fit.
         """
-        self._arguments.bind(parameters)
+        with self._alone:
+            self._arguments.bind(parameters)
 
     def __call__(
         self, *arrays: object, out: Sequence[Array | None] | None = None
     ) -> list[Array]:
-        changed = self._arguments.accept(arrays, out)
-        have_moved = self._program.follow_pools()
-        if have_moved or changed:
-            self._runner.remake(None if have_moved else changed)
-        self._runner.run()
-        return self._arguments.results(out)
+        with self._alone:
+            if self._is_called:
+                raise RuntimeError("a program is called from within a call of it")
+            self._is_called = True
+            try:
+                changed = self._arguments.accept(arrays, out)
+                have_moved = self._program.follow_pools()
+                if have_moved or changed or self._is_outdated:
+                    self._remake(changed, have_moved or self._is_outdated)
+                self._runner.run()
+                return self._arguments.results(out)
+            finally:
+                self._is_called = False
+
+    def _remake(self, changed: Set[SSAValue], all_steps: bool) -> None:
+        self._is_outdated = True  # until all are made
+        self._runner.remake(None if all_steps else changed)
+        self._is_outdated = False
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They
@@ -167,9 +231,10 @@ class Executable:
         """
         if isinstance(self._runner, Remote):
             raise ValueError("steps run in other processes")
-        for step in self._program.steps:
-            step.surround(partial(wrap, step))
-        self._runner.remake()
+        with self._alone:
+            for step in self._program.steps:
+                step.surround(partial(wrap, step))
+            self._runner.remake()
 
     def profile(self) -> Profile:
         """Records all runs from now on: `Path("trace.json").write_text(p.to_json())`.
@@ -186,4 +251,5 @@ class Executable:
     def close(self) -> None:
         """Ends threads and processes, which a later call starts again. So does dropping
         the executable."""
-        self._runner.close()
+        with self._alone:
+            self._runner.close()

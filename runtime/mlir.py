@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from threading import Lock
 from typing import cast
 
 import numpy as np
@@ -92,9 +93,9 @@ class MlirExecutable:
     """A level-4 program without memory spaces, compiled by MLIR.
 
     `executable(*arrays)` takes and returns arrays as `runtime.executor.Executable`
-    does, but never uses the caller's memory. `signature` is that of the program at
-    level 2 or 3 (level 4 does not tell unsigned integers). Without `tools`, the first
-    found are used.
+    does, threads included, but never uses the caller's memory. `signature` is that of
+    the program at level 2 or 3 (level 4 does not tell unsigned integers). Without
+    `tools`, the first found are used.
 
     Raises `LocatedError` if MLIR's tools are not on PATH or do not take the program.
     """
@@ -104,6 +105,7 @@ class MlirExecutable:
     ):
         self.inputs: Sequence[Input] = signature.inputs
         self.results: Sequence[Result] = signature.results
+        self._lock = Lock()
         tools = tools or find_tools()
         module = module.clone()
         function = _isolate(module, signature.function.sym_name.data)
@@ -145,13 +147,14 @@ class MlirExecutable:
     def __call__(self, *arrays: object) -> list[Array]:
         if len(arrays) != len(self.inputs):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
-        for slot, given in zip(self.inputs, arrays, strict=True):
-            self._arrays[slot.value][...] = given
         stdin = self._process.stdin
         assert stdin is not None
-        stdin.write(b"r")
-        self._wait()
-        return [self._arrays[slot.value].copy() for slot in self.results]
+        with self._lock:
+            for slot, given in zip(self.inputs, arrays, strict=True):
+                self._arrays[slot.value][...] = given
+            stdin.write(b"r")
+            self._wait()
+            return [self._arrays[slot.value].copy() for slot in self.results]
 
     def _array(self, slot: Slot, offset: int) -> Array:
         return np.ndarray(slot.shape, slot.dtype, self._memory, offset)

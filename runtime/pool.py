@@ -1,8 +1,11 @@
 """A device's memory, and what kernels on the device take while they run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
+from itertools import count
 from math import prod
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -27,9 +30,11 @@ class Pool:
     """A device's memory: an arena, for what has a planned offset, and apart from it the
     regions of an allocator, for what has none. All devices live in host memory.
 
-    Programs that never run at the same time can share a pool (as MXNet's executors do):
-    the arena is as large as the largest one needs.
+    Programs can share a pool (as MXNet's executors do): the arena is as large as the
+    largest one needs. They run one after the other, as each holds `lock` meanwhile.
     """
+
+    _numbers = count()
 
     def __init__(
         self,
@@ -49,9 +54,18 @@ class Pool:
         self.device = device
         self.alignment = alignment
         self.limit = limit
+        self.lock = RLock()
+        self.number = next(self._numbers)
+        """In the order of which the locks of several are taken."""
         self.memory: Array = aligned_bytes(size, alignment)
         self._host = HostMemory()
         self._kind = ALLOCATORS[allocator]
+        self._allocator_name = allocator
+
+    def another(self) -> "Pool":
+        """An empty one of the same kind."""
+        name = self._allocator_name
+        return Pool(self.device, 0, self.alignment, allocator=name, limit=self.limit)
 
     @property
     def bytes(self) -> int:
@@ -87,6 +101,31 @@ class Pool:
                 f"{self.bytes} bytes on {self.device}"
             )
         return np.ndarray(shape, dtype, self.memory, offset)
+
+
+def exclusive(pools: Iterable[Pool]) -> AbstractContextManager[object]:
+    """What a program that uses the pools enters to be the only one that does. Without
+    pools, only that program enters it."""
+    in_order = sorted(set(pools), key=lambda pool: pool.number)
+    locks = [pool.lock for pool in in_order] or [RLock()]
+    return locks[0] if len(locks) == 1 else _Together(locks)
+
+
+class _Together:
+    """Several locks as one."""
+
+    def __init__(self, locks: Sequence[RLock]):
+        self._locks = locks
+
+    def __enter__(self) -> None:
+        with ExitStack() as stack:  # releases those taken if it is interrupted
+            for lock in self._locks:
+                stack.enter_context(lock)
+            stack.pop_all()
+
+    def __exit__(self, *_: object) -> None:
+        for lock in self._locks:
+            lock.release()
 
 
 class Scratch:

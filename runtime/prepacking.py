@@ -7,6 +7,7 @@ are bound to one array. XLA, which knows of none, packs in every run.
 """
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,13 @@ from tensorplan.runtime.dtypes import Array, address
 
 
 class Prepacked:
-    """The copies of arrays in one memory, whose contents stay as they are."""
+    """The copies of arrays in one memory, whose contents stay as they are.
+
+    Programs that are clones share it. Who looks for a copy, or makes one, holds `lock`.
+    """
 
     def __init__(self, memory: Array):
+        self.lock = Lock()
         self._memory = memory
         self._copies: dict[Any, list[tuple[Any, Array]]] = {}
 
@@ -36,4 +41,6 @@ class Prepacked:
 
     @property
     def bytes(self) -> int:
-        return sum(x.nbytes for copies in self._copies.values() for _, x in copies)
+        with self.lock:
+            kinds = self._copies.values()
+            return sum(x.nbytes for copies in kinds for _, x in copies)

@@ -59,8 +59,10 @@ class Program:
         pools: Sequence[Pool] = (),
         allocator: str = "bfc",
         native: bool = True,
+        like: "Program | None" = None,
     ):
-        """`pools` are those to share; devices without get one with `allocator`."""
+        """`pools` are those to share; devices without get one with `allocator`.
+        Constants are those of `like`, a program made of the same module."""
         function = signature.function
         check_one_block(function)
         self._native = native
@@ -82,7 +84,9 @@ class Program:
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
-        self._globals_memory: dict[str, Memory] = {}
+        self._globals_memory: dict[str, Memory] = (
+            {} if like is None else like._globals_memory.copy()
+        )
         self._regions: dict[tuple[str, int], Memory] = {}  # of allocators
         self._allocated: dict[Buffer, tuple[Pool, int]] = {}  # where from
         self._held: dict[Buffer, Block | None] = {}  # not yet deallocated; where made

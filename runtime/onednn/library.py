@@ -15,6 +15,7 @@ from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t
 from ctypes import c_void_p as pointer
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from tensorplan.runtime.dtypes import Array
@@ -177,7 +178,18 @@ def _path() -> str:
     return str(installed) if installed.exists() else name
 
 
-@cache
+_lock = Lock()
+
+
 def library() -> Library:
-    """Raises `OSError` where there is none, `Refused` where it cannot run."""
+    """The process's library: one, as what one has made is nothing to another.
+
+    Raises `OSError` where there is none, `Refused` where it cannot run.
+    """
+    with _lock:
+        return _loaded()
+
+
+@cache
+def _loaded() -> Library:
     return Library()

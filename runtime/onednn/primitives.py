@@ -188,20 +188,32 @@ def _wanted(description: Handle, kind: int) -> int:
 def _prepacked(constant: Prepacked, array: Array, wanted: int) -> Array:
     """The array in the layout `wanted`: a copy, made unless it is there."""
     lib = library()
-    copies = constant.copies_of(array)
-    for layout, copy in copies:
-        if lib.get("memory_desc_equal", layout.value, wanted):
-            return copy
+    with constant.lock:
+        copies = constant.copies_of(array)
+        for layout, copy in copies:
+            if lib.get("memory_desc_equal", layout.value, wanted):
+                return copy
+        made = _packed(constant, array, wanted)
+        if made is None:
+            return array
+        copies.append(made)
+        return made[1]
+
+
+def _packed(
+    constant: Prepacked, array: Array, wanted: int
+) -> tuple[Handle, Array] | None:
+    """A copy in the layout `wanted`, and that layout; None if the array has it."""
+    lib = library()
     is_flipped = min(array.strides, default=0) < 0
     source = np.copy(array) if is_flipped else array
     given = describe(source)
     if not is_flipped and lib.get("memory_desc_equal", given.value, wanted):
-        return array
+        return None
     layout = lib.make("memory_desc", "memory_desc_clone", wanted)
     copy = aligned_bytes(lib.get("memory_desc_get_size", wanted), ALIGNMENT)
     constant.fill(_reorder((given.value, source), (wanted, copy)))
-    copies.append((layout, copy))
-    return copy
+    return layout, copy
 
 
 def _reorder(source: tuple[int, Array], target: tuple[int, Array]) -> Record:
