@@ -14,7 +14,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 REMARKS = logging.getLogger("tensorplan.remarks")
-"""Remarks go here, those of what went well at level DEBUG, the others at INFO.
+"""Remarks go here, those of what went well at level DEBUG, the others at INFO;
+warnings at WARNING.
 
 The tools print them (plan-run those at INFO), embedders may listen.
 """
@@ -72,3 +73,9 @@ def remark(message: str, op: Operation, *, passed: bool = False) -> None:
     place = place_of(op)
     level = logging.DEBUG if passed else logging.INFO
     REMARKS.log(level, "%sremark: %s", f"{place}: " if place else "", message)
+
+
+def warn(message: str) -> None:
+    """Tells the user of something on their machine that wants mending. Where nobody
+    listens, Python prints it to stderr."""
+    REMARKS.warning("warning: %s", message)

@@ -26,7 +26,7 @@ from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.kernels import compile_call
-from tensorplan.runtime.native import llvm
+from tensorplan.runtime.native import code_cache, llvm
 from tensorplan.runtime.native.records import Record, joined
 from tensorplan.runtime.pool import Scratch
 
@@ -598,6 +598,110 @@ def test_damaged_files_are_compiled_again(
     file.write_bytes(sound[:-1] if damage is None else damage)
     assert adds_one(llvm.Compiler())
     assert file.read_bytes() == sound
+
+
+def test_a_file_under_another_name_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    assert adds_one(llvm.Compiler())
+    (file,) = tmp_path.iterdir()
+    other = code_cache.read(file.stem)
+    assert other is not None
+    (tmp_path / f"{'0' * 64}.o").write_bytes(file.read_bytes())
+    assert code_cache.read("0" * 64) is None
+
+
+@pytest.fixture
+def warnings(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Callable[[], Sequence[str]]:
+    monkeypatch.setattr(code_cache, "_warned", set[str]())
+    return lambda: [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o1777])
+def test_a_folder_that_others_can_write_to_is_left_alone(
+    mode: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    warnings: Callable[[], Sequence[str]],
+) -> None:
+    """Others could have put code there that would be run."""
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    assert adds_one(llvm.Compiler())
+    (file,) = tmp_path.iterdir()
+    key, poison = file.stem, b"any code"
+    file.write_bytes(code_cache._digest(key, poison) + poison)
+    assert code_cache.read(key) == poison
+    before = file.read_bytes()
+    tmp_path.chmod(mode)
+    for _ in range(2):
+        assert adds_one(llvm.Compiler())
+    assert [file.read_bytes()] == [f.read_bytes() for f in tmp_path.iterdir()]
+    assert file.read_bytes() == before
+    (warning,) = warnings()
+    assert f"{tmp_path} has mode {mode:o}, expected {mode & ~0o22:o}" in warning
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_a_file_that_others_can_write_to_is_compiled_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    warnings: Callable[[], Sequence[str]],
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    assert adds_one(llvm.Compiler())
+    (file,) = tmp_path.iterdir()
+    poison = b"any code"
+    file.write_bytes(code_cache._digest(file.stem, poison) + poison)
+    file.chmod(0o666)
+    assert adds_one(llvm.Compiler())
+    assert file.stat().st_mode & 0o777 == 0o600  # another one
+    assert adds_one(llvm.Compiler())
+    assert len(warnings()) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_what_belongs_to_others_is_left_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    warnings: Callable[[], Sequence[str]],
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    assert adds_one(llvm.Compiler())
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    monkeypatch.setattr(code_cache, "_digest", None)  # must not be called
+    assert adds_one(llvm.Compiler())
+    (warning,) = warnings()
+    assert f"{tmp_path} belongs to user {user}, expected {user + 1}" in warning
+
+
+def test_links_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path / "cache"))
+    assert adds_one(llvm.Compiler())
+    (file,) = (tmp_path / "cache").iterdir()
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert code_cache.read(file.stem) is None
+    assert adds_one(llvm.Compiler())
+    assert not file.is_symlink()
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in containers that run as any user: there is no cache."""
+
+    def unknown(_: object) -> object:
+        raise KeyError
+
+    for name in ("TENSORPLAN_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert adds_one(llvm.Compiler())
 
 
 def test_a_folder_that_cannot_be_written_does_no_harm(

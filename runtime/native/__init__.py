@@ -7,7 +7,8 @@ operations.py   the elementwise operations
 groups.py       what an operation or fusion computes, over one iteration space
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
-llvm.py         LLVM IR to machine code, cached
+llvm.py         LLVM IR to machine code
+code_cache.py   machine code on disk
 records.py      calls with their arrays; runs of calls as one call
 
 Contractions are oneDNN's (`tensorplan.runtime.onednn`). The rest needs llvmlite (the

@@ -1,23 +1,18 @@
 """Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
 
 Each function is a module of its own: that costs little next to its machine code, and a
-program finds every function in the cache that any other program has used. Files are
-named by a hash of the IR, the compiler and the processor. They start with a hash of
-the rest, so a damaged one is compiled again, and are moved into place when complete, so
-that several processes may write at a time.
+program finds every function in the cache (code_cache.py) that any other program has
+used, under a hash of the IR, the versions of what compiles, and the processor.
 """
 
-import os
-import sys
-import tempfile
 from ctypes import CFUNCTYPE, c_int, c_void_p
 from hashlib import sha256
 from importlib import import_module
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
-DIGEST = 32  # bytes
+import tensorplan
+from tensorplan.runtime.native import code_cache
 
 _compiler: "Compiler | None" = None
 _lock = Lock()
@@ -30,19 +25,6 @@ def compiler() -> "Compiler":
         if _compiler is None:
             _compiler = Compiler()
         return _compiler
-
-
-def cache_folder() -> Path:
-    """`TENSORPLAN_CACHE`, or a folder where the platform has the user's caches."""
-    if given := os.environ.get("TENSORPLAN_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tensorplan"
 
 
 class Compiler:
@@ -63,8 +45,9 @@ class Compiler:
         self._machine = llvm.Target.from_triple(triple).create_target_machine(
             cpu=cpu, features=features, opt=2, jit=True
         )
-        versions = (llvm.__name__, *llvm.llvm_version_info)
-        self._setting = "\n".join(map(str, (*versions, triple, cpu, features)))
+        versions = tensorplan.__version__, import_module("llvmlite").__version__
+        host_is = (*llvm.llvm_version_info, triple, cpu, features)
+        self._setting = "\n".join(map(str, (*versions, *host_is)))
         tuning = llvm.PipelineTuningOptions(speed_level=1)
         tuning.loop_vectorization = tuning.slp_vectorization = False
         tuning.loop_unrolling = False
@@ -94,15 +77,10 @@ class Compiler:
 
     def _cached(self, digest: str, text: str) -> bytes:
         """Machine code as an object file."""
-        file = cache_folder() / f"{digest}.o"
-        try:
-            data = file.read_bytes()
-        except OSError:
-            data = b""
-        code = data[DIGEST:]
-        if not data or sha256(code).digest() != data[:DIGEST]:
+        code = code_cache.read(digest)
+        if code is None:
             code = self._compile(text)
-            _write(file, sha256(code).digest() + code)
+            code_cache.write(digest, code)
         return code
 
     def _compile(self, text: str) -> bytes:
@@ -113,18 +91,3 @@ class Compiler:
         builder = llvm.create_pass_builder(machine, self._tuning)
         builder.getModulePassManager().run(module, builder)
         return machine.emit_object(module)
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Does nothing where the folder cannot be written to."""
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.replace(temporary, file)
-        except OSError:
-            os.unlink(temporary)
-    except OSError:
-        return
