@@ -239,24 +239,25 @@ def plan_pools(
 
     Outputs come first, the smallest first, then the intermediates, the largest first;
     of equal ones those that live longest, then in their order. An intermediate goes
-    into the first pool of its device that takes it.
+    into the first pool of its device that takes it. Pools are numbered by device, in
+    the order in which devices are first asked for memory.
     """
 
     def length(block: Block) -> int:
         return block.live[-1][1] - block.live[0][0]
 
-    pools: dict[str, list[Pool]] = {block.device: [] for block in blocks}
+    pools: dict[str, list[Pool]] = {}
     is_combined = mode is PoolMode.COMBINED
     outputs = [b for b in blocks if b.is_output and not is_combined]
     intermediates = [b for b in blocks if not b.is_output or is_combined]
     for block in sorted(outputs, key=lambda b: (b.size, -length(b))):
-        of_device = pools[block.device]
+        of_device = pools.setdefault(block.device, [])
         if of_device and mode is PoolMode.OUTPUTS:
             of_device[-1].append(block)
         else:
             of_device.append(Pool(block, False, alignment))
     for block in sorted(intermediates, key=lambda b: (-b.size, -length(b))):
-        of_device = pools[block.device]
+        of_device = pools.setdefault(block.device, [])
         last = len(of_device) - 1
         if not any(pool.allocate(block, i == last) for i, pool in enumerate(of_device)):
             of_device.append(Pool(block, mode is not PoolMode.NONE, alignment))

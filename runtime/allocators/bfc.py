@@ -13,12 +13,15 @@ takes a stamp from it, and the chunk is not merged before `set_safe_frontier` sa
 work with that stamp is done. An allocation may take a stamped chunk, as its own work is
 queued later; one with `freed_before` only those with an earlier or the same stamp.
 
+A request that nothing else can serve merges stamped chunks before they are safe, one
+after the other, until one of them has room (a forced merge).
+
 Three defects of the original are impossible here. Its queue of stamped chunks holds
 handles that dangle when a region is given back; this queue holds addresses, looked up
-when they are needed. It forgets to queue a part that is split off a stamped chunk,
-which then never merges; here whoever makes a stamped free chunk queues it. When two
-neighbours become safe at once, it merges them with each other, but not with what is
-free behind them.
+when they are needed. It forgets to queue a part that is split off a stamped chunk, and
+a chunk that a forced merge leaves at its address; these never merge. Here each stamped
+chunk that stays free is in the queue. When two neighbours become safe at once, it
+merges them with each other, but not with what is free behind them.
 """
 
 from bisect import bisect_left, insort
@@ -104,7 +107,7 @@ class BFC(Allocator[Chunk]):
         if self._extend(rounded, alignment):
             return self._find(rounded, alignment, freed_before)
         if not freed_before and self._stamped:
-            self._merge_unsafe(rounded)
+            self._merge_unsafe(rounded, alignment)
             chunk = self._find(rounded, alignment, 0)
             if chunk:
                 return chunk
@@ -118,7 +121,7 @@ class BFC(Allocator[Chunk]):
         place = bisect_left(free, size << _SHIFT)
         while place < len(free):
             chunk = self._chunks[free[place] & _ADDRESS]
-            lead = -chunk.address & (alignment - 1)
+            lead = _lead(chunk, alignment)
             if lead + size <= chunk.size and not 0 < freed_before < chunk.freed_at:
                 break
             place += 1
@@ -214,20 +217,33 @@ class BFC(Allocator[Chunk]):
                     chunk = self._coalesce(chunk)
                 insort(self._free, chunk.key)
 
-    def _merge_unsafe(self, size: int) -> None:
-        """Merges queued chunks, one after the other, until one has `size` bytes."""
+    def _merge_unsafe(self, size: int, alignment: int) -> None:
+        """Merges queued chunks, one after the other, until one has room.
+
+        A chunk that begins elsewhere when it is merged is queued anew. One that has
+        room at the very address that was queued is not: the caller takes it there.
+        """
         queue, self._stamped = self._stamped, deque()
+        unmoved: dict[int, None] = {}
         is_done = False
         for address in queue:
             chunk = self._chunks.get(address)
             if chunk is None or chunk.id:
                 continue
-            if not is_done:
-                self._unlist(chunk)
-                chunk = self._coalesce(chunk, ignore_stamps=True)
-                insort(self._free, chunk.key)
-                is_done = chunk.size >= size
-            self._stamped.append(chunk.address)
+            if is_done:
+                self._stamped.append(address)
+                continue
+            self._unlist(chunk)
+            chunk = self._coalesce(chunk, ignore_stamps=True)
+            insort(self._free, chunk.key)
+            lead = _lead(chunk, alignment)
+            is_done = lead + size <= chunk.size
+            if chunk.address != address:
+                self._stamped.append(chunk.address)
+            elif lead or not is_done:
+                unmoved[address] = None
+        queued = set(self._stamped)
+        self._stamped += [a for a in unmoved if a in self._chunks and a not in queued]
 
     # Regions
 
@@ -324,6 +340,11 @@ class BFC(Allocator[Chunk]):
 
 def _end(region: Region) -> int:
     return region.address + region.size
+
+
+def _lead(chunk: Chunk, alignment: int) -> int:
+    """Bytes in front of the chunk's first address that is aligned."""
+    return -chunk.address & (alignment - 1)
 
 
 def _round(size: int) -> int:

@@ -130,6 +130,21 @@ def test_what_is_never_freed_is_kept() -> None:
     assert [block.live for block in group_buffers(lines)] == [[(1, 3)], [(2, 3)]]
 
 
+def test_pools_are_numbered_by_first_allocation() -> None:
+    """The largest is placed first; then outputs, which are placed before all others."""
+    small = Block(names=["small"], size=64, live=[(1, 2)], device="a")
+    large = Block(names=["large"], size=128, live=[(1, 2)], device="b")
+    assert places(plan_pools([small, large])) == {
+        "large": ("pool0", 0),
+        "small": ("pool1", 0),
+    }
+    small.is_output = True
+    assert places(plan_pools([large, small])) == {
+        "small": ("pool0", 0),
+        "large": ("pool1", 0),
+    }
+
+
 def line_of(what: str, name: str, *rest: Any, step: int = 0) -> Line:
     match what:
         case "alloc":
