@@ -25,6 +25,7 @@ from xdsl.traits import (
 )
 
 from tensorplan.dialects import linalg_memory
+from tensorplan.dialects.compatibility import AssumeAlignmentOp
 
 
 class ViewLike(OpTrait):
@@ -78,7 +79,7 @@ class Elementwise(DestinationStyle):
 
 
 _MEMREF_VIEWS = (
-    memref.AssumeAlignmentOp
+    AssumeAlignmentOp
     | memref.CastOp
     | memref.CollapseShapeOp
     | memref.ExpandShapeOp

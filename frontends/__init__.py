@@ -59,13 +59,7 @@ def read(
         return reader.read_bytecode(bytecode, name, ctx)
     if onnx.is_model(data):
         return onnx.import_model(data, name, sizes).module
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise LocatedError(
-            f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export "
-            "artifact, nor an ONNX model"
-        ) from None
+    text = decode(data, name)
     if (operation := _STABLEHLO.search(text)) is None:
         return parse_module(text, name, ctx, first_line=first_line)
     is_generic = bool(operation.group(1))
@@ -76,6 +70,17 @@ def read(
             raise
         return parse_module(text, name, permissive(ctx), first_line=first_line)
     return reader.read_text(text, name, ctx, first_line=first_line)
+
+
+def decode(data: bytes, name: str) -> str:
+    """The text in a file called `name`, which is in no binary format."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise LocatedError(
+            f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export "
+            "artifact, nor an ONNX model"
+        ) from None
 
 
 def _jaxlib_reader(name: str, what: str) -> ModuleType:

@@ -32,8 +32,9 @@ if mlir_opt := next(found, None):
     config.available_features.add("mlir-opt")
 if importlib.util.find_spec("jaxlib"):
     config.available_features.add("jax")
-if importlib.util.find_spec("ortools"):
-    config.available_features.add("ortools")
+config.available_features |= {
+    package for package in ("ml_dtypes", "ortools") if importlib.util.find_spec(package)
+}
 
 # Whole words only: paths may hold a tool's name, too.
 config.substitutions += [

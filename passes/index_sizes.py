@@ -166,7 +166,11 @@ class SizeWriter:
                 f"size {name} does not follow from the sizes of the arguments", at
             )
         argument, dim, size = self._places[self._sources[name]]
-        given = self._add(memref.DimOp(argument, self.value(dim, at)))
+        given = self._add(
+            memref.DimOp.build(
+                operands=(argument, self.value(dim, at)), result_types=(IndexType(),)
+            )
+        )
         if size == symbol(name):
             given.name_hint = name
             return given

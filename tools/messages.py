@@ -15,8 +15,8 @@ from xdsl.utils.exceptions import (
     MultipleSpansParseError,
     ParseError,
 )
-from xdsl.utils.lexer import Span
 
+from tensorplan.dialects.compatibility import AnySpan
 from tensorplan.dialects.diagnostics import LocatedError, LocatedVerifyError
 
 _EXCERPT = 160  # characters of a source line that are shown at most
@@ -104,7 +104,7 @@ def _describe_parse_error(error: ParseError) -> str:
     return "\n".join(lines)
 
 
-def _first_use(name: str, end: Span[str] | Span[bytes]) -> Span[str] | Span[bytes]:
+def _first_use(name: str, end: AnySpan) -> AnySpan:
     """Where the undefined value is used; xDSL notices at the end of the file.
 
     Stays there if the name is defined elsewhere: which use is meant is not clear.
@@ -118,7 +118,7 @@ def _first_use(name: str, end: Span[str] | Span[bytes]) -> Span[str] | Span[byte
     return replace(end, start=use.start(), end=use.end()) if use else end
 
 
-def _at_span(span: Span[str] | Span[bytes], severity: str, message: str) -> str:
+def _at_span(span: AnySpan, severity: str, message: str) -> str:
     content = span.input.content
     data = content.encode() if isinstance(content, str) else content
     place = span.get_location()

@@ -6,14 +6,14 @@ other installed `xdsl.universe`; see `plan-opt --help` for what it adds.
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from io import BytesIO
-from typing import IO, cast
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
+from xdsl.parser import Parser
 from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.printer import Printer
 from xdsl.universe import Universe
@@ -24,6 +24,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from tensorplan.dialects import get_all_dialects
+from tensorplan.frontends import decode
 from tensorplan.passes import get_all_passes
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan_pipeline import PlanPipeline
@@ -59,12 +60,10 @@ class PlanOptMain(xDSLOptMain):
 
     def __init__(self, args: Sequence[str] | None = None):
         # In place of the base class's: with a parser of our own.
-        self.available_frontends = {}
         self.available_passes = {}
         self.available_targets = {}
         self.ctx = Context()
         self.register_all_dialects()
-        self.register_all_frontends()
         self.register_all_passes()
         self.register_all_targets()
         parser = make_parser(list(self.available_targets))
@@ -126,23 +125,24 @@ class PlanOptMain(xDSLOptMain):
 
     # What it does.
 
-    def get_input_stream(self) -> tuple[IO[bytes], str]:
-        source = read_source(self.args.input_file)
-        return BytesIO(source.data), "mlir"
-
     def get_input_name(self) -> str:
         name = self.args.input_file
         return "<stdin>" if name in (None, "-") else name
 
-    def parse_chunk(
-        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
-    ) -> ModuleOp | None:
-        if self.args.no_implicit_module:
-            return super().parse_chunk(chunk, file_extension, start_offset)
-        source = Source(
-            self.get_input_name(), chunk.read(), start_offset + 1, self.args.sizes
-        )
-        return self.compiler.read(source)
+    def _chunks(self) -> Iterator[Source]:
+        """The programs in the input."""
+        data = read_source(self.args.input_file).data
+        line = 1
+        for chunk in data.split(b"// -----") if self.args.split_input_file else [data]:
+            yield Source(self.get_input_name(), chunk, line, self.args.sizes)
+            line += chunk.count(b"\n")
+
+    def _read(self, source: Source) -> ModuleOp:
+        if not self.args.no_implicit_module:
+            return self.compiler.read(source)
+        text = decode(source.data, source.name)
+        lines = "\n" * (source.first_line - 1)
+        return Parser(self.ctx, lines + text, source.name).parse_module(False)
 
     def run(self) -> None:
         if self.args.list_passes:
@@ -150,12 +150,11 @@ class PlanOptMain(xDSLOptMain):
             return
         pieces: list[str] = []
         emit = pieces.append if self.args.output_file else _print_now
-        chunks, extension = self.prepare_input()
         try:
-            for index, (chunk, offset) in enumerate(chunks):
+            for index, source in enumerate(self._chunks()):
                 if index:
                     emit("// -----\n")
-                emit(self._process(chunk, extension, offset))
+                emit(self._process(source))
         except ShrinkException:
             if not self.args.shrink:
                 raise
@@ -167,12 +166,10 @@ class PlanOptMain(xDSLOptMain):
             print("Failure, can't shrink")
             sys.exit(1)
 
-    def _process(self, chunk: IO[bytes], extension: str, offset: int) -> str:
+    def _process(self, source: Source) -> str:
         """One program's output; nothing if it has an error that was asked for."""
         try:
-            module = self.parse_chunk(chunk, extension, offset)
-            if module is None:
-                return ""
+            module = self._read(source)
             if self.args.explain:
                 return self._explained(module)
             self.apply_passes(module)

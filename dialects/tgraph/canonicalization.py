@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from tensorplan.dialects.compatibility import replace
 from tensorplan.dialects.tgraph.base import (
     Shape,
     TensorOp,
@@ -52,7 +53,7 @@ def _shape(value: SSAValue) -> Shape:
 def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
     new.location = op.location
     new.attributes = {**op.attributes}
-    rewriter.replace(op, new)
+    replace(rewriter, op, new)
 
 
 def _plain(op: TensorOp) -> bool:
@@ -75,7 +76,7 @@ def _merge(
 ) -> None:
     new.location = op.location
     new.attributes = {**source.attributes}
-    rewriter.replace(op, new)
+    replace(rewriter, op, new)
 
 
 class DropIdentity(RewritePattern):
@@ -88,7 +89,7 @@ class DropIdentity(RewritePattern):
         if not _droppable(op) or _moves(op):
             return
         if is_complete(tensor_type_of(op.results[0].type)):
-            rewriter.replace(op, (), (op.operands[0],))
+            replace(rewriter, op, (), (op.operands[0],))
 
 
 def _moves(op: TensorOp) -> bool:
@@ -327,7 +328,7 @@ class DropCopyHome(RewritePattern):
             source = owner.inputs[0]
         for value in (op.inputs[0], source):
             if value.type == op.result.type:
-                rewriter.replace(op, (), (value,))
+                replace(rewriter, op, (), (value,))
                 return
 
 

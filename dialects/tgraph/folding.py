@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from tensorplan.dialects.compatibility import replace
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import TensorOp, is_static, tensor_type_of
@@ -47,7 +48,7 @@ class FoldElementwise(RewritePattern):
             new = rule(op, numbers)
             if isinstance(new, SSAValue):
                 if not op.attributes and new.type == op.result.type:
-                    rewriter.replace(op, (), (new,))
+                    replace(rewriter, op, (), (new,))
                     return
             elif new is not None:
                 _become(op, new, rewriter)
@@ -57,7 +58,7 @@ class FoldElementwise(RewritePattern):
 def _become(op: TensorOp, new: TensorOp, rewriter: PatternRewriter) -> None:
     new.location = op.location
     new.attributes = {**op.attributes}
-    rewriter.replace(op, new)
+    replace(rewriter, op, new)
 
 
 def _number(value: SSAValue) -> Number | None:

@@ -8,6 +8,7 @@ so that no operand is stored at the size of the result.
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from tensorplan.dialects.compatibility import insert
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of, with_element
 from tensorplan.dialects.tgraph.elements import holds
 from tensorplan.dialects.tgraph.elementwise import ConvertOp
@@ -55,7 +56,7 @@ def _narrow(value: SSAValue, rewriter: PatternRewriter) -> SSAValue | None:
             attributes=view.attributes,
             location=view.location,
         )
-        narrow = rewriter.insert(new).result
+        narrow = insert(rewriter, new).result
     return narrow
 
 

@@ -1,3 +1,4 @@
+// REQUIRES: ml_dtypes
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
 // Also what is computed from what was computed.

@@ -1,3 +1,4 @@
+// REQUIRES: jax
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph --split-input-file | filecheck %s
 
 // The first value is carried. The second is given back as it was and the third comes
