@@ -57,6 +57,14 @@ RUNNERS = ("mlir-runner", "mlir-cpu-runner")
 
 _ALIGNMENT = 64
 _ENTRY = "tensorplan_program"
+_ROUND = """\
+  func.func @__truncsfbf2(%x: f32) -> bf16 {
+    %r = arith.truncf %x : f32 to bf16
+    func.return %r : bf16
+  }"""
+"""What LLVM calls where it keeps a bf16 between blocks: libgcc has it from 13 on, which
+Debian 12 lacks. Expanded to operations on integers as all of `arith.truncf` is."""
+
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 
 
@@ -130,7 +138,7 @@ class MlirExecutable:
         server = _server(types, list(places.values()), file.fileno(), len(self._memory))
         with file, tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "program.mlir"
-            text = f"module {{\n{_text(module)}\n{server}\n}}\n"
+            text = f"module {{\n{_text(module)}\n{_ROUND}\n{server}\n}}\n"
             program.write_text(_lowered(tools.opt, text))
             entry = ("-e", "tensorplan_serve", "--entry-point-result=i32")
             self._process = subprocess.Popen(

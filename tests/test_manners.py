@@ -202,3 +202,21 @@ class TestEnds:
             )
         assert done.returncode == 1
         assert done.stderr == b"plan-opt: error: no space left on device\n"
+
+
+def test_in_a_pipe_errors_come_behind_what_was_printed_before(tmp_path: Path):
+    """Without PYTHONUNBUFFERED, as on most machines."""
+    (tmp_path / "right.mlir").write_text(
+        PROGRAM.replace("%b", "%a").replace("@f", "@main")
+    )
+    for seed, options in (("1", "--outputs"), ("2", "--expect")):
+        run = subprocess.run(
+            command("plan-run", "right.mlir", "--seed", seed, options, "one.npz"),
+            cwd=tmp_path,
+            env={n: v for n, v in os.environ.items() if n != "PYTHONUNBUFFERED"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    assert run.returncode == 1
+    assert re.match(r"1 step .*\nplan-run: error: ", run.stdout), run.stdout

@@ -168,6 +168,25 @@ def test_invalid_ir_from_unverified_operations_is_the_programs_fault(
     assert "program.mlir:3:3: error: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (PROGRAM.encode(), "program.mlir:1:1: error: "),
+        (
+            f"module {{\n{PROGRAM}}}\n// -----\n%\n".encode(),
+            "program.mlir:9:1: error: ",
+        ),
+        (b'"\xff"', "program.mlir is neither MLIR text"),
+    ],
+)
+def test_without_an_implicit_module(
+    program: str, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
+):
+    Path(program).write_bytes(data)
+    assert run(program, "--no-implicit-module", "--split-input-file") == 1
+    assert message in capsys.readouterr().err
+
+
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PLAN_OPT_TRACEBACK", "1")
     with pytest.raises(Exception, match="this is a bug") as caught:

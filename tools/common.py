@@ -212,6 +212,9 @@ def _stoppable() -> Generator[None]:
 
 def guard(tool: str, body: Callable[[], int]) -> int:
     """Runs a tool's `body`; says what it raises, and returns the exit code."""
+    # In a pipe, too, what was printed comes before the error behind it.
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):  # notebooks have none
+        reconfigure(line_buffering=True)
     handler = _Remarks(sys.stderr)
     REMARKS.addHandler(handler)
     REMARKS.setLevel(logging.DEBUG if tool == "plan-opt" else logging.INFO)

@@ -67,6 +67,8 @@ class Page:
             "PATH": os.pathsep.join(paths),
             "COLUMNS": "80",
             "LC_ALL": "C.UTF-8",
+            # Whether there is a newer pip depends on the day.
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "TF_CPP_MIN_LOG_LEVEL": "3",  # jaxlib's log
         }
         self.names: dict[str, Any] = {"__name__": "__main__"}
