@@ -11,10 +11,12 @@ Operations that ONNX defines by others (Attention, RotaryEmbedding, ...) are tak
 these, unless they are converted whole.
 
 An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
-if it has none), and its number, from 1.
+if it has none), and its number, from 1. Within a definition it is
+`model.onnx#node/inner:7:1`.
 
 node.py         one node, and what conversions share
 graph.py        the graph: names, arguments, errors
+functions.py    what operations are defined by
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
 resizing.py, recurrent.py   the conversions, by family
 
@@ -56,18 +58,25 @@ def import_model(
     package `onnx` is missing.
     """
     model = _parse(data, name)
-    from tensorplan.frontends.onnx.graph import Importer, decomposed
+    from tensorplan.frontends.onnx.functions import opset_of
+    from tensorplan.frontends.onnx.graph import Importer
 
-    opsets = {o.domain or "ai.onnx": o.version for o in model.opset_import}
-    opset = opsets.get("ai.onnx", 0)
+    opset = opset_of(model.opset_import)
+    _check_opset(name, "the model", opset)
+    for function in model.functions:
+        if own := opset_of(function.opset_import):
+            _check_opset(name, f"function {function.name!r}", own)
+    importer = Importer(name, opset, sizes or {})
+    module = importer.module(model)
+    return Model(module, importer.parameters)
+
+
+def _check_opset(name: str, whose: str, opset: int) -> None:
     if opset not in OPSETS:
         raise LocatedError(
-            f"{name}: the model is of opset {opset}, expected {OPSETS[0]} to "
+            f"{name}: {whose} is of opset {opset}, expected {OPSETS[0]} to "
             f"{OPSETS[-1]} (onnx.version_converter converts)"
         )
-    importer = Importer(name, opset, sizes or {})
-    module = importer.module(decomposed(model).graph)
-    return Model(module, importer.parameters)
 
 
 def parameters(data: bytes, name: str) -> "Mapping[str, Array]":

@@ -1,11 +1,12 @@
 """An ONNX graph → one `func.func` at level 1, node by node."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 import onnx
-from onnx import helper, inliner
+from onnx import helper
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -17,13 +18,20 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, errors_at
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
-from tensorplan.frontends.builder import Unsupported, at, element_type, name_hint
+from tensorplan.frontends.builder import (
+    Unsupported,
+    at,
+    element_type,
+    name_hint,
+    type_of,
+)
 from tensorplan.frontends.onnx import (
+    OPSETS,
     array_of,
     elementwise,
     indexing,
@@ -35,7 +43,17 @@ from tensorplan.frontends.onnx import (
     windows,
 )
 from tensorplan.frontends.onnx.folding import fold
+from tensorplan.frontends.onnx.functions import (
+    Functions,
+    Key,
+    definition_of,
+    functions_of,
+    is_defined,
+    key_of,
+    opset_of,
+)
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from tensorplan.runtime.dtypes import numpy_dtype
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
@@ -51,22 +69,15 @@ CONVERSIONS: Mapping[str, Conversion] = {
 _DOMAINS = ("", "ai.onnx")
 
 
-def decomposed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without functions: its own ones, and operations that ONNX defines by
-    others and that have no conversion here.
-    """
-    kept = [(domain, name) for domain in _DOMAINS for name in CONVERSIONS]
-    operations = {(node.domain, node.op_type) for node in model.graph.node}
-    if not model.functions and operations <= {*kept}:
-        return model
-    typed = onnx.shape_inference.infer_shapes(model)  # some definitions depend on types
-    return inliner.inline_selected_functions(
-        typed, kept, exclude=True, inline_schema_functions=True
-    )
-
-
 Scope = dict[str, Value | None]
 """Values by name; None for what an unsupported node would give."""
+
+
+class _Call(NamedTuple):
+    """A node that stands for a function, whose body is being converted."""
+
+    function: Key
+    label: str
 
 
 class Importer:
@@ -74,15 +85,18 @@ class Importer:
 
     def __init__(self, name: str, opset: int, sizes: Mapping[str, int]):
         self._name = name
-        self._opset = opset
+        self._opset: int = opset
         self._sizes = sizes
         self._ops: list[Operation] = []
         self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
+        self._functions: Functions = {}
+        self._calls: list[_Call] = []
         self.parameters: dict[str, np.ndarray[Any, Any]] = {}
 
-    def module(self, graph: onnx.GraphProto) -> ModuleOp:
+    def module(self, model: onnx.ModelProto) -> ModuleOp:
         """Raises one `LocatedError` for all that is not supported."""
+        graph, self._functions = model.graph, functions_of(model)
         if graph.sparse_initializer:
             raise LocatedError(f"{self._name}: sparse initializers are not supported")
         initializers = {tensor.name for tensor in graph.initializer}
@@ -101,7 +115,10 @@ class Importer:
                 attributes.append(
                     {NAME: StringAttr(tensor.name), PARAMETER: UnitAttr()}
                 )
-        results = self._graph(graph, scope)
+        self._nodes(graph.node, scope)
+        values = [scope.get(output.name) for output in graph.output]
+        keeper = self._new_node(onnx.NodeProto(), scope)
+        results = [keeper.materialize(value) for value in values if value is not None]
         if self._unsupported:
             raise errors_at(self._unsupported)
         for argument, attrs in reversed(list(zip(block.args, attributes, strict=True))):
@@ -184,9 +201,9 @@ class Importer:
         argument.name_hint = name_hint(tensor.name)
         return Known(array, argument)
 
-    def _graph(self, graph: onnx.GraphProto, scope: Scope) -> list[SSAValue]:
-        for proto in graph.node:
-            self._count += 1
+    def _nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+        for proto in nodes:
+            self._count += not self._calls
             outputs = self._node(proto, scope)
             named = [name for name in proto.output[len(outputs) :] if name]
             if named:
@@ -194,12 +211,9 @@ class Importer:
                 outputs = [*outputs, *[None] * len(proto.output)]
             scope.update(zip(proto.output, outputs, strict=False))
             scope[""] = None
-        results = [scope.get(output.name) for output in graph.output]
-        keeper = self._new_node(onnx.NodeProto(), scope)
-        return [keeper.materialize(result) for result in results if result is not None]
 
     def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
-        place = self._place(proto.name or next(iter(proto.output), ""))
+        place = self._place(_label(proto))
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
                 raise LocatedError(
@@ -220,19 +234,25 @@ class Importer:
 
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | None]:
         nothing = [None] * len(proto.output)
+        if undefined := [name for name in proto.input if name not in scope]:
+            self._fail(proto, f"input {undefined[0]!r} is not defined")
         if any(name and scope[name] is None for name in proto.input):
-            if proto.op_type not in CONVERSIONS:
+            if not self._has_form(proto):
                 self._refuse(proto, "")
             return nothing
         node = self._new_node(proto, scope)
         try:
-            if proto.domain in _DOMAINS:
+            if proto.domain in _DOMAINS and key_of(proto) not in self._functions:
                 if (known := fold(proto, node)) is not None:
                     return known
                 if proto.op_type == "If":
                     return self._branch(node, scope)
                 if proto.op_type in CONVERSIONS:
                     return CONVERSIONS[proto.op_type](node)
+            types = [_onnx_type_of(value) for value in node.inputs]
+            body = definition_of(proto, self._opset, types, self._functions)
+            if body is not None:
+                return self._call(proto, body, scope)
             self._refuse(proto, "")
         except Unsupported as reason:
             self._refuse(proto, f" {reason}")
@@ -243,26 +263,85 @@ class Importer:
             reason = str(error)
             if reason.startswith("zip()"):
                 reason = "inputs and attributes do not have the same number of entries"
-            message = f"operation {proto.op_type}: {reason}"
-            raise LocatedError(message, at(node.location)) from None
+            self._fail(proto, reason)
         return nothing
 
-    def _branch(self, node: Node, scope: Scope) -> Sequence[Value]:
+    def _has_form(self, proto: onnx.NodeProto) -> bool:
+        return proto.op_type in CONVERSIONS or is_defined(
+            proto, self._opset, self._functions
+        )
+
+    def _branch(self, node: Node, scope: Scope) -> Sequence[Value | None]:
         taken = "then_branch" if node.known(0).item() else "else_branch"
         graph = cast(onnx.GraphProto, node.attributes[taken])
         constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}
-        return self._graph(graph, {**scope, **constants})
+        inner: Scope = {**scope, **constants}
+        self._nodes(graph.node, inner)
+        return [inner[output.name] for output in graph.output]
+
+    def _call(
+        self, proto: onnx.NodeProto, body: onnx.FunctionProto, outer: Scope
+    ) -> Sequence[Value | None]:
+        """The outputs of a function whose `body` is that for this call."""
+        scope: Scope = {"": None}
+        values = [outer[name] for name in proto.input]
+        scope.update(zip(body.input, values, strict=False))
+        with self._within(proto, body):
+            self._nodes(body.node, scope)
+        outputs = zip(body.output, proto.output, strict=False)
+        return [scope[own] if name else None for own, name in outputs]
+
+    @contextmanager
+    def _within(
+        self, proto: onnx.NodeProto, body: onnx.FunctionProto
+    ) -> Generator[None]:
+        """Nodes are those of the function that `proto` calls, and of its opset."""
+        call = _Call(key_of(proto), _label(proto))
+        if any(call.function == other.function for other in self._calls):
+            self._fail(proto, "its definition uses itself")
+        opset = self._opset
+        self._calls.append(call)
+        self._opset = max(opset_of(body.opset_import) or opset, OPSETS[0])
+        try:
+            yield
+        finally:
+            self._calls.pop()
+            self._opset = opset
+
+    def _fail(self, proto: onnx.NodeProto, reason: str) -> NoReturn:
+        message = f"operation {proto.op_type}: {reason}"
+        raise LocatedError(message, at(self._place(_label(proto))))
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
         domain = f"{proto.domain}." if proto.domain not in _DOMAINS else ""
-        place = self._place(proto.name or next(iter(proto.output), ""))
+        place = self._place(_label(proto))
         message = f"operation {domain}{proto.op_type}{reason} is not supported"
         self._unsupported.append((at(place), message))
 
     def _place(self, label: str) -> FileLineColLoc:
-        """`model.onnx#node:number:1`: what operations and messages are located by."""
-        name = f"{self._name}#{label}" if label else self._name
+        """`model.onnx#node:number:1`: what operations and messages are located by.
+
+        In functions `model.onnx#node/inner:number:1`, with the number of the call.
+        """
+        path = "/".join([*(call.label for call in self._calls), label])
+        name = f"{self._name}#{path}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+
+
+def _label(proto: onnx.NodeProto) -> str:
+    return proto.name or next(iter(proto.output), "")
+
+
+def _onnx_type_of(value: Value | None) -> onnx.TypeProto:
+    if value is None:
+        return onnx.TypeProto()
+    if isinstance(value, Known):
+        dtype, shape = value.array.dtype, value.array.shape
+    else:
+        type = type_of(value)
+        dtype, shape = numpy_dtype(type.element_type), type.get_shape()
+    element = helper.np_dtype_to_tensor_dtype(dtype)
+    return helper.make_tensor_type_proto(element, shape)
 
 
 def _type_of(value: Value | None) -> str:

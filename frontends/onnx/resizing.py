@@ -27,38 +27,46 @@ def _resize(n: Node) -> Sequence[Value]:
     n.expect("antialias", n.integer("antialias", 0), 0)
     before = [shape_of(x)[axis] for axis in axes]
     if n.has(3):
-        after = n.known_integers(3)
-        scales = [b / a for a, b in zip(before, after, strict=True)]
+        lengths: Sequence[float] = n.known_integers(3)
+        scales = [b / a for a, b in zip(before, lengths, strict=True)]
     else:
         scales = [float(scale) for scale in n.known(2).ravel()]
-        after = [int(a * scale) for a, scale in zip(before, scales, strict=True)]
-    for axis, size, scale in zip(axes, after, scales, strict=True):
-        if size == shape_of(x)[axis] and scale == 1:
-            continue
-        places = _places(n, shape_of(x)[axis], size, scale)
-        x = _along(n, x, axis, mode, places)
+        lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
+    for axis, length, scale in zip(axes, lengths, scales, strict=True):
+        size = shape_of(x)[axis]
+        if int(length) != size or scale != 1:
+            x = _along(n, x, axis, mode, _places(n, size, length, scale))
     return [x]
 
 
-def _places(n: Node, before: int, after: int, scale: float) -> Array:
-    """Where the new elements along an axis lie among the old ones, of size `after`."""
+def _places(n: Node, before: int, length: float, scale: float) -> Array:
+    """Where the new elements along an axis lie among the old ones, of size `before`.
+
+    `length` is the old size times the scale, which ONNX's formulas are about; it may
+    have a fraction, which the new size has not.
+    """
     mode = n.text("coordinate_transformation_mode", "half_pixel")
     n.expect(
         "coordinate_transformation_mode",
         mode,
         "half_pixel",
+        "half_pixel_symmetric",
         "pytorch_half_pixel",
         "asymmetric",
         "align_corners",
     )
+    after = int(length)
     index = counted(after)
     if mode == "asymmetric":
         return index / scale
     if mode == "align_corners":
-        return index * ((before - 1) / max(after - 1, 1))
-    if mode == "pytorch_half_pixel" and after == 1:
+        return index * (before - 1) / (length - 1) if length > 1 else index * 0.0
+    if mode == "pytorch_half_pixel" and length <= 1:
         return index * 0.0
-    return (index + 0.5) / scale - 0.5
+    places = (index + 0.5) / scale - 0.5
+    if mode == "half_pixel_symmetric":
+        return places + before / 2 * (1 - after / length)
+    return places
 
 
 def _along(n: Node, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValue:

@@ -261,6 +261,7 @@ CASES: list[Case] = [
         for mode in ("nearest", "linear")
         for places in ("half_pixel", "asymmetric", "align_corners")
         for scales in ([2, 2], [1.5, 0.5])
+        if places != "align_corners" or scales == [2, 2]  # see test_onnx_reference.py
     ),
     (
         "Resize",

@@ -1,0 +1,265 @@
+"""ONNX models whose values are those of ONNX's own reference evaluator.
+
+They are operations that ONNX defines by others, and those for which onnxruntime has no
+kernel or does not follow the specification.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.runtime.reference import run_reference
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+from onnx_models import (  # noqa: E402
+    IMAGE,
+    OPSET,
+    Arrays,
+    X,
+    case_model,
+    ints,
+    model_of,
+    normal,
+)
+
+
+def check(data: bytes, inputs: Arrays) -> None:
+    """Planned and reference values against those of ONNX's evaluator."""
+    evaluator: Any = ReferenceEvaluator(onnx.load_model_from_string(data))
+    want = evaluator.run(None, dict(inputs))
+    program, parameters = tensorplan.from_onnx(data)
+    arrays = [*inputs.values(), *parameters.values()]
+    for got in (
+        run_reference(program, arrays),
+        tensorplan.compile(program)(*arrays),
+    ):
+        assert len(got) == len(want)
+        for have, expected in zip(got, want, strict=True):
+            assert have.dtype == expected.dtype
+            np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-5)
+
+
+COORDINATES = [
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "asymmetric",
+    "align_corners",
+]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("scales", [[1.6, 0.6], [0.4, 2.3], [1.05, 0.3]], ids=str)
+def test_sizes_with_a_fraction(
+    mode: str, coordinates: str, scales: Sequence[float]
+) -> None:
+    operands = [IMAGE, None, (np.array([1, 1, *scales], "f4"),)]
+    attributes = {"mode": mode, "coordinate_transformation_mode": coordinates}
+    check(*case_model(("Resize", operands, attributes)))
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("rounding", ["round_prefer_ceil", "floor", "ceil"])
+def test_which_is_nearest(coordinates: str, rounding: str) -> None:
+    operands = [IMAGE, None, (np.array([1, 1, 1.5, 0.6], "f4"),)]
+    attributes = {
+        "nearest_mode": rounding,
+        "coordinate_transformation_mode": coordinates,
+    }
+    check(*case_model(("Resize", operands, attributes)))
+
+
+@pytest.mark.parametrize("opset", [13, 18, 23])
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("MeanVarianceNormalization", [IMAGE]),
+        ("Shrink", [X]),
+        ("ThresholdedRelu", [X]),
+        ("Celu", [X]),
+    ],
+)
+def test_attributes_left_at_their_defaults(
+    name: str, operands: list[Any], opset: int
+) -> None:
+    inputs = {"x": operands[0]}
+    node = helper.make_node(name, ["x"], ["y"])
+    check(model_of([node], inputs, ["y"], opset=opset), inputs)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"periodic": 0}], ids=str)
+@pytest.mark.parametrize("name", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+def test_windows_of_known_size(name: str, attributes: dict[str, Any]) -> None:
+    nodes = [
+        helper.make_node(name, ["n"], ["w"], **attributes),
+        helper.make_node("Mul", ["x", "w"], ["y"]),
+    ]
+    inputs = {"x": normal(10)}
+    check(model_of(nodes, inputs, ["y"], {"n": np.array(10)}), inputs)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"align_corners": 1}], ids=str)
+@pytest.mark.parametrize("size", [(2, 3, 5, 6), (2, 3, 4, 5, 6)], ids=len)
+def test_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    theta = normal(2, len(size) - 2, len(size) - 1)
+    check(*case_model(("AffineGrid", [theta, (ints(*size),)], attributes)))
+
+
+HEADS = normal(2, 4, 3, 8)
+PAST = normal(2, 4, 5, 8)
+GROUPED = normal(2, 2, 3, 8)
+PAST_GROUPED = normal(2, 2, 5, 8)
+MASK = normal(3, 8)
+ROWS = normal(2, 3, 32), normal(2, 3, 16), normal(2, 3, 16)
+
+
+@pytest.mark.parametrize(
+    ("operands", "attributes", "outputs"),
+    [
+        ([HEADS, HEADS, HEADS, None, PAST, PAST], {}, 3),
+        ([HEADS, HEADS, HEADS, None, PAST, PAST], {"is_causal": 1}, 3),
+        ([HEADS, GROUPED, GROUPED, None, PAST_GROUPED, PAST_GROUPED], {}, 3),
+        ([HEADS, HEADS, HEADS, MASK, PAST, PAST], {"softcap": 2.0}, 3),
+        ([HEADS, HEADS, HEADS, MASK > 0, PAST, PAST], {}, 3),
+        ([HEADS, HEADS, HEADS, None, PAST, PAST], {"qk_matmul_output_mode": 1}, 4),
+        ([HEADS, HEADS, HEADS], {}, 1),
+        (
+            [*ROWS, None, PAST_GROUPED, PAST_GROUPED],
+            {"q_num_heads": 4, "kv_num_heads": 2},
+            3,
+        ),
+    ],
+    ids=["cache", "causal", "grouped", "mask", "bits", "scores", "plain", "rank 3"],
+)
+def test_attention(
+    operands: list[Any], attributes: dict[str, Any], outputs: int
+) -> None:
+    names = ["" if v is None else f"x{i}" for i, v in enumerate(operands)]
+    inputs = {n: v for n, v in zip(names, operands, strict=True) if n}
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node("Attention", names, results, **attributes)
+    check(model_of([node], inputs, results, opset=23), inputs)
+
+
+def test_a_cache_is_longer_after_the_step() -> None:
+    """Attention's own results in the middle of a model, one of them not asked for."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["q"]),
+        helper.make_node(
+            "Attention", ["q", "q", "q", "", "k", "v"], ["a", "", "values"]
+        ),
+        helper.make_node("Exp", ["a"], ["y"]),
+    ]
+    inputs = {"x": HEADS, "k": PAST, "v": PAST * 2}
+    check(model_of(nodes, inputs, ["y", "values"], opset=23), inputs)
+
+
+@pytest.mark.parametrize("opset", [18, 20, 23])
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [([4, 5, 7], {}), ([7, 2], {"axes": [1, -1]}), ([1], {"axes": [0]})],
+    ids=str,
+)
+def test_cropping_to_a_known_shape(
+    shape: list[int], attributes: dict[str, Any], opset: int
+) -> None:
+    node = helper.make_node("CenterCropPad", ["x", "s"], ["y"], **attributes)
+    data = model_of([node], {"x": X}, ["y"], {"s": ints(*shape)}, opset=opset)
+    check(data, {"x": X})
+
+
+def function(name: str, nodes: Sequence[Any], **options: Any) -> Any:
+    """A function of a model's, from `a` and `b` to `c`."""
+    imports = [helper.make_opsetid("", options.pop("opset", OPSET))]
+    imports.append(helper.make_opsetid("mine", 1))
+    return helper.make_function(
+        "mine", name, ["a", "b"], ["c"], nodes, imports, **options
+    )
+
+
+def calling(functions: Sequence[Any], *nodes: Any) -> bytes:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [value("x", TensorProto.FLOAT, X.shape)],
+        [value("y", TensorProto.FLOAT, None)],
+    )
+    imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("mine", 1)]
+    return helper.make_model(
+        graph, functions=functions, opset_imports=imports, ir_version=10
+    ).SerializeToString()
+
+
+def call(name: str, inputs: Sequence[str] = ("x",), **attributes: Any) -> Any:
+    return helper.make_node(name, inputs, ["y"], domain="mine", **attributes)
+
+
+def ref(node: Any, name: str, kind: int, of: str) -> Any:
+    """The node, whose attribute is one of the function's."""
+    node.attribute.append(onnx.AttributeProto(name=name, type=kind, ref_attr_name=of))
+    return node
+
+
+def test_functions_have_defaults_and_optional_inputs() -> None:
+    scaled = ref(
+        helper.make_node("LeakyRelu", ["a"], ["d"]),
+        "alpha",
+        onnx.AttributeProto.FLOAT,
+        "slope",
+    )
+    inner = function(
+        "Inner",
+        [scaled, helper.make_node("Clip", ["d", "b"], ["c"])],
+        attribute_protos=[helper.make_attribute("slope", 0.5)],
+    )
+    outer = function("Outer", [helper.make_node("Inner", "ab", "c", domain="mine")])
+    for functions, node, slope in (
+        ([inner], call("Inner"), 0.5),
+        ([inner], call("Inner", slope=0.1), 0.1),
+        ([inner, outer], call("Outer"), 0.5),
+    ):
+        program = tensorplan.from_onnx(calling(functions, node)).module
+        (got,) = tensorplan.compile(program)(X)
+        np.testing.assert_allclose(got, np.where(X > 0, X, X * slope), rtol=1e-6)
+
+
+def test_where_a_function_is_at_fault() -> None:
+    first = function("First", [helper.make_node("Det", ["a"], ["c"], name="det")])
+    data = calling([first], helper.make_node("Neg", ["x"], ["z"]), call("First", "z"))
+    with pytest.raises(
+        LocatedError, match=r"^onnx#y/det:2:1: operation Det is not supported$"
+    ):
+        tensorplan.from_onnx(data)
+
+
+@pytest.mark.parametrize(
+    ("functions", "inputs", "message"),
+    [
+        ([("F", ["Neg", "a"], OPSET)], "xxx", "3 inputs, expected at most 2"),
+        ([("F", ["Neg", "z"], OPSET)], "x", "input 'z' "),
+        ([("F", ["Neg", "a"], 12)], "x", "version 12"),
+        ([("F", ["F", "a"], OPSET)], "x", "recursive|uses itself"),
+    ],
+    ids=["inputs", "undefined", "opset", "recursive"],
+)
+def test_functions_that_are_refused(
+    functions: Sequence[tuple[str, list[str], int]], inputs: str, message: str
+) -> None:
+    protos = [
+        function(
+            name,
+            [helper.make_node(op, [a], ["c"], domain="mine" if op == "F" else "")],
+            opset=opset,
+        )
+        for name, (op, a), opset in functions
+    ]
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(calling(protos, call("F", list(inputs))))
