@@ -16,9 +16,9 @@ The steps are the function's operations, in regions and blocks too
 (memory/control_flow.py). A buffer is live where its memory has been accessed and may be
 again, on some path (memory/liveness.py); one that is allocated in a loop, within an
 iteration. A pool's alignment is the option's, or the largest that an allocation of it
-asks for. If operations have streams (`tgraph.stream`), two buffers share bytes only if
-one is surely done with before the other is begun, in whatever way the streams run
-(memory/stream_order.py).
+asks for or that its elements need: 8 for f64. If operations have streams
+(`tgraph.stream`), two buffers share bytes only if one is surely done with before the
+other is begun, in whatever way the streams run (memory/stream_order.py).
 
 Where that makes the arena smaller, a buffer lies in the memory of a result
 (`tgraph.result`) that is written later, as a view with `tgraph.buffer`
@@ -81,7 +81,8 @@ class PlanMemory(ModulePass):
     """Plans the allocations of each function into arenas.
 
     strategy: how buffers are placed; one of `tensorplan.planning`'s.
-    alignment: of every buffer and of the arenas, in bytes, a power of two.
+    alignment: of every buffer and of the arenas, in bytes, a power of two; more where
+        an element type needs more.
     lend: whether buffers may lie in the memory of results that are not written yet.
 
     Symbolic sizes (`?`) are planned in one of three ways:

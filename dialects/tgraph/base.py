@@ -40,6 +40,8 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     TensorType,
+    UnrankedMemRefType,
+    VectorType,
     i8,
     i32,
     i64,
@@ -152,14 +154,68 @@ class VariableType(ParametrizedAttribute, TypeAttribute):
 
 
 def element_bytes(element_type: Attribute) -> int:
-    """Bytes of one element in memory; an `i1` takes a whole byte, an `index` eight."""
-    if isinstance(element_type, FixedBitwidthType):
-        return element_type.size
-    if isinstance(element_type, IndexType):
-        return 8
-    if isinstance(element_type, ComplexType):
-        return 2 * element_bytes(cast(ComplexType, element_type).element_type)
-    raise VerifyException(f"element type {element_type} has no fixed size")
+    """Bytes from one element in memory to the next, as MLIR lowers memrefs to LLVM.
+
+    These are LLVM's allocation sizes on 64-bit processors (x86-64, AArch64): an `i1`
+    takes a whole byte, an `i24` four, an `index` eight, an `f80` sixteen.
+    """
+    return _layout_of(element_type)[0]
+
+
+def element_alignment(element_type: Attribute) -> int:
+    """The bytes of which an element's address is a multiple, in the same layouts."""
+    return _layout_of(element_type)[1]
+
+
+_LARGEST_SCALAR = 16
+"""Bytes of the widest scalar that has an alignment of its own."""
+
+
+def _layout_of(type: Attribute) -> tuple[int, int]:
+    """The allocation size and the alignment of an element, in bytes."""
+    if isinstance(type, IndexType):
+        return 8, 8
+    if isinstance(type, FixedBitwidthType) and type.bitwidth:
+        stored = _power_of_two(type.size)
+        alignment = min(stored, _LARGEST_SCALAR)
+        return _padded(type.size, alignment), alignment
+    if isinstance(type, ComplexType):
+        size, alignment = _layout_of(cast(ComplexType, type).element_type)
+        return 2 * size, alignment
+    if isinstance(type, VectorType):
+        return _layout_of_vector(cast(VectorType[Attribute], type))
+    if isinstance(type, MemRefType):  # two pointers, the offset, sizes and strides
+        return 24 + 16 * type.get_num_dims(), 8
+    if isinstance(type, UnrankedMemRefType):  # the rank, and a pointer
+        return 16, 8
+    raise VerifyException(f"element type {type} has no fixed size")
+
+
+def _layout_of_vector(type: VectorType[Attribute]) -> tuple[int, int]:
+    """Only the innermost dimension is a vector in LLVM, the others are arrays."""
+    if type.get_num_scalable_dims():
+        raise VerifyException(f"element type {type} has no fixed size")
+    *outer, lanes = type.get_shape() or (1,)
+    element = type.element_type
+    bits = 64 if isinstance(element, IndexType) else _bits_of(element)
+    size = (lanes * bits + 7) // 8
+    alignment = _power_of_two(size)
+    return prod(outer) * _padded(size, alignment), alignment
+
+
+def _bits_of(type: Attribute) -> int:
+    if not isinstance(type, FixedBitwidthType):
+        raise VerifyException(f"element type {type} has no fixed size")
+    return type.bitwidth
+
+
+def _padded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _power_of_two(number: int) -> int:
+    """The smallest power of two that is not below the number."""
+    return 1 << (number - 1).bit_length()
 
 
 def is_static(type: AnyTensor | AnyMemRef) -> bool:

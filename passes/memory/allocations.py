@@ -35,7 +35,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import is_buffer, is_view, overwrites
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, element_bytes
+from tensorplan.dialects.tgraph.base import (
+    Shape,
+    TensorOp,
+    element_alignment,
+    element_bytes,
+)
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.index_sizes import SizeReader
 from tensorplan.passes.memory.control_flow import (
@@ -67,7 +72,7 @@ class Allocation:
     alloc: memref.AllocOp
     deallocs: Sequence[Operation]
     size: int  # bytes; may be symbolic
-    alignment: int  # bytes; 1 if the allocation asks for none
+    alignment: int  # bytes; what the allocation asks for, or its elements need
     uses: Uses
 
     @property
@@ -240,7 +245,8 @@ def _allocation(
         _add_access(accesses, op, alias, alloc.memref, flow)
     if lives_on and over:  # until it is freed, whatever overwrites it
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
-    alignment = alloc.alignment.value.data if alloc.alignment else 1
+    asked = alloc.alignment.value.data if alloc.alignment else 1
+    alignment = max(asked, element_alignment(alloc.memref.type.element_type))
     return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
 
 
