@@ -1,0 +1,22 @@
+"""The table of all kinds of planted faults: importing the families fills it."""
+
+import planted_aliases
+import planted_frees
+import planted_in_place
+import planted_paths
+import planted_places
+import planted_streams
+import planted_transfers
+from planted import KINDS
+
+FAMILIES = (
+    planted_places,
+    planted_paths,
+    planted_frees,
+    planted_aliases,
+    planted_in_place,
+    planted_transfers,
+    planted_streams,
+)
+
+ALL = KINDS

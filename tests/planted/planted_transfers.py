@@ -1,0 +1,263 @@
+"""Bytes that a transfer under way still needs are taken, read or freed.
+
+A transfer may read and write at any time from its start to the wait. So there are two
+programs to run instead: the one copies all at the start, the other at the wait.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple
+
+from planted import (
+    KINDS,
+    Kind,
+    M,
+    arena,
+    branch,
+    copy,
+    each,
+    free,
+    loop,
+    plant,
+    program,
+    view,
+)
+
+MODES = ("early", "late")
+TAG = "memref<1xi32>"
+
+
+class Form(NamedTuple):
+    """How a dialect writes a transfer from %a to %b, and the wait for it."""
+
+    start: str
+    wait: str
+    tags: str = ""
+
+
+_TAGS = "\n".join(
+    f"%{tag} = memref.alloca() : {TAG}\nmemref.store %none, %{tag}[%c0] : {TAG}"
+    for tag in ("tag", "other_tag")
+)
+_TAGS = "%none = arith.constant 0 : i32\n" + _TAGS
+_SEGMENTS = "operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>"
+_SAME = "affine_map<(d0) -> (d0)>"
+FORMS = {
+    "memref": Form(
+        f'"memref.dma_start"(%a, %c0, %b, %c0, %c16, %tag, %c0) <{{{_SEGMENTS}}}> : '
+        f"({M}, index, {M}, index, index, {TAG}, index) -> ()",
+        '"memref.dma_wait"(%tag, %c0, %c16) <{operandSegmentSizes = array<i32: 1, 1, 1>'
+        f"}}> : ({TAG}, index, index) -> ()",
+        _TAGS,
+    ),
+    "affine": Form(
+        '"affine.dma_start"(%a, %c0, %b, %c0, %tag, %c0, %c16) {src_map = '
+        f"{_SAME}, dst_map = {_SAME}, tag_map = {_SAME}}} : ({M}, index, {M}, index, "
+        f"{TAG}, index, index) -> ()",
+        f'"affine.dma_wait"(%tag, %c0, %c16) {{tag_map = {_SAME}}} : ({TAG}, index, '
+        "index) -> ()",
+        _TAGS,
+    ),
+    "gpu": Form(
+        '%token = "gpu.memcpy"(%b, %a) {operandSegmentSizes = array<i32: 0, 1, 1>} : '
+        f"({M}, {M}) -> !gpu.async.token",
+        '"gpu.wait"(%token) : (!gpu.async.token) -> ()',
+    ),
+    "nvgpu": Form(
+        '%token = "nvgpu.device_async_copy"(%b, %c0, %a, %c0) {dstElements = 16 : '
+        "index, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : "
+        f"({M}, index, {M}, index) -> !nvgpu.device.async.token\n"
+        '%group = "nvgpu.device_async_create_group"(%token) : '
+        "(!nvgpu.device.async.token) -> !nvgpu.device.async.token",
+        '"nvgpu.device_async_wait"(%group) {numGroups = 0 : i32} : '
+        "(!nvgpu.device.async.token) -> ()",
+    ),
+    "async": Form(
+        '%token = "async.execute"() <{operandSegmentSizes = array<i32: 0, 0>}> ({\n'
+        + copy("a", "b")
+        + '\n"async.yield"() : () -> ()\n}) : () -> !async.token',
+        '"async.await"(%token) : (!async.token) -> ()',
+    ),
+    "unknown": Form(
+        f'%token = "test.start"(%a, %b) : ({M}, {M}) -> !test.token',
+        '"test.wait"(%token) : (!test.token) -> ()',
+    ),
+}
+
+
+def start(mode: str, form: str = "memref") -> str:
+    return {"checked": FORMS[form].start, "early": copy("a", "b"), "late": ""}[mode]
+
+
+def wait(mode: str, form: str = "memref") -> str:
+    return {"checked": FORMS[form].wait, "early": "", "late": copy("a", "b")}[mode]
+
+
+def transfer(*between: str, behind: str = "", mode: str, form: str = "memref") -> str:
+    """%a to %b, with something between start and wait, and behind the wait."""
+    return program(
+        *(
+            FORMS[form].tags,
+            arena(),
+            view("a"),
+            view("b", "%c64"),
+            copy("x", "a"),
+            each("x", "b"),
+        ),
+        *(
+            start(mode, form),
+            *between,
+            wait(mode, form),
+            copy("b", "y"),
+            behind,
+            free(),
+        ),
+    )
+
+
+def source_taken(form: str) -> Callable[[str, str], str]:
+    def build(at: str, mode: str) -> str:
+        other = (view("c", at), each("x", "c"), copy("c", "z"))
+        return transfer(*other, mode=mode, form=form)
+
+    return build
+
+
+def target_taken(form: str) -> Callable[[str, str], str]:
+    """Another buffer is written before the wait, and read behind."""
+
+    def build(at: str, mode: str) -> str:
+        other = (view("c", at), each("x", "c"), copy("c", "z"))
+        return program(
+            *(
+                FORMS[form].tags,
+                arena(),
+                view("a"),
+                view("b", "%c64"),
+                copy("x", "a"),
+                each("x", "b"),
+            ),
+            *(start(mode, form), *other, wait(mode, form), copy("b", "y"), free()),
+        )
+
+    return build
+
+
+for _form in FORMS:
+    KINDS.append(
+        Kind(
+            *("transfers", f"the source of a transfer of {_form} is taken"),
+            *(source_taken(_form), "%c128", "%c0"),
+            modes=MODES,
+        )
+    )
+    KINDS.append(
+        Kind(
+            *("transfers", f"the target of a transfer of {_form} is taken"),
+            *(target_taken(_form), "%c128", "%c64"),
+            modes=MODES,
+        )
+    )
+
+
+@plant(
+    sound=False,
+    faulty=True,
+    modes=MODES,
+    beyond="the program writes its own buffer too early, whatever the plan",
+)
+def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
+    """The buffer itself; no other is involved."""
+    again = each("x", "a")
+    rest = copy("a", "z")
+    if early:
+        return transfer(again, mode=mode, behind=rest)
+    return transfer(mode=mode, behind=again + "\n" + rest)
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def the_arena_is_freed_before_the_wait(early: bool, mode: str) -> str:
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), copy("x", "a")),
+        f"%b = memref.cast %y : {M} to {M}",
+        *(start(mode), free() if early else "", wait(mode), "" if early else free()),
+    )
+
+
+@plant(sound="wait", faulty="", modes=MODES)
+def nobody_waits(given: str, mode: str) -> str:
+    """The transfer is over when the function is, at the latest."""
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), copy("x", "a")),
+        f"%b = memref.cast %y : {M} to {M}",
+        *(start(mode), wait(mode) if given else "", free()),
+        wait(mode) if not given and mode == "late" else "",
+    )
+
+
+@plant(sound="%tag", faulty="%other_tag", modes=MODES)
+def the_wait_is_for_another_tag(tag: str, mode: str) -> str:
+    other = (view("c"), each("x", "c"), copy("c", "z"))
+    waits = wait(mode).replace("%tag", tag)
+    is_late = mode == "late" and tag == "%other_tag"
+    return program(
+        *(
+            FORMS["memref"].tags,
+            arena(),
+            view("a"),
+            view("b", "%c64"),
+            copy("x", "a"),
+            each("x", "b"),
+        ),
+        *(start(mode), "" if is_late else waits, *other, waits if is_late else ""),
+        *(copy("b", "y"), free()),
+    )
+
+
+@plant(sound=True, faulty=False, modes=MODES)
+def the_wait_is_on_one_branch(both: bool, mode: str) -> str:
+    other = (view("c"), each("x", "c"), copy("c", "z"))
+    late = branch([], [wait(mode)]) if mode == "late" and not both else ""
+    return program(
+        *(
+            FORMS["memref"].tags,
+            arena(),
+            view("a"),
+            view("b", "%c64"),
+            copy("x", "a"),
+            each("x", "b"),
+        ),
+        *(start(mode), branch([wait(mode)], [wait(mode)] if both else None), *other),
+        *(late, copy("b", "y"), free()),
+    )
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_is_taken_in_a_loop(at: str, mode: str) -> str:
+    other = (view("c", at), each("x", "c"), copy("c", "z"))
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), view("b", "%c64"), each("x", "b")),
+        loop(copy("x", "a"), start(mode), *other, wait(mode), copy("b", "y")),
+        free(),
+    )
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_is_taken_in_a_branch(at: str, mode: str) -> str:
+    other = (view("c", at), each("x", "c"), copy("c", "z"))
+    return transfer(branch(list(other)), mode=mode)
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_is_taken_under_another_name(at: str, mode: str) -> str:
+    """The transfer has a view of %a."""
+    name = next(_names)
+    text = transfer(view("c", at), each("x", "c"), copy("c", "z"), mode=mode)
+    begin, rest = text.split(view("b", "%c64"), 1)
+    cast = f"%{name} = memref.cast %a : {M} to memref<?xf32>"
+    again = f"%{name}_same = memref.cast %{name} : memref<?xf32> to {M}"
+    rest = rest.replace('dma_start"(%a,', f'dma_start"(%{name}_same,')
+    return f"{begin}{view('b', '%c64')}\n{cast}\n{again}{rest}"
+
+
+_names = (f"name{n}" for n in count())
