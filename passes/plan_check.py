@@ -37,6 +37,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tensorplan.dialects.compatibility import AssumeAlignmentOp
 from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
@@ -246,7 +247,7 @@ def _check_alignment(
     op: Operation, buffer: ArenaBuffer, memories: Sequence[Memory]
 ) -> None:
     """What is assumed of an address must follow from the arena's."""
-    if not isinstance(op, memref.AssumeAlignmentOp):
+    if not isinstance(op, AssumeAlignmentOp):
         return
     (memory,) = (m for m in memories if m.value is buffer.pool)
     sure, wanted = gcd(memory.alignment, buffer.offset), op.alignment.value.data

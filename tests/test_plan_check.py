@@ -856,7 +856,7 @@ def test_sound(lines: list[str]) -> None:
     ids=[name for name, (_, m) in FAULTS.items() if m],
 )
 def test_refused(lines: list[str], message: str) -> None:
-    alignment = 64 if "alignment" in message or "within the arena" in message else 1
+    alignment = 64 if "alignment" in message or "within the arena" in message else 4
     with pytest.raises(LocatedError, match=message):
         check_plan(module(CONSTANTS, arena(alignment), *lines))
 

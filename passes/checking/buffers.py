@@ -8,7 +8,11 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.dialects.compatibility import AssumeAlignmentOp
 from tensorplan.dialects.tgraph.base import AnyMemRef
+
+SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | AssumeAlignmentOp
+"""Operations whose result starts where their operand does."""
 
 
 class ArenaBuffer(NamedTuple):
@@ -60,3 +64,10 @@ def maker_of(buffer: SSAValue) -> Operation:
     op = owner if isinstance(owner, Operation) else owner.parent_op()
     assert op is not None
     return op
+
+
+def origin_of(value: SSAValue) -> SSAValue:
+    """The memref of which this is another at the same address."""
+    while isinstance(op := value.owner, SAME_ADDRESS):
+        value = op.operands[0]
+    return value

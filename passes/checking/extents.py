@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
+from tensorplan.passes.checking.buffers import SAME_ADDRESS
 from tensorplan.passes.checking.ranges import (
     Known,
     Range,
@@ -159,9 +160,7 @@ def _layout(value: SSAValue, base: SSAValue, known: Known) -> _Layout | None:
                 offset = add(offset, multiply(at, stride))
                 strides.append(multiply(step, stride))
             return _complete(offset, _mixed(op.static_sizes, op.sizes, known), strides)
-        case (
-            memref.CastOp() | memref.MemorySpaceCastOp() | memref.AssumeAlignmentOp()
-        ) as op:
+        case op if isinstance(op, SAME_ADDRESS):
             return _layout(op.operands[0], base, known)
         case _:
             return None

@@ -19,18 +19,28 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import element_bytes
-from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, name_of_buffer
+from tensorplan.dialects.tgraph.base import (
+    AnyMemRef,
+    element_alignment,
+    element_bytes,
+)
+from tensorplan.passes.checking.buffers import (
+    SAME_ADDRESS,
+    ArenaBuffer,
+    Memory,
+    maker_of,
+    name_of_buffer,
+    origin_of,
+)
 from tensorplan.passes.checking.pointees import is_memref
 from tensorplan.passes.checking.result_pools import ResultPool, buffers_of, result_pools
 from tensorplan.passes.checking.symbolic_plan import CountedSizes
 from tensorplan.passes.checking.unchecked import Unchecked
-
-_SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | memref.AssumeAlignmentOp
 
 
 def find_memories(
@@ -46,8 +56,8 @@ def find_memories(
     for view in views:
         if view.result in finder.divided:
             continue
-        if isinstance(_origin(view.source).owner, memref.ViewOp) and (
-            _origin(view.source) not in finder.divided
+        if isinstance(origin_of(view.source).owner, memref.ViewOp) and (
+            origin_of(view.source) not in finder.divided
         ):
             unchecked.add("views of parts of a buffer, which count as all of it", view)
         elif place := finder.place(view.source):
@@ -59,7 +69,7 @@ def find_memories(
         op: number for number, op in enumerate(func.walk())
     }
     arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, 0))
-    memories = [_arena(arena, by_arena[arena], sizes) for arena in arenas]
+    memories = [_arena(a, by_arena[a], sizes, unchecked) for a in arenas]
     return [*memories, *map(_result, result_pools(func))]
 
 
@@ -72,15 +82,15 @@ class _Finder:
         self.divided: dict[SSAValue, None] = {}
         """Views that are only there to be divided into further ones."""
         for view in views:
-            if isinstance(parent := _origin(view.source).owner, memref.ViewOp) and all(
-                isinstance(use, memref.ViewOp) for use in _users(parent.result)
-            ):
+            if isinstance(
+                parent := origin_of(view.source).owner, memref.ViewOp
+            ) and all(isinstance(use, memref.ViewOp) for use in _users(parent.result)):
                 self.divided[parent.result] = None
 
     def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
         """The memory and the first byte in it; None if it may be one of several."""
         offset = 0
-        while (origin := _origin(value)) in self.divided:
+        while (origin := origin_of(value)) in self.divided:
             parent = cast(memref.ViewOp, origin.owner)
             offset += _known_offset(parent, self._sizes)
             value = parent.source
@@ -99,17 +109,10 @@ class _Finder:
         return origin, offset
 
 
-def _origin(value: SSAValue) -> SSAValue:
-    """The memref of which this is another at the same address."""
-    while isinstance(op := value.owner, _SAME_ADDRESS):
-        value = op.operands[0]
-    return value
-
-
 def _users(value: SSAValue) -> Iterator[Operation]:
     """What uses a memref, or another at the same address."""
     for use in value.uses:
-        if isinstance(use.operation, _SAME_ADDRESS):
+        if isinstance(use.operation, SAME_ADDRESS):
             yield from _users(use.operation.results[0])
         else:
             yield use.operation
@@ -127,45 +130,62 @@ def _arena(
     arena: SSAValue,
     views: Sequence[tuple[memref.ViewOp, int]],
     sizes: CountedSizes,
+    unchecked: Unchecked,
 ) -> Memory:
-    size, alignment = sizes.bytes(arena), _alignment(arena)
-    buffers = [_buffer(arena, v, start, size, alignment, sizes) for v, start in views]
+    buffers = [_buffer(arena, view, start, sizes) for view, start in views]
+    alignment, type = _alignment(arena), cast(AnyMemRef, arena.type)
+    if isinstance(arena.owner, Block) and DYNAMIC_INDEX in type.get_shape():
+        unchecked.add("arenas as large as the caller makes them", views[0][0])
+        size = max(buffer.offset + buffer.size for buffer in buffers)
+    else:
+        size = sizes.bytes(arena)
+    for buffer in buffers:
+        _check_place(buffer, size, alignment)
     if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
         buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
-    return Memory(arena, size, alignment, buffers)
+    return Memory(arena, size, alignment or 1, buffers)
 
 
-def _alignment(arena: SSAValue) -> int:
-    """What is known of the alignment of a memory's address, in bytes."""
+def _alignment(arena: SSAValue) -> int | None:
+    """That of a memory's address, in bytes, if its allocation says it."""
     op = arena.owner
     if isinstance(op, memref.AllocOp | memref.AllocaOp) and op.alignment:
         return op.alignment.value.data
-    return 1
+    return None
 
 
 def _buffer(
-    arena: SSAValue,
-    view: memref.ViewOp,
-    start: int,
-    arena_size: int,
-    alignment: int,
-    sizes: CountedSizes,
+    arena: SSAValue, view: memref.ViewOp, start: int, sizes: CountedSizes
 ) -> ArenaBuffer:
-    size, offset = sizes.bytes(view.result), start + _known_offset(view, sizes)
+    offset = start + _known_offset(view, sizes)
     name = name_of_buffer(view.result)
-    if offset < 0 or offset + size > arena_size:
+    return ArenaBuffer(name, view.result, arena, offset, sizes.bytes(view.result))
+
+
+def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
+    """A buffer lies within its arena, as aligned as that and as its elements are."""
+    view = maker_of(buffer.value)
+    first, end = buffer.offset, buffer.offset + buffer.size
+    if first < 0 or end > size:
         raise LocatedError(
-            f"buffer {name} lies in bytes [{offset}, {offset + size}), expected within "
-            f"the arena's [0, {arena_size})",
+            f"buffer {buffer.name} lies in bytes [{first}, {end}), expected within the "
+            f"arena's [0, {size})",
             view,
         )
-    if offset % alignment:
+    if alignment and first % alignment:
         raise LocatedError(
-            f"buffer {name} has offset {offset}, expected a multiple of the arena's "
-            f"alignment, {alignment}",
+            f"buffer {buffer.name} has offset {first}, expected a multiple of the "
+            f"arena's alignment, {alignment}",
             view,
         )
-    return ArenaBuffer(name, view.result, arena, offset, size)
+    element = cast(AnyMemRef, buffer.value.type).element_type
+    natural = element_alignment(element)
+    if first % natural or (alignment and alignment % natural):
+        raise LocatedError(
+            f"buffer {buffer.name} has offset {first} in an arena with alignment "
+            f"{alignment or 'unknown'}, expected multiples of {natural} for {element}",
+            view,
+        )
 
 
 def _result(pool: ResultPool) -> Memory:

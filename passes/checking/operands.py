@@ -10,7 +10,7 @@ fusion declares is proved from its body: an element of the result must depend on
 other of the operand's, or on those of its row. Shares no code with what decides.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from xdsl.dialects.func import FuncOp
@@ -79,13 +79,19 @@ class _Checker:
                     allowed = _proved(op, overwritable(op))
                 if relation is _Relation.EQUAL and position == 0 and index in allowed:
                     continue
-                self._refuse(op, target, index, relation, unchecked)
+                what = f"operand {index}"
+                self._refuse(op, target, what, relation, unchecked)
+            for value in _read_inside(op):
+                relation = self._relation(op.operands[target], value, known)
+                if relation is not _Relation.DISJOINT:
+                    what = "what its region reads"
+                    self._refuse(op, target, what, relation, unchecked)
 
     def _refuse(
         self,
         op: Operation,
         target: int,
-        index: int,
+        what: str,
         relation: "_Relation",
         unchecked: Unchecked,
     ) -> None:
@@ -93,11 +99,11 @@ class _Checker:
             unchecked.add("operations that may write what they still read", op)
             return
         raise LocatedError(
-            f"{name_of(op)} writes operand {target} over operand {index}, which it "
-            "still reads; expected other memory"
+            f"{name_of(op)} writes operand {target} over {what} before all of that is "
+            "read, expected other memory"
             if relation is _Relation.EQUAL
-            else f"{name_of(op)} writes operand {target} over a part of operand "
-            f"{index}, expected other memory or all of it",
+            else f"{name_of(op)} writes operand {target} over a part of {what}, "
+            "expected other memory",
             op,
         )
 
@@ -119,6 +125,13 @@ class _Checker:
         if r and s and (r.most < s.least or s.most < r.least):
             return _Relation.DISJOINT
         return _Relation.UNKNOWN
+
+
+def _read_inside(op: Operation) -> Iterator[SSAValue]:
+    """The memrefs that the operations in the regions of one have."""
+    for inner in op.walk() if op.regions else ():
+        if inner is not op:
+            yield from filter(is_memref, inner.operands)
 
 
 class _Relation(IntEnum):

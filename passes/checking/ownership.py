@@ -40,7 +40,7 @@ from tensorplan.dialects.memory import (
     overwrites,
     says_effects,
 )
-from tensorplan.passes.checking.buffers import ArenaBuffer, Memory
+from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, origin_of
 from tensorplan.passes.checking.extents import Extent, extent_of
 from tensorplan.passes.checking.pointees import (
     LOOPS,
@@ -272,13 +272,12 @@ class _Walk:
                     op,
                 )
             freed |= self._of_memory(index)
-            closed |= 1 << index
+            if origin_of(op.memref) is memory.value:
+                closed |= 1 << index
         if state.freed & freed:
             raise LocatedError(
                 "memref.dealloc frees an arena that may be freed already", op
             )
-        if len(self.frees[op.memref]) > 1:
-            closed = 0
         return state._replace(freed=state.freed | freed, open=state.open & ~closed)
 
     def _of_memory(self, index: int) -> int:
@@ -438,10 +437,10 @@ class _Walk:
                 "outlive it",
                 user,
             )
-        if _hides(user):
+        if _hides(user) or _callee_hides(user):
             self.unchecked.add("addresses taken of buffers, uses not checked", user)
         elif not (
-            passes_on(user) or leaves(user) or says_effects(user) or _is_defined(user)
+            passes_on(user) or leaves(user) or says_effects(user) or _callee(user)
         ):
             self.unchecked.add(
                 "operations of unknown effect, taken to be over when they end", user
@@ -606,9 +605,25 @@ def _hides(op: Operation) -> bool:
     return not all(isinstance(type, _PLAIN) for type in types)
 
 
-def _is_defined(op: Operation) -> bool:
-    """Whether an operation calls a function whose body is there, to be checked too."""
+def _callee_hides(op: Operation) -> bool:
+    """Whether an operation calls a function that hides a memref, or calls one that
+    does."""
+    pending, seen = [op], dict[Operation, None]()
+    for each in pending:  # grows
+        callee = _callee(each)
+        if callee is None or callee in seen:
+            continue
+        seen[callee] = None
+        for inner in callee.walk():
+            if any(map(is_memref, inner.operands)) and _hides(inner):
+                return True
+            pending.append(inner)
+    return False
+
+
+def _callee(op: Operation) -> FuncOp | None:
+    """The function that an operation calls, if its body is there, to be checked too."""
     if not isinstance(op, CallOp):
-        return False
+        return None
     callee = SymbolTable.lookup_symbol(op, op.callee)
-    return isinstance(callee, FuncOp) and not callee.is_declaration
+    return callee if isinstance(callee, FuncOp) and not callee.is_declaration else None
