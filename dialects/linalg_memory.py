@@ -20,16 +20,20 @@ from tensorplan.dialects.diagnostics import name_of
 
 
 def outputs(op: Operation) -> Sequence[int] | None:
-    """The outputs of a structured operation, by operand number; None of others."""
-    if not name_of(op).startswith("linalg.") or len(op.regions) != 1:
+    """The outputs of a structured operation, by operand number; None of others.
+
+    The last operand is one of an operation that does not divide its operands.
+    """
+    name = name_of(op)
+    if not name.startswith("linalg.") or name in ("linalg.yield", "linalg.index"):
         return None
     segments = op.properties.get("operandSegmentSizes") or op.attributes.get(
         "operandSegmentSizes"
     )
     if not isinstance(segments, DenseArrayBase):
-        return None
+        return range(len(op.operands) - 1, len(op.operands))
     counts = [int(n) for n in cast(DenseArrayBase[IntegerType], segments).get_values()]
-    return range(counts[0], sum(counts)) if len(counts) == 2 else None
+    return range(counts[0], sum(counts[:2]))
 
 
 def overwritten(op: Operation) -> Sequence[int]:
@@ -45,7 +49,7 @@ def overwritten(op: Operation) -> Sequence[int]:
 
 def reads_output(op: Operation, index: int) -> bool:
     """Whether the payload uses what the output held before."""
-    block = op.regions[0].first_block
+    block = op.regions[0].first_block if op.regions else None
     return block is None or index >= len(block.args) or bool(block.args[index].uses)
 
 

@@ -11,10 +11,16 @@ have them is planned as `tgraph` is, and need know nothing of it.
         traits = traits_def(NoMemoryEffect(), ViewLike())
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    UnrankedMemRefType,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import (
     EffectInstance,
@@ -25,7 +31,7 @@ from xdsl.traits import (
 )
 
 from tensorplan.dialects import linalg_memory
-from tensorplan.dialects.compatibility import AssumeAlignmentOp
+from tensorplan.dialects.diagnostics import name_of
 
 
 class ViewLike(OpTrait):
@@ -78,18 +84,142 @@ class Elementwise(DestinationStyle):
         return range(len(op.operands) - 1)
 
 
-_MEMREF_VIEWS = (
-    AssumeAlignmentOp
-    | memref.CastOp
-    | memref.CollapseShapeOp
-    | memref.ExpandShapeOp
-    | memref.ExtractStridedMetaDataOp
-    | memref.MemorySpaceCastOp
-    | memref.ReinterpretCastOp
-    | memref.SubviewOp
-    | memref.ViewOp
+@dataclass(frozen=True)
+class Asynchronous(OpTrait):
+    """Starts something that goes on with its memrefs until another operation waits.
+
+        class StartOp(IRDLOperation):  # %token = npu.start %from, %to
+            traits = traits_def(Asynchronous(waits=("npu.wait",)))
+
+    It returns a token. What takes the token as operand either waits (its name is in
+    `waits`, and it returns no token), or makes a token that stands for this one, too
+    (its name is in `joins`). The memory is free behind the first that waits in the
+    block of the start. A subclass may find that otherwise: `wait_of`.
+    """
+
+    waits: tuple[str, ...]
+    joins: tuple[str, ...] = ()
+
+    def starts(self, op: Operation) -> bool:
+        """Whether this one goes on: one that returns no token has waited itself."""
+        return bool(op.results)
+
+    def wait_of(self, op: Operation) -> Operation | None:
+        """The operation in its block behind which it is over; None if that is not
+        known."""
+        found: list[Operation] = []
+        tokens: dict[SSAValue, None] = dict.fromkeys(op.results)
+        pending = list(tokens)
+        for token in pending:  # grows
+            for user in (use.operation for use in token.uses):
+                joined = [r for r in user.results if r.type == token.type]
+                if joined and name_of(user) in (*self.waits, *self.joins):
+                    new = [t for t in joined if t not in tokens]
+                    tokens.update(dict.fromkeys(new))
+                    pending += new
+                elif name_of(user) not in self.waits or _holds_memref(user):
+                    return None
+                elif not _may_leave_some(user):
+                    found.append(user)
+        return _first(_behind(op, found))
+
+
+class AsynchronousByTag(Asynchronous):
+    """Says that it is over in an element of its third memref, as MLIR's DMA does."""
+
+    def starts(self, op: Operation) -> bool:
+        return True
+
+    def wait_of(self, op: Operation) -> Operation | None:
+        """The wait for the element; the last one, where several starts name it."""
+        memrefs = [i for i, v in enumerate(op.operands) if _is_memref(v)]
+        tag = op.operands[memrefs[2]]
+        users = {use.operation: None for use in tag.uses}
+        starts = [user for user in users if name_of(user) == name_of(op)]
+        waits = [user for user in users if name_of(user) in self.waits]
+        others = [user for user in users if user not in starts and user not in waits]
+        if not all(freed(user) or _is_before(user, op) for user in others):
+            return None
+        count = len(waits[0].operands) - 2 if waits else 0
+        here = _element(op, memrefs[2], count)
+        behind = _behind(op, [w for w in waits if _element(w, 0, count) == here])
+        if len(starts) == 1:
+            return _first(behind)
+        return behind[-1] if len(behind) >= len(starts) else None
+
+
+class Barrier(OpTrait):
+    """Several agents run the function's text at once, and wait for one another here.
+
+    Between two barriers each of them may be anywhere, in a branch that another one does
+    not take, too, and all have the same buffers: what one of them writes there, others
+    may read, and the other way round.
+    """
+
+
+_GPU = Asynchronous(
+    waits=("gpu.wait",),
+    joins=tuple(
+        f"gpu.{name}"
+        for name in ("alloc", "dealloc", "launch", "launch_func", "memcpy", "memset")
+    ),
 )
-"""xDSL's operations that would have the trait if xDSL had it."""
+
+_ASYNCHRONOUS: Mapping[str, Asynchronous] = {
+    "affine.dma_start": AsynchronousByTag(("affine.dma_wait",)),
+    "async.execute": Asynchronous(("async.await",), joins=("async.execute",)),
+    **{name: _GPU for name in _GPU.joins},
+    "memref.dma_start": AsynchronousByTag(("memref.dma_wait",)),
+    "nvgpu.device_async_copy": Asynchronous(
+        ("nvgpu.device_async_wait",), joins=("nvgpu.device_async_create_group",)
+    ),
+}
+"""Operations that would have the trait if MLIR's dialects had it."""
+
+LINALG = frozenset(
+    f"linalg.{name}"
+    for name in """
+    abs add batch_matmul batch_matvec batch_mmt4d batch_reduce_matmul batch_vecmat
+    broadcast ceil contract conv_1d conv_1d_ncw_fcw conv_1d_nwc_wcf conv_2d
+    conv_2d_nchw_fchw conv_2d_nchw_fchw_q conv_2d_ngchw_fgchw conv_2d_ngchw_gfchw
+    conv_2d_ngchw_gfchw_q conv_2d_nhwc_fhwc conv_2d_nhwc_fhwc_q conv_2d_nhwc_hwcf
+    conv_2d_nhwc_hwcf_q conv_2d_nhwgc_gfhwc conv_2d_nhwgc_gfhwc_q conv_3d
+    conv_3d_ncdhw_fcdhw conv_3d_ndhwc_dhwcf conv_3d_ndhwc_dhwcf_q copy
+    depthwise_conv_1d_ncw_cw depthwise_conv_1d_nwc_wc depthwise_conv_1d_nwc_wcm
+    depthwise_conv_2d_nchw_chw depthwise_conv_2d_nhwc_hwc depthwise_conv_2d_nhwc_hwc_q
+    depthwise_conv_2d_nhwc_hwcm depthwise_conv_2d_nhwc_hwcm_q
+    depthwise_conv_3d_ncdhw_cdhw depthwise_conv_3d_ndhwc_dhwc
+    depthwise_conv_3d_ndhwc_dhwcm div div_unsigned dot elementwise erf exp fill
+    fill_rng_2d floor generic log map matmul matvec max min mmt4d mul negf pack
+    pooling_nchw_max pooling_nchw_sum pooling_ncw_max pooling_ncw_sum pooling_ndhwc_max
+    pooling_ndhwc_min pooling_ndhwc_sum pooling_nhwc_max pooling_nhwc_max_unsigned
+    pooling_nhwc_min pooling_nhwc_min_unsigned pooling_nhwc_sum pooling_nwc_max
+    pooling_nwc_max_unsigned pooling_nwc_min pooling_nwc_min_unsigned pooling_nwc_sum
+    powf quantized_batch_matmul quantized_matmul reciprocal reduce round rsqrt select
+    softmax sqrt square sub tanh transpose unpack vecmat winograd_filter_transform
+    winograd_input_transform winograd_output_transform
+    """.split()
+)
+"""MLIR's structured operations; xDSL has some of them."""
+
+_SYNCHRONOUS = LINALG | {
+    *(f"affine.{name}" for name in ("load", "prefetch", "store")),
+    *("affine.vector_load", "affine.vector_store", "affine.dma_wait"),
+    "memref.dma_wait",
+    *(f"vector.{name}" for name in ("compressstore", "expandload", "gather", "load")),
+    *(f"vector.{name}" for name in ("mask", "maskedload", "maskedstore", "scatter")),
+    *(f"vector.{name}" for name in ("store", "transfer_read", "transfer_write")),
+}
+"""Operations that only access their memrefs, and have no effects in xDSL."""
+
+_VIEWS = frozenset(
+    f"memref.{name}"
+    for name in """
+    assume_alignment cast collapse_shape expand_shape extract_strided_metadata
+    memory_space_cast reinterpret_cast subview transpose view
+    """.split()
+)
+"""MLIR's operations that would have the trait if xDSL had it."""
 
 
 BUFFER = "tgraph.buffer"
@@ -104,9 +234,36 @@ def is_buffer(op: Operation) -> bool:
 
 def is_view(op: Operation) -> bool:
     """Whether the first result lies in the first operand's memory."""
-    return isinstance(op, _MEMREF_VIEWS) or op.has_trait(
-        ViewLike, value_if_unregistered=False
-    )
+    return name_of(op) in _VIEWS or op.has_trait(ViewLike, value_if_unregistered=False)
+
+
+def is_barrier(op: Operation) -> bool:
+    """Whether several agents run the text around it, and wait here for one another."""
+    return op.has_trait(Barrier, value_if_unregistered=False)
+
+
+def asynchronous(op: Operation) -> Asynchronous | None:
+    """How an operation that goes on with its memrefs is waited for; None if it does not
+    go on, as far as is known."""
+    trait = op.get_trait(Asynchronous) or _ASYNCHRONOUS.get(name_of(op))
+    return trait if trait and trait.starts(op) else None
+
+
+def is_done_at_its_end(op: Operation) -> bool:
+    """Whether an operation accesses its memrefs, and that only while it runs."""
+    if asynchronous(op):
+        return False
+    return name_of(op) in _SYNCHRONOUS or get_effects(op) is not None
+
+
+def freed(op: Operation) -> Sequence[int]:
+    """The operands whose memory an operation frees, or may free, by their numbers."""
+    if isinstance(op, memref.DeallocOp):
+        return (0,)
+    if name_of(op) != "bufferization.dealloc":
+        return ()
+    sizes = op.properties.get("operandSegmentSizes")
+    return range(sizes.get_values()[0]) if isinstance(sizes, DenseArrayBase) else ()
 
 
 def destinations(op: Operation) -> Sequence[int]:
@@ -169,3 +326,49 @@ def says_effects(op: Operation) -> bool:
 
 def _uses(op: Operation, value: SSAValue) -> Sequence[int]:
     return [index for index, operand in enumerate(op.operands) if operand is value]
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
+def _holds_memref(op: Operation) -> bool:
+    return any(map(_is_memref, op.results))
+
+
+def _may_leave_some(wait: Operation) -> bool:
+    """Whether a wait ends while some that it is about go on (nvgpu's `numGroups`)."""
+    groups = wait.properties.get("numGroups") or wait.attributes.get("numGroups")
+    return isinstance(groups, IntegerAttr) and groups.value.data != 0
+
+
+def _behind(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
+    """Those that come behind an operation in its block, in order."""
+    if op.parent is None or not others:
+        return ()
+    following = op.next_op
+    found: list[Operation] = []
+    while following is not None:
+        if following in others:
+            found.append(following)
+        following = following.next_op
+    return found
+
+
+def _is_before(op: Operation, other: Operation) -> bool:
+    return op.parent is other.parent and op.is_before_in_block(other)
+
+
+def _first(ops: Sequence[Operation]) -> Operation | None:
+    return ops[0] if ops else None
+
+
+def _element(op: Operation, tag: int, count: int) -> Sequence[Hashable]:
+    """What names an element of a tag: a map, and so many operands behind the tag."""
+    indices = op.operands[tag + 1 : tag + 1 + count]
+    return (op.attributes.get("tag_map"), *map(_number_or_value, indices))
+
+
+def _number_or_value(value: SSAValue) -> Hashable:
+    op = value.owner
+    return op.value if isinstance(op, arith.ConstantOp) else value

@@ -12,7 +12,9 @@ It differs from xDSL's own parser in that
     makes parsing about three times faster;
   - location aliases that are defined after their uses, at the end of the file, where
     MLIR prints them, are left out;
-  - it knows the custom syntax of more memref operations (see `memref_syntax.py`).
+  - it knows the custom syntax of more memref operations (see `memref_syntax.py`);
+  - an operation in generic form that xDSL's definition of it refuses, since MLIR's has
+    changed (a new property, other operands), is one that nothing is known about.
 
 Does not: read the custom syntax of dialects that xDSL does not have.
 """
@@ -37,23 +39,33 @@ from xdsl.dialects.builtin import (
     IntAttr,
     IntegerType,
     LocationAttr,
+    MemRefType,
     ModuleOp,
     NameLoc,
     RankedStructure,
     StringAttr,
     TensorType,
     UnknownLoc,
+    UnrankedMemRefType,
     UnregisteredOp,
 )
 from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+from tensorplan.dialects.diagnostics import name_of, remark
+from tensorplan.dialects.memory import asynchronous, is_done_at_its_end, is_view
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE
+
+_MLIRS_DIALECTS = frozenset(
+    "affine arith bufferization cf gpu linalg math memref scf tensor vector".split()
+)
+"""Those of which xDSL has a part, or has it as an older MLIR had it."""
 
 _MISTAKES = (
     ArithmeticError,
@@ -78,7 +90,9 @@ def parse_module(
     """
     parser = MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name)
     try:
-        return parser.parse_module()
+        module = parser.parse_module()
+        parser.tell_of_refused()
+        return module
     except VerifyException as error:  # of an attribute or type, without a place
         parser.raise_error(str(error))
     except _MISTAKES as error:  # xDSL's parsers of operations and types make some
@@ -124,6 +138,33 @@ def unregistered_op(name: str) -> type[UnregisteredOp]:
     return ForeignOp
 
 
+def _refusal(op: Operation) -> str | None:
+    """Why xDSL's own definition of an operation of MLIR's refuses it."""
+    if not isinstance(op, IRDLOperation) or not _is_xdsls(type(op)):
+        return None
+    try:
+        type(op).get_irdl_definition().verify(op)
+    except VerifyException as error:
+        return str(error).partition("\n")[0].rstrip(":")
+    return None
+
+
+@cache
+def _is_xdsls(op_type: type[Operation]) -> bool:
+    is_xdsls = op_type.__module__.startswith("xdsl.dialects.")
+    return is_xdsls and op_type.dialect_name() not in ("builtin", "func")
+
+
+def _is_in_question(op: Operation) -> bool:
+    """Whether an operation has memrefs, and its name does not say what it does."""
+    if is_view(op) or is_done_at_its_end(op) or asynchronous(op):
+        return False
+    return any(
+        isinstance(value.type, MemRefType | UnrankedMemRefType)
+        for value in (*op.operands, *op.results)
+    )
+
+
 def innermost(location: Attribute) -> FileLineColLoc | None:
     """The file, line and column that `location` is about, if it names one."""
     match location:
@@ -156,6 +197,7 @@ class MLIRTextParser(Parser):
         self._starts: list[Position] = []
         self._is_custom = False
         self.compact_splats = False
+        self._refused: dict[str, list[tuple[Operation, str]]] = {}
         self._dense_types: dict[Attribute, RankedStructure[AnyDenseElement]] = {}
         self._memo: dict[tuple[str, str], Attribute] = {}
 
@@ -192,6 +234,8 @@ class MLIRTextParser(Parser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         self.compact_splats = name == "stablehlo.constant"
+        if not self._is_custom and self._is_missing(name):
+            return unregistered_op(name)
         op_type = super()._get_op_by_name(name)
         if issubclass(op_type, UnregisteredOp):
             return unregistered_op(name)
@@ -200,6 +244,52 @@ class MLIRTextParser(Parser):
 
             return SYNTAX.get(op_type.name, op_type)
         return op_type
+
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        op = super()._parse_generic_operation(op_type)
+        if isinstance(op, UnregisteredOp):
+            if self._is_missing(name_of(op)):
+                self._note_refused(op, "there is none")
+            return op
+        reason = _refusal(op)
+        if reason is None:
+            return op
+        operands, op.operands = list(op.operands), ()
+        foreign = unregistered_op(op.name).create(
+            operands=operands,
+            result_types=op.result_types,
+            properties=op.properties,
+            attributes=op.attributes,
+            location=op.location,
+            successors=op.successors,
+            regions=[op.detach_region(region) for region in list(op.regions)],
+        )
+        self._note_refused(foreign, reason)
+        return foreign
+
+    def _is_missing(self, name: str) -> bool:
+        """Whether this is an operation of a dialect of MLIR that xDSL has in part."""
+        if name.partition(".")[0] not in _MLIRS_DIALECTS:
+            return False
+        op_type = self.ctx.get_optional_op(name)
+        return op_type is None or issubclass(op_type, UnregisteredOp)
+
+    def _note_refused(self, op: Operation, reason: str) -> None:
+        self._refused.setdefault(name_of(op), []).append((op, reason))
+
+    def tell_of_refused(self) -> None:
+        """Remarks on what touches memory among what xDSL refused, one for each name."""
+        for name, refused in self._refused.items():
+            found = [(op, reason) for op, reason in refused if _is_in_question(op)]
+            if not found:
+                continue
+            op, reason = found[0]
+            times = f", {len(found)} times" if found[1:] else ""
+            remark(
+                f"{name} is not as xDSL has it ({reason}){times}: what it does with "
+                "its memrefs is not known",
+                op,
+            )
 
     # Types
 

@@ -196,7 +196,8 @@ CHECKED = {
     "above the smaller of two": (
         [
             *(binary("minsi", "high", "na", "ma"), plus("top", "high", "na")),
-            *(arena("top", 4), view("a", "c0"), view("b", "high"), *both("a", "b")),
+            f"%arena = memref.alloc(%top) : {ARENA}",
+            *(view("a", "c0"), view("b", "high"), *both("a", "b")),
         ],
         "memref.copy uses buffer %a, whose bytes buffer %b may have as well",
     ),

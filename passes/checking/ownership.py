@@ -12,9 +12,10 @@ Walks the operations in the order in which they run, with sets of buffers: those
 since their view was made, those that have lost bytes since, those whose memory was
 freed, those that are not written, or not as a whole. Each says what may be so: where
 paths meet the sets are united; loops are walked until nothing is new. A buffer that has
-lost bytes may only be overwritten as a whole. Concurrent loops count as one operation,
-but for the memories allocated inside, which are each iteration's own. A result is used
-when its function ends. Shares no code with what plans.
+lost bytes may only be overwritten as a whole. What goes on when an operation ends (a
+DMA) is over at its wait, which uses its buffers once more. Concurrent loops count as
+one operation, but for the memories allocated inside, which are each iteration's own. A
+result is used when its function ends. Shares no code with what plans.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,10 @@ from xdsl.traits import SymbolTable
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.memory import (
+    asynchronous,
     effects_on,
+    freed,
+    is_done_at_its_end,
     overwrites,
     says_effects,
 )
@@ -120,7 +124,7 @@ def check_owners(
 
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
-    walk = _Walk(memories, may_be, frees, unchecked, sharing)
+    walk = _Walk(body, memories, may_be, frees, unchecked, sharing)
     walk.region(body, walk.start())
     return {op: access for op, access in walk.accesses.items() if access}
 
@@ -128,6 +132,7 @@ def check_owners(
 class _Walk:
     def __init__(
         self,
+        body: Region,
         memories: Sequence[Memory],
         may_be: Mapping[SSAValue, Sequence[int]],
         frees: Mapping[SSAValue, Sequence[int]],
@@ -156,6 +161,7 @@ class _Walk:
         self.parts = _Parts(buffers, may_be)
         self.sharing = sharing or _Sharing(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
+        self.waits = self._find_waits(body)
         self._check_arguments()
 
     def start(self) -> _State:
@@ -415,6 +421,9 @@ class _Walk:
             if _surely_reads(op, value) and self._is_a_view(value):
                 (number,) = numbers
                 read[number] = read.get(number, False) or value in self.number
+        for start in self.waits.get(op, ()):
+            for value in (v for _, v in _operands(start)):
+                touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
         if leaves(op):
             touched.update(dict.fromkeys(self.results, False))
         if not touched:
@@ -425,9 +434,9 @@ class _Walk:
     def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
         """Refuses what ends a buffer's life, and notes what hides its uses."""
         buffer = self.buffers[numbers[0]]
-        if isinstance(user, memref.DeallocOp):
+        if freed(user):
             raise LocatedError(
-                f"memref.dealloc frees buffer {buffer.name}, expected only its arena "
+                f"{name_of(user)} frees buffer {buffer.name}, expected only its arena "
                 "to be freed",
                 user,
             )
@@ -440,11 +449,31 @@ class _Walk:
         if _hides(user) or _callee_hides(user):
             self.unchecked.add("addresses taken of buffers, uses not checked", user)
         elif not (
-            passes_on(user) or leaves(user) or says_effects(user) or _callee(user)
+            passes_on(user)
+            or leaves(user)
+            or asynchronous(user)
+            or is_done_at_its_end(user)
+            or _callee(user)
         ):
             self.unchecked.add(
                 "operations of unknown effect, taken to be over when they end", user
             )
+
+    def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
+        """What goes on until an operation, or until the function ends."""
+        waits: dict[Operation, list[Operation]] = {}
+        ends = [op for op in body.walk() if leaves(op)]
+        for start in body.walk():
+            trait = asynchronous(start)
+            if not trait or not any(v in self.may_be for _, v in _operands(start)):
+                continue
+            wait = trait.wait_of(start)
+            if wait is None:
+                what = "transfers whose end is not known, taken to be the function's"
+                self.unchecked.add(what, start)
+            for end in ends if wait is None else [wait]:
+                waits.setdefault(end, []).append(start)
+        return waits
 
     def _allocated_in(self, op: Operation) -> int:
         """The buffers of memories that are allocated inside an operation."""
@@ -601,6 +630,8 @@ def _hides(op: Operation) -> bool:
         return True
     if isinstance(op, memref.StoreOp) and is_memref(op.operands[0]):
         return True
+    if asynchronous(op):  # its token
+        return False
     types: Sequence[Attribute] = [result.type for result in op.results]
     return not all(isinstance(type, _PLAIN) for type in types)
 

@@ -30,11 +30,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import IsTerminator, get_effects
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import name_of, remark
-from tensorplan.dialects.memory import is_buffer, is_view, overwrites
+from tensorplan.dialects.memory import (
+    asynchronous,
+    is_buffer,
+    is_done_at_its_end,
+    is_view,
+    overwrites,
+)
 from tensorplan.dialects.tgraph.base import (
     Shape,
     TensorOp,
@@ -53,11 +59,6 @@ from tensorplan.passes.memory.control_flow import (
 )
 from tensorplan.passes.memory.liveness import Uses, live_steps
 from tensorplan.planning.problem import Steps
-
-_DONE_AT_THE_END = ("linalg.", "affine.", "vector.")
-"""Dialects whose operations only access their memrefs, without saying so in xDSL."""
-
-_ASYNCHRONOUS = ("memref.dma_start",)
 
 _STORES = ("memref.store", "affine.store")
 
@@ -125,12 +126,11 @@ def argument_uses(argument: SSAValue, func: FuncOp, flow: ControlFlow) -> Uses |
     trace = _Trace(argument)
     if trace.deallocs or not trace.accesses:
         return None
-    accesses = {flow.step[end]: False for end in ends(func)}
     for op, alias in trace.accesses:
         if _unclear(op, alias) or _unclear_around(op, flow.step_of(op)[1]):
             return None
-        _add_access(accesses, op, alias, argument, flow)
-    return Uses(0, accesses)
+    accesses = {flow.step[end]: False for end in ends(func)}
+    return Uses(0, accesses | _accesses(trace, argument, flow))
 
 
 def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
@@ -150,8 +150,7 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
             made, _ = flow.step_of(buffer.owner)
         else:
             accesses = {flow.step[end]: False for end in ends(func)}
-        for op, alias in _Trace(buffer).accesses:
-            _add_access(accesses, op, alias, buffer, flow)
+        accesses |= _accesses(_Trace(buffer), buffer, flow)
         uses.append(Uses(made, accesses))
     return live_steps(flow, uses)
 
@@ -234,7 +233,6 @@ def _allocation(
                 "it is still needed when it is allocated for the next iteration"
             )
     over = _freed_at(alloc, flow)
-    accesses: dict[int, bool] = {}
     lives_on = False
     for op, alias in trace.accesses:
         _, whole = flow.step_of(op)
@@ -242,7 +240,7 @@ def _allocation(
             if not over or not _is_within(op, alloc, over, flow):
                 raise _NotPlannable(reason)
             lives_on = True
-        _add_access(accesses, op, alias, alloc.memref, flow)
+    accesses = _accesses(trace, alloc.memref, flow)
     if lives_on and over:  # until it is freed, whatever overwrites it
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
     asked = alloc.alignment.value.data if alloc.alignment else 1
@@ -250,17 +248,33 @@ def _allocation(
     return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
 
 
-def _add_access(
-    accesses: dict[int, bool],
-    op: Operation,
-    alias: SSAValue,
-    source: SSAValue,
-    flow: ControlFlow,
-) -> None:
-    """Adds the access of the memory that `source` is, to those by step."""
-    step, whole = flow.step_of(op)
-    is_whole = op is whole and alias is source and overwrites(op, alias)
-    accesses[step] = accesses.get(step, True) and is_whole
+def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, bool]:
+    """The accesses of the memory that `source` is, by step; and the waits for those
+    that go on: nothing in between overwrites the memory as if it were done with."""
+    accesses: dict[int, bool] = {}
+    spans: list[Steps] = []
+    for op, alias in trace.accesses:
+        step, whole = flow.step_of(op)
+        is_whole = op is whole and alias is source and overwrites(op, alias)
+        accesses[step] = accesses.get(step, True) and is_whole
+        for wait in _waits(op, whole):
+            spans.append((step, flow.step_of(wait)[0]))
+    for start, end in spans:
+        accesses[end] = False
+        for step in accesses:
+            accesses[step] &= not start <= step <= end
+    return accesses
+
+
+def _waits(op: Operation, step: Operation) -> Iterator[Operation]:
+    """What waits for an operation, and for those around it that are inside `step`."""
+    while True:
+        if (transfer := asynchronous(op)) and (wait := transfer.wait_of(op)):
+            yield wait
+        outer = op.parent_op()
+        if op is step or outer is None:
+            return
+        op = outer
 
 
 def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
@@ -323,12 +337,13 @@ def _unclear(op: Operation, memref: SSAValue | None) -> str | None:
         return f"it is passed on by {name}"
     if name == "memref.extract_aligned_pointer_as_index":
         return "its address is taken"
+    if transfer := asynchronous(op):
+        waited = transfer.wait_of(op) is not None
+        return None if waited else f"nothing surely waits for what {name} starts"
     if not all(isinstance(result.type, _NUMBERS) for result in op.results):
         return f"{name} may return it"
     if name in _STORES and op.operands[0] is memref:
         return f"{name} stores it"
-    if name in _ASYNCHRONOUS or (
-        not name.startswith(_DONE_AT_THE_END) and get_effects(op) is None
-    ):
+    if not is_done_at_its_end(op):
         return f"what {name} does with it is not known"
     return None

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tensorplan.dialects.diagnostics import name_of
-from tensorplan.dialects.memory import BUFFER, is_buffer
+from tensorplan.dialects.memory import BUFFER, LINALG, is_buffer
 from tensorplan.dialects.tgraph.base import (
     RESULT,
     VARIABLE,
@@ -99,9 +99,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
                 if _layout(op.result.type) is None:
                     return False
                 values.append(op.result)
-            elif not isinstance(op, _ANY_STRIDES) and not name_of(op).startswith(
-                "linalg."
-            ):
+            elif not isinstance(op, _ANY_STRIDES) and name_of(op) not in LINALG:
                 return False
     return True
 
