@@ -58,6 +58,8 @@ def elementwise_inputs(op: Operation) -> Sequence[int]:
     written, maps = outputs(op), _maps(op)
     if not written or maps is None or not _is_parallel(op):
         return ()
+    if not _is_permutation(maps[written[0]]):  # elements are computed several times
+        return ()
     return [n for n in range(written[0]) if maps[n] == maps[written[0]]]
 
 

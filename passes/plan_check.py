@@ -42,7 +42,7 @@ from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of
-from tensorplan.passes.checking.extents import reach_of
+from tensorplan.passes.checking.extents import extent_of, reach_of
 from tensorplan.passes.checking.happens_before import HappensBefore
 from tensorplan.passes.checking.memories import find_memories
 from tensorplan.passes.checking.operands import check_operands
@@ -130,7 +130,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
             for number in numbers:
                 base = buffers[number].value
                 _check_view(value, base, value.owner, sizes, unchecked)
-                _check_alignment(value.owner, buffers[number], memories)
+                _check_alignment(value, buffers[number], memories, unchecked)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
     accesses = check_owners(func.body, memories, aliases, frees, unchecked)
     check_operands(func, list(values), sizes.range, unchecked)
@@ -244,17 +244,26 @@ def _check_view(
 
 
 def _check_alignment(
-    op: Operation, buffer: ArenaBuffer, memories: Sequence[Memory]
+    value: SSAValue,
+    buffer: ArenaBuffer,
+    memories: Sequence[Memory],
+    unchecked: Unchecked,
 ) -> None:
     """What is assumed of an address must follow from the arena's."""
+    op = value.owner
     if not isinstance(op, AssumeAlignmentOp):
         return
+    extent = extent_of(value, buffer.value)
+    if extent is None:
+        unchecked.add("alignments of views that are not known", op)
+        return
     (memory,) = (m for m in memories if m.value is buffer.pool)
-    sure, wanted = gcd(memory.alignment, buffer.offset), op.alignment.value.data
+    sure = gcd(memory.alignment, buffer.offset, extent.start)
+    wanted = op.alignment.value.data
     if wanted > sure:
         raise LocatedError(
-            f"memref.assume_alignment assumes {wanted} of buffer {buffer.name}, "
-            f"expected at most {sure}",
+            f"memref.assume_alignment assumes {wanted} of a part of buffer "
+            f"{buffer.name}, expected at most {sure}",
             op,
         )
 

@@ -109,6 +109,22 @@ def extent_of(value: SSAValue, base: SSAValue) -> Extent | None:
     return Extent((offset - first) * width, tuple(shape), steps, width)
 
 
+_MOST_MARKS = 1 << 24
+
+
+def covered(extents: Sequence[Extent], size: int) -> int:
+    """How many of a buffer's bytes lie in any of these parts of it, at most."""
+    total = sum(extent.bytes for extent in extents)
+    if total < size or size > _MOST_MARKS:
+        return min(total, size)
+    marks = np.zeros(size, bool)
+    for extent in extents:
+        shape, strides = (*extent.shape, extent.width), (*extent.strides, 1)
+        part = np.lib.stride_tricks.as_strided(marks[extent.start :], shape, strides)
+        part[...] = True
+    return int(marks.sum())
+
+
 class _Layout(NamedTuple):
     """Where elements lie, as far as it is known, in elements."""
 

@@ -141,7 +141,10 @@ def _arena(
         size = sizes.bytes(arena)
     for buffer in buffers:
         _check_place(buffer, size, alignment)
-    if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
+    is_used = any(
+        not isinstance(user, memref.ViewOp | memref.DeallocOp) for user in _users(arena)
+    )
+    if is_used or isinstance(arena.owner, memref.GetGlobalOp):
         buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
     return Memory(arena, size, alignment or 1, buffers)
 

@@ -13,11 +13,11 @@ other of the operand's, or on those of its row. Shares no code with what decides
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.memory import overwritable, written_operands
+from tensorplan.dialects.memory import effects_on, overwritable, written_operands
 from tensorplan.dialects.tgraph.base import shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
@@ -41,6 +41,8 @@ def check_operands(
     for op in func.walk():
         if written := written_operands(op):
             checker.check(op, written, known, unchecked)
+        elif isinstance(op, CallOp):
+            checker.check_call(op, known, unchecked)
 
 
 def _bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
@@ -81,11 +83,25 @@ class _Checker:
                     continue
                 what = f"operand {index}"
                 self._refuse(op, target, what, relation, unchecked)
-            for value in _read_inside(op):
+            for value, _ in _inside(op):
                 relation = self._relation(op.operands[target], value, known)
                 if relation is not _Relation.DISJOINT:
                     what = "what its region reads"
                     self._refuse(op, target, what, relation, unchecked)
+
+        for value, is_written in _inside(op):
+            for index in range(len(op.operands)) if is_written else ():
+                relation = self._relation(op.operands[index], value, known)
+                if index not in written and relation is not _Relation.DISJOINT:
+                    unchecked.add("regions that write operands of their operation", op)
+
+    def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
+        """Functions are checked for arguments that are different memories."""
+        given = list(filter(is_memref, op.operands))
+        for number, first in enumerate(given):
+            for second in given[:number]:
+                if self._relation(first, second, known) is not _Relation.DISJOINT:
+                    unchecked.add("calls with one memory as two arguments", op)
 
     def _refuse(
         self,
@@ -108,6 +124,8 @@ class _Checker:
         )
 
     def _relation(self, a: SSAValue, b: SSAValue, known: Known) -> "_Relation":
+        if not is_memref(a) or not is_memref(b):
+            return _Relation.DISJOINT
         first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
         if a is b:
             return _Relation.EQUAL
@@ -127,11 +145,13 @@ class _Checker:
         return _Relation.UNKNOWN
 
 
-def _read_inside(op: Operation) -> Iterator[SSAValue]:
-    """The memrefs that the operations in the regions of one have."""
+def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
+    """The memrefs of the operations in an operation's regions; whether they write
+    them."""
     for inner in op.walk() if op.regions else ():
         if inner is not op:
-            yield from filter(is_memref, inner.operands)
+            for value in filter(is_memref, inner.operands):
+                yield value, effects_on(inner, value)[1]
 
 
 class _Relation(IntEnum):

@@ -44,13 +44,15 @@ from tensorplan.dialects.memory import (
     overwrites,
     says_effects,
 )
+from tensorplan.dialects.tgraph.base import element_bytes
 from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, origin_of
-from tensorplan.passes.checking.extents import Extent, extent_of
+from tensorplan.passes.checking.extents import Extent, covered, extent_of
 from tensorplan.passes.checking.pointees import (
     LOOPS,
     dominates,
     is_memref,
     leaves,
+    may_be,
     passes_on,
 )
 from tensorplan.passes.checking.unchecked import Unchecked
@@ -409,7 +411,7 @@ class _Walk:
             if not numbers:
                 continue
             self._check_user(user, numbers)
-            reads, writes = effects_on(user, value)
+            reads, writes = _effects_on(user, value)
             if passes_on(user) or not (reads or writes):
                 continue
             is_whole = value in self.number and overwrites(op, value)
@@ -417,10 +419,14 @@ class _Walk:
                 touched[number] = touched.get(number, True) and is_whole
                 if writes:
                     begun |= 1 << number
-                    written |= self.parts.written(number, value)
+                    written |= self.parts.written(number, value, user)
             if _surely_reads(op, value) and self._is_a_view(value):
                 (number,) = numbers
                 read[number] = read.get(number, False) or value in self.number
+        for number in self._taken_by_callee(op):
+            touched[number] = False
+            begun |= 1 << number
+            written |= self.parts.all_of([number])
         for start in self.waits.get(op, ()):
             for value in (v for _, v in _operands(start)):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
@@ -459,20 +465,34 @@ class _Walk:
                 "operations of unknown effect, taken to be over when they end", user
             )
 
+    def _taken_by_callee(self, op: Operation) -> Iterator[int]:
+        """Globals with buffers in them that what is called uses as well."""
+        for inner in op.walk():
+            if not isinstance(inner, CallOp):
+                continue
+            used = {
+                each.name_.string_value()
+                for each in _reached(inner)
+                if isinstance(each, memref.GetGlobalOp)
+            }
+            for memory in self.memories:
+                made = memory.value.owner
+                if isinstance(made, memref.GetGlobalOp) and (
+                    made.name_.string_value() in used
+                ):
+                    yield self.number[memory.value]
+
     def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
-        """What goes on until an operation, or until the function ends."""
+        """What goes on until an operation."""
         waits: dict[Operation, list[Operation]] = {}
-        ends = [op for op in body.walk() if leaves(op)]
         for start in body.walk():
             trait = asynchronous(start)
             if not trait or not any(v in self.may_be for _, v in _operands(start)):
                 continue
-            wait = trait.wait_of(start)
-            if wait is None:
-                what = "transfers whose end is not known, taken to be the function's"
-                self.unchecked.add(what, start)
-            for end in ends if wait is None else [wait]:
-                waits.setdefault(end, []).append(start)
+            if wait := trait.wait_of(start):
+                waits.setdefault(wait, []).append(start)
+            else:
+                self.unchecked.add("transfers whose wait is not known", start)
         return waits
 
     def _allocated_in(self, op: Operation) -> int:
@@ -518,29 +538,35 @@ class _Walk:
 
 class _Parts:
     """What of buffers is written: bits for those that are as a whole, in their order,
-    then bits for their views at static places."""
+    then bits for parts: their views at static places, and single elements."""
 
     def __init__(
         self, buffers: Sequence[ArenaBuffer], may_be: Mapping[SSAValue, Sequence[int]]
     ):
         self._sizes = [buffer.size for buffer in buffers]
-        self._bit: dict[SSAValue, int] = {}  # of each view
-        self._parts: list[dict[Extent, int]] = [{} for _ in buffers]  # their bits
+        self._bit: dict[SSAValue | Operation, int] = {}  # of a view, of a store
+        self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
         self._all = [1 << number for number in range(len(buffers))]
-        count = len(buffers)
+        self._count = len(buffers)
         for value, numbers in may_be.items():
             number, *others = numbers
+            if others:
+                continue
             buffer = buffers[number]
-            if others or value is buffer.value:
-                continue
             extent = extent_of(value, buffer.value)
-            if extent is None or extent.bytes >= buffer.size:
-                continue
-            if extent not in self._parts[number]:
-                self._parts[number][extent] = 1 << count
-                self._all[number] |= 1 << count
-                count += 1
-            self._bit[value] = self._parts[number][extent]
+            if extent and extent.bytes < buffer.size:
+                self._bit[value] = self._add(number, extent)
+            for store in (use.operation for use in value.uses):
+                if isinstance(store, memref.StoreOp) and not _may_repeat(store):
+                    self._bit[store] = self._add(number, store)
+
+    def _add(self, number: int, part: Extent | Operation) -> int:
+        parts = self._parts[number]
+        if part not in parts:
+            parts[part] = 1 << self._count
+            self._all[number] |= 1 << self._count
+            self._count += 1
+        return parts[part]
 
     def all_of(self, numbers: Iterable[int]) -> int:
         bits = 0
@@ -548,18 +574,45 @@ class _Parts:
             bits |= self._all[number]
         return bits
 
-    def written(self, number: int, value: SSAValue) -> int:
+    def written(self, number: int, value: SSAValue, user: Operation) -> int:
         """What of a buffer is written by who writes to `value`: a part that is known,
         else all of it for all we know."""
+        if user in self._bit:
+            return self._bit[user]
+        is_known = says_effects(user) and not isinstance(user, memref.StoreOp)
+        if is_known and not overwrites(user, value):
+            return 0
         bit = self._bit.get(value)
         return self._all[number] if bit is None else bit
 
     def bytes(self, number: int, missing: int) -> int:
         """How many bytes of a buffer may be written, given what is not."""
+        size = self._sizes[number]
         if not missing >> number & 1:
-            return self._sizes[number]
-        parts = self._parts[number].items()
-        return sum(extent.bytes for extent, bit in parts if not missing & bit)
+            return size
+        written = [p for p, bit in self._parts[number].items() if not missing & bit]
+        extents = [part for part in written if isinstance(part, Extent)]
+        stored = sum(_width(part) for part in written if isinstance(part, Operation))
+        return min(size, covered(extents, size) + stored)
+
+
+def _width(store: Operation) -> int:
+    """The bytes of the element that a `memref.store` writes."""
+    return element_bytes(store.operands[0].type)
+
+
+def _may_repeat(op: Operation) -> bool:
+    """Whether an operation may run more often than its function."""
+    while (around := op.parent_op()) is not None:
+        region = op.parent_region()
+        if region is not None and len(region.blocks) > 1:
+            return True
+        if isinstance(around, FuncOp):
+            return False
+        if name_of(around) not in _ONE_REGION_RUNS:
+            return True
+        op = around
+    return True
 
 
 class _Sharing:
@@ -636,9 +689,35 @@ def _hides(op: Operation) -> bool:
     return not all(isinstance(type, _PLAIN) for type in types)
 
 
+def _effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
+    """Whether an operation reads and writes an operand; of a call, whether the function
+    may, which accesses it by whatever it has made of its argument."""
+    callee = _callee(op)
+    if callee is None:
+        return effects_on(op, value)
+    arguments = [
+        callee.body.blocks[0].args[n] for n, v in enumerate(op.operands) if v is value
+    ]
+    reached = may_be({argument: n for n, argument in enumerate(arguments)})
+    effects = [
+        (True, True) if _callee(use.operation) else effects_on(use.operation, each)
+        for each in reached
+        for use in each.uses
+        if not passes_on(use.operation)
+    ]
+    return any(r for r, _ in effects), any(w for _, w in effects)
+
+
 def _callee_hides(op: Operation) -> bool:
     """Whether an operation calls a function that hides a memref, or calls one that
     does."""
+    return any(
+        _hides(inner) and any(map(is_memref, inner.operands)) for inner in _reached(op)
+    )
+
+
+def _reached(op: Operation) -> Iterator[Operation]:
+    """The operations of the functions that one calls, and of those that they call."""
     pending, seen = [op], dict[Operation, None]()
     for each in pending:  # grows
         callee = _callee(each)
@@ -646,10 +725,8 @@ def _callee_hides(op: Operation) -> bool:
             continue
         seen[callee] = None
         for inner in callee.walk():
-            if any(map(is_memref, inner.operands)) and _hides(inner):
-                return True
+            yield inner
             pending.append(inner)
-    return False
 
 
 def _callee(op: Operation) -> FuncOp | None:

@@ -46,8 +46,15 @@ def range_of(value: SSAValue, known: Known) -> Range | None:
 
     `known` says it of values that follow from the sizes of arguments.
     """
-    if (given := known(value)) is not None:
-        return given
+    found = known(value) or _computed(value, known)
+    type: Attribute = value.type
+    if found is None or not isinstance(type, IntegerType):
+        return found
+    limit = 1 << (cast(IntegerType, type).width.data - 1)  # else it wraps
+    return found if -limit <= found.least and found.most < limit else None
+
+
+def _computed(value: SSAValue, known: Known) -> Range | None:
     op = value.owner
     if isinstance(op, Block):
         return _of_loop(value, op, known)
