@@ -364,3 +364,34 @@ def read_by_what_is_called_indirectly(at: str) -> str:
         at,
         beside=f"func.func @g(%a: {M}, %y: {M}) {{\n" + copy("a", "y") + "\nreturn\n}",
     )
+
+
+REGION = f"%v = scf.execute_region -> {M} {{\nscf.yield %a : {M}\n}}"
+
+
+@plant(sound="%c64", faulty="%c0", modes=("run",))
+def what_a_scope_gives_back(at: str, mode: str) -> str:
+    """mlir-opt does not lower one that gives back a memref; what runs is a region."""
+    scope = (
+        f'%v = "memref.alloca_scope"() ({{\n"memref.alloca_scope.return"(%a) : ({M}) '
+        f"-> ()\n}}) : () -> {M}"
+    )
+    return late(REGION if mode == "run" else scope, copy("v", "y"), at)
+
+
+@plant(sound="%c64", faulty="%c0")
+def what_a_branch_gives_back(at: str) -> str:
+    return late(
+        f'%v = "affine.if"(%n) ({{\n"affine.yield"(%a) : ({M}) -> ()\n}}, {{\n'
+        f'"affine.yield"(%a) : ({M}) -> ()\n}}) {{condition = affine_set<(d0) : '
+        f"(d0 - 1 >= 0)>}} : (index) -> {M}",
+        copy("v", "y"),
+        at,
+    )
+
+
+@plant(sound="%c64", faulty="%c0", modes=("run",))
+def what_an_unknown_region_gives_back(at: str, mode: str) -> str:
+    """It is a branch by another name; what runs is that."""
+    wrap = f'%v = "test.wrap"() ({{\n"test.give"(%a) : ({M}) -> ()\n}}) : () -> {M}'
+    return late(REGION if mode == "run" else wrap, copy("v", "y"), at)

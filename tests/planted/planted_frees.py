@@ -354,3 +354,34 @@ def a_view_outlives_its_branch(early: bool) -> str:
         *(f"%r = scf.if %p -> ({M}) {{", arena(), part, free(), f"scf.yield %a : {M}"),
         *("} else {", f"scf.yield %b : {M}", "}", copy("r", "y"), free("first")),
     )
+
+
+@plant(
+    sound="",
+    faulty='"gpu.dealloc"(%arena) : (memref<256xi8>) -> ()',
+    modes=("run",),
+    may_refuse="a dealloc that nobody knows",
+)
+def freed_on_a_device_twice(again: str, mode: str) -> str:
+    gone = '"gpu.dealloc"(%arena) : (memref<256xi8>) -> ()'
+    if mode == "checked":
+        make = (
+            '%arena = "gpu.alloc"() {operandSegmentSizes = array<i32: 0, 0, 0>} : () '
+            f"-> {I8}"
+        )
+        return program(make, USE, gone, again)
+    return program(arena(), USE, free(), free() if again else "")
+
+
+@plant(sound=False, faulty=True)
+def freed_if_it_is_not_the_callers(early: bool) -> str:
+    """What a branch yields is the arena, or an argument of the function."""
+    bytes = "memref<64xi8>"
+    gone = free("either" if early else "own", bytes)
+    return program(
+        f"%own = memref.alloc() {{alignment = 64 : i64}} : {bytes}",
+        f"%given = memref.alloca() {{alignment = 64 : i64}} : {bytes}",
+        f"%either = arith.select %p, %own, %given : {bytes}",
+        view("a", of="own", arena=bytes),
+        *(copy("x", "a"), copy("a", "y"), gone),
+    )

@@ -479,3 +479,96 @@ def a_parallel_loop_in_place(target: str) -> str:
         ),
         *(copy(target, "y"), free()),
     )
+
+
+@plant(sound="b", faulty="a")
+def one_buffer_given_to_a_call_twice(target: str) -> str:
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
+        f"func.call @g(%a, %{target}) : ({M}, {M}) -> ()",
+        *(copy(target, "y"), free()),
+        beside=f"func.func @g(%from: {M}, %to: {M}) {{\n"
+        + lines(each("from", "to", read=REVERSED), "return\n}"),
+    )
+
+
+@plant(sound="c", faulty="a")
+def overlapping_parts_given_to_a_call(source: str) -> str:
+    part = "memref<8xf32, strided<[1], offset: ?>>"
+    return program(
+        *(arena(), view("a"), view("c", "%c64"), copy("x", "a"), copy("x", "c")),
+        f"%from = memref.subview %{source}[%c0] [8] [1] : {M} to {part}",
+        f"%to = memref.subview %a[%c4] [8] [1] : {M} to {part}",
+        f"func.call @g(%from, %to) : ({part}, {part}) -> ()",
+        *(copy("a", "y"), free()),
+        beside=f"func.func @g(%from: {part}, %to: {part}) {{\n"
+        + lines(each("from", "to", part), "return\n}"),
+    )
+
+
+@plant(sound="b", faulty="a")
+def an_element_that_is_written_twice(target: str) -> str:
+    """The second time from what the first wrote."""
+    pairs = "memref<8x2xf32>"
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
+        f"%w = memref.expand_shape %x [[0, 1]] output_shape [8, 2] : {M} into {pairs}",
+        f"%from = memref.subview %a[0] [8] [1] : {M} to {EIGHT}",
+        f"%to = memref.subview %{target}[0] [8] [1] : {M} to {EIGHT}",
+        "linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, "
+        "affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], "
+        f'iterator_types = ["parallel", "parallel"]}} ins(%from, %w : {EIGHT}, '
+        f"{pairs}) outs(%to : {EIGHT}) {{\n^bb0(%in0: f32, %in1: f32, %old: f32):",
+        "%new = arith.negf %in0 : f32\nlinalg.yield %new : f32\n}",
+        *(copy(target, "y"), free()),
+    )
+
+
+@plant(sound="%c8", faulty="%n")
+def dynamic_parts_that_overlap(first: str) -> str:
+    part = "memref<8xf32, strided<[1], offset: ?>>"
+    return program(
+        *(arena(), view("a"), copy("x", "a")),
+        f"%from = memref.subview %a[%c0] [8] [1] : {M} to {part}",
+        f"%to = memref.subview %a[{first}] [8] [1] : {M} to {part}",
+        each("from", "to", part),
+        *(copy("a", "y"), free()),
+    )
+
+
+@plant(sound="b", faulty="a")
+def carried_twice(second: str) -> str:
+    """A loop that reverses %k into %l and swaps them is given one buffer for both."""
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
+        f"%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%k = %a, %l = %{second}) -> "
+        f"({M}, {M}) {{",
+        *(each("k", "l", read=REVERSED), f"scf.yield %l, %k : {M}, {M}", "}"),
+        *(copy("r#0", "y"), free()),
+    )
+
+
+@plant(sound="b", faulty="a")
+def a_body_that_stores_into_its_operand(target: str) -> str:
+    """Into an element that is read later, or, in the sound twin, into other memory."""
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), view("c", "%c128")),
+        *(copy("x", "a"), copy("x", "b")),
+        "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> "
+        f'(d0)>], iterator_types = ["parallel"]}} ins(%a : {M}) outs(%c : {M}) {{',
+        "^bb0(%in0: f32, %old: f32):\n%i = linalg.index 0 : index",
+        "%other = arith.subi %c15, %i : index\n%new = arith.negf %in0 : f32",
+        f"memref.store %new, %{target}[%other] : {M}\nlinalg.yield %new : f32\n}}",
+        *(copy("c", "y"), free()),
+    )
+
+
+@plant(sound="c", faulty="a", is_ours=True)
+def tgraph_reverse_of_one_of_two(other: str) -> str:
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), view("c", "%c128")),
+        *(copy("x", "a"), copy("x", "b"), copy("x", "c")),
+        f"%s = arith.select %p, %{other}, %c : {M}",
+        f"tgraph.reverse %s outs(%a) {{dimensions = array<i64: 0>}} : {M}",
+        *(copy("a", "y"), free()),
+    )

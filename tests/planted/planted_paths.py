@@ -417,3 +417,86 @@ def blocks_in_an_execute_region(at: str) -> str:
         *("scf.execute_region {", "cf.cond_br %p, ^l, ^r", "^l:", each("x", "b")),
         *(copy("b", "z"), "cf.br ^r", "^r:", "scf.yield", "}", copy("a", "y"), free()),
     )
+
+
+@plant(sound=4, faulty=2)
+def parts_that_overlap_and_leave_a_gap(second: int) -> str:
+    """12 elements and 12 elements are more than 16, but the last two are missing."""
+    low, high = "memref<12xf32>", f"memref<12xf32, strided<[1], offset: {second}>>"
+    return program(
+        *(arena(), view("a")),
+        f"%la = memref.subview %a[0] [12] [1] : {M} to {low}",
+        f"%ha = memref.subview %a[{second}] [12] [1] : {M} to {high}",
+        f"%lx = memref.subview %x[0] [12] [1] : {M} to {low}",
+        f"%hx = memref.subview %x[{second}] [12] [1] : {M} to {high}",
+        *(copy("lx", "la", low), copy("hx", "ha", high), copy("a", "y"), free()),
+    )
+
+
+@plant(sound=copy("x", "a"), faulty="")
+def one_element_written_by_a_store(first: str) -> str:
+    return program(
+        *(arena(), view("a"), first, f"%v = memref.load %x[%c0] : {M}"),
+        *(f"memref.store %v, %a[%c0] : {M}", copy("a", "y"), free()),
+    )
+
+
+@plant(sound=copy("x", "a"), faulty="")
+def every_other_element_written(first: str) -> str:
+    """By a map of the output that leaves elements out."""
+    eight = "memref<8xf32>"
+    return program(
+        *(arena(), view("a"), first),
+        f"%half = memref.subview %x[0] [8] [1] : {M} to {eight}",
+        "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> "
+        f'(d0 * 2)>], iterator_types = ["parallel"]}} ins(%half : {eight}) outs(%a : '
+        f"{M}) {{\n^bb0(%in0: f32, %old: f32):\n%new = arith.negf %in0 : f32",
+        *("linalg.yield %new : f32\n}", copy("a", "y"), free()),
+    )
+
+
+@plant(sound=copy("x", "a"), faulty="")
+def written_by_who_is_called_who_does_not(inside: str) -> str:
+    return program(
+        *(arena(), view("a"), f"func.call @g(%a, %x) : ({M}, {M}) -> ()"),
+        *(copy("a", "y"), free()),
+        beside=f"func.func @g(%a: {M}, %x: {M}) {{\n{inside}\nreturn\n}}",
+    )
+
+
+@plant(sound="%c64", faulty="%c0")
+def at_a_known_place_in_a_global_that_what_is_called_uses(at: str) -> str:
+    pool = f"%arena = memref.get_global @pool : {I8}"
+    return program(
+        *(pool, view("a"), copy("x", "a"), f"func.call @g(%x, %z) : ({M}, {M}) -> ()"),
+        copy("a", "y"),
+        beside=f'memref.global "private" @pool : {I8} = uninitialized\n'
+        f"func.func @g(%x: {M}, %z: {M}) {{\n%c0 = arith.constant 0 : index\n"
+        "%c64 = arith.constant 64 : index\n"
+        + lines(pool, view("b", at), each("x", "b"), copy("b", "z"), "return\n}"),
+    )
+
+
+@plant(sound="other", faulty="arena")
+def one_arena_given_twice(second: str) -> str:
+    return program(
+        *(arena(), arena("other")),
+        f"func.call @g(%arena, %{second}, %x, %y) : ({I8}, {I8}, {M}, {M}) -> ()",
+        *(free(), free("other")),
+        beside=f"func.func @g(%one: {I8}, %two: {I8}, %x: {M}, %y: {M}) {{\n"
+        "%c0 = arith.constant 0 : index\n"
+        + lines(
+            *(view("a", of="one"), view("b", of="two"), copy("x", "a"), each("x", "b")),
+            *(add("a", "b", "y"), "return\n}"),
+        ),
+    )
+
+
+@plant(sound="%c64", faulty="%c0")
+def given_to_a_case_of_blocks(at: str) -> str:
+    return program(
+        *(arena(), view("a"), view("b", at), copy("x", "a"), each("x", "b")),
+        "%flag = arith.index_cast %n : index to i32",
+        f"cf.switch %flag : i32, [default: ^l(%b : {M}), 2: ^l(%a : {M})]",
+        *(f"^l(%k: {M}):", copy("k", "y"), free()),
+    )

@@ -700,3 +700,72 @@ def overlap_under_vector_stores(at: str) -> str:
         f"vector.store %w, %b[%c0] : {M}, vector<16xf32>",
         *(copy("a", "y"), copy("b", "z"), free()),
     )
+
+
+@plant(sound="%c1", faulty="%n")
+def a_size_that_only_a_run_knows(count: str) -> str:
+    """More than 16 elements if %n is 2 or 3."""
+    b = "memref<?xf32>"
+    return program(
+        *(arena(), view("a", "%c64"), copy("x", "a")),
+        f"%size = arith.muli {count}, %c16 : index",
+        f"%b = memref.view %arena[%c0][%size] : {I8} to {b}",
+        f"%one = arith.constant 77.0 : f32\n%end = memref.dim %b, %c0 : {b}",
+        loop(f"memref.store %one, %b[%t] : {b}", to="%end"),
+        *(copy("a", "y"), free()),
+    )
+
+
+@plant(sound="%c4", faulty="%n")
+def an_arena_of_a_size_that_only_a_run_knows(count: str) -> str:
+    type = "memref<?xi8>"
+    return program(
+        f"%size = arith.muli {count}, %c64 : index",
+        f"%arena = memref.alloc(%size) {{alignment = 64 : i64}} : {type}",
+        *(both("%c64", type=type), free(type=type)),
+    )
+
+
+@plant(sound=16, faulty=64, modes=SEEN)
+def an_alignment_of_a_part(assumed: int, mode: str) -> str:
+    part = "memref<8xf32, strided<[1], offset: 8>>"
+    return program(
+        *(arena(), view("a"), copy("x", "a")),
+        f"%part = memref.subview %a[8] [8] [1] : {M} to {part}",
+        f"%v = memref.assume_alignment %part, {assumed} : {part}",
+        f"%w = memref.reinterpret_cast %v to offset: [8], sizes: [8], strides: [1] : "
+        f"{part} to {part}",
+        f"%out = memref.subview %z[8] [8] [1] : {M} to {part}",
+        copy("w", "out", part),
+        ""
+        if mode == "checked"
+        else lines(
+            f"%b = memref.extract_aligned_pointer_as_index %w : {part} -> index",
+            "%byte = arith.addi %b, %c32 : index",
+            f"%modulo = arith.constant {assumed} : index",
+            "%rest = arith.remui %byte, %modulo : index",
+            "%as_i64 = arith.index_cast %rest : index to i64",
+            "%as_f32 = arith.sitofp %as_i64 : i64 to f32",
+            f"memref.store %as_f32, %y[%c0] : {M}",
+        ),
+        free(),
+    )
+
+
+@plant(sound="i64", faulty="i8")
+def an_offset_through_a_narrow_integer(type: str) -> str:
+    """200 is -56 in 8 bits."""
+    bytes, part = "memref<256xi8>", "memref<8xi8, strided<[1], offset: ?>>"
+    return program(
+        *(arena(size=512), view("a", "%c0", arena="memref<512xi8>"), copy("x", "a")),
+        f"%big = memref.view %arena[%c64][] : memref<512xi8> to {bytes}",
+        "%step = arith.constant 200 : index",
+        "scf.for %far = %c0 to %c256 step %step {",
+        f"%narrow = arith.index_cast %far : index to {type}",
+        f"%at = arith.index_cast %narrow : {type} to index",
+        f"%part = memref.subview %big[%at] [8] [1] : {bytes} to {part}",
+        "%byte = arith.constant 77 : i8",
+        loop(f"memref.store %byte, %part[%t] : {part}", to="%c8"),
+        "}",
+        *(copy("a", "y"), free(type="memref<512xi8>")),
+    )

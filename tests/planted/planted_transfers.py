@@ -261,3 +261,57 @@ def the_source_is_taken_under_another_name(at: str, mode: str) -> str:
 
 
 _names = (f"name{n}" for n in count())
+
+
+def region(mode: str, begin: str, end: str) -> str:
+    return {
+        "checked": f"{begin}\n{copy('a', 'b')}\n{end}",
+        "early": copy("a", "b"),
+    }.get(mode, "")
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_of_a_task_is_taken(at: str, mode: str) -> str:
+    """A task has no token: omp.taskwait waits for all."""
+    end = {"checked": '"omp.taskwait"() : () -> ()', "late": copy("a", "b")}
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), each("x", "b")),
+        region(mode, '"omp.task"() ({', '"omp.terminator"() : () -> ()\n}) : () -> ()'),
+        *(view("c", at), each("x", "c"), copy("c", "z"), end.get(mode, "")),
+        *(copy("b", "y"), free()),
+    )
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_of_an_unknown_region_is_taken(at: str, mode: str) -> str:
+    end = {"checked": '"test.join"(%t) : (!test.token) -> ()', "late": copy("a", "b")}
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), each("x", "b")),
+        region(mode, '%t = "test.spawn"() ({', "}) : () -> !test.token"),
+        *(view("c", at), each("x", "c"), copy("c", "z"), end.get(mode, "")),
+        *(copy("b", "y"), free()),
+    )
+
+
+@plant(sound="%c128", faulty="%c0", modes=MODES)
+def the_source_of_a_called_transfer_is_taken(at: str, mode: str) -> str:
+    """A function starts it, and returns; another one waits."""
+    types = f"{M}, {M}, {TAG}"
+    starts = start(mode).replace("%a", "%from").replace("%b,", "%to,")
+    if mode == "early":
+        starts = copy("from", "to")
+    waits = {"checked": wait("checked"), "late": copy("from", "to")}.get(mode, "")
+    zero = "%c0 = arith.constant 0 : index\n%c16 = arith.constant 16 : index"
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), view("b", "%c64")),
+        *(copy("x", "a"), each("x", "b")),
+        f"func.call @begin(%a, %b, %tag) : ({types}) -> ()",
+        *(view("c", at), each("x", "c"), copy("c", "z")),
+        f"func.call @end(%a, %b, %tag) : ({types}) -> ()",
+        *(copy("b", "y"), free()),
+        beside="\n".join(
+            f"func.func @{name}(%from: {M}, %to: {M}, %tag: {TAG}) {{\n{zero}\n{body}\n"
+            "return\n}"
+            for name, body in (("begin", starts), ("end", waits))
+        ),
+    )
