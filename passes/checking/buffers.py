@@ -71,3 +71,9 @@ def origin_of(value: SSAValue) -> SSAValue:
     while isinstance(op := value.owner, SAME_ADDRESS):
         value = op.operands[0]
     return value
+
+
+def name_of_global(value: SSAValue) -> str | None:
+    """The name of the global that a memref is; None if it is none."""
+    op = value.owner
+    return op.name_.string_value() if isinstance(op, memref.GetGlobalOp) else None

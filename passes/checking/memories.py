@@ -35,6 +35,7 @@ from tensorplan.passes.checking.buffers import (
     Memory,
     maker_of,
     name_of_buffer,
+    name_of_global,
     origin_of,
 )
 from tensorplan.passes.checking.pointees import is_memref
@@ -101,8 +102,7 @@ class _Finder:
                 if isinstance(owner.parent_op(), FuncOp) and (owner.prev_block is None)
                 else None
             )
-        if isinstance(owner, memref.GetGlobalOp):
-            name = owner.name_.string_value()
+        if name := name_of_global(origin):
             return self._globals.setdefault(name, origin), offset
         if any(map(is_memref, owner.operands)) or owner.regions:
             return None
@@ -141,10 +141,7 @@ def _arena(
         size = sizes.bytes(arena)
     for buffer in buffers:
         _check_place(buffer, size, alignment)
-    is_used = any(
-        not isinstance(user, memref.ViewOp | memref.DeallocOp) for user in _users(arena)
-    )
-    if is_used or isinstance(arena.owner, memref.GetGlobalOp):
+    if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
         buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
     return Memory(arena, size, alignment or 1, buffers)
 

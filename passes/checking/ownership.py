@@ -19,6 +19,7 @@ result is used when its function ends. Shares no code with what plans.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple, Protocol, cast
 
 from xdsl.dialects import memref
@@ -45,7 +46,12 @@ from tensorplan.dialects.memory import (
     says_effects,
 )
 from tensorplan.dialects.tgraph.base import element_bytes
-from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, origin_of
+from tensorplan.passes.checking.buffers import (
+    ArenaBuffer,
+    Memory,
+    name_of_global,
+    origin_of,
+)
 from tensorplan.passes.checking.extents import Extent, covered, extent_of
 from tensorplan.passes.checking.pointees import (
     LOOPS,
@@ -55,6 +61,7 @@ from tensorplan.passes.checking.pointees import (
     may_be,
     passes_on,
 )
+from tensorplan.passes.checking.ranges import range_of
 from tensorplan.passes.checking.unchecked import Unchecked
 
 _ONE_REGION_RUNS = (
@@ -86,6 +93,7 @@ class Access(NamedTuple):
     read: Mapping[int, bool]  # surely, before they are written; whether all of it
     begun: int  # the buffers that it writes, or may write, as bits
     written: int  # what of them as a whole, as bits of `_Parts`
+    taken: int = 0  # the buffers that lose bytes to functions that are called
 
 
 class _State(NamedTuple):
@@ -322,7 +330,7 @@ class _Walk:
             raise self._fault(op, others & touched, touched)
         return state._replace(
             used=used | touched,
-            lost=lost | (others & used),
+            lost=lost | ((others | access.taken) & used),
             blank=state.blank & ~access.begun,
             missing=state.missing & ~access.written,
         )
@@ -400,6 +408,7 @@ class _Walk:
         read: dict[int, bool] = {}
         begun = written = 0
         inside = self._allocated_in(op)
+        is_unknown = bool(op.regions) and not _is_known_region(op)
         for user, value in _operands(op):
             if user in self.makes and not inside >> self.makes[user] & 1:
                 raise LocatedError(
@@ -410,7 +419,7 @@ class _Walk:
             numbers = [n for n in self.may_be.get(value, ()) if not inside >> n & 1]
             if not numbers:
                 continue
-            self._check_user(user, numbers)
+            self._check_user(op if is_unknown else user, numbers)
             reads, writes = _effects_on(user, value)
             if passes_on(user) or not (reads or writes):
                 continue
@@ -423,19 +432,16 @@ class _Walk:
             if _surely_reads(op, value) and self._is_a_view(value):
                 (number,) = numbers
                 read[number] = read.get(number, False) or value in self.number
-        for number in self._taken_by_callee(op):
-            touched[number] = False
-            begun |= 1 << number
-            written |= self.parts.all_of([number])
+        taken = self._taken_by_callees(op)
         for start in self.waits.get(op, ()):
             for value in (v for _, v in _operands(start)):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
         if leaves(op):
             touched.update(dict.fromkeys(self.results, False))
-        if not touched:
+        if not touched and not taken:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
-        return Access(list(touched), overwritten, read, begun, written)
+        return Access(list(touched), overwritten, read, begun, written, taken)
 
     def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
         """Refuses what ends a buffer's life, and notes what hides its uses."""
@@ -465,22 +471,25 @@ class _Walk:
                 "operations of unknown effect, taken to be over when they end", user
             )
 
-    def _taken_by_callee(self, op: Operation) -> Iterator[int]:
-        """Globals with buffers in them that what is called uses as well."""
-        for inner in op.walk():
-            if not isinstance(inner, CallOp):
-                continue
-            used = {
-                each.name_.string_value()
-                for each in _reached(inner)
-                if isinstance(each, memref.GetGlobalOp)
-            }
-            for memory in self.memories:
-                made = memory.value.owner
-                if isinstance(made, memref.GetGlobalOp) and (
-                    made.name_.string_value() in used
-                ):
-                    yield self.number[memory.value]
+    def _taken_by_callees(self, op: Operation) -> int:
+        """Buffers in globals that share bytes with those of what is called."""
+        bits = 0
+        reached = [
+            inner
+            for call in op.walk()
+            for inner in _reached(call)
+            if isinstance(inner, memref.GetGlobalOp)
+        ]
+        for memory in self.memories:
+            for get in reached:
+                if name_of_global(get.memref) == name_of_global(memory.value):
+                    first, end = _bytes_used(get, memory.size)
+                    bits |= _bits(
+                        self.number[b.value]
+                        for b in memory.buffers
+                        if b.offset < end and first < b.offset + b.size
+                    )
+        return bits
 
     def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
         """What goes on until an operation."""
@@ -708,11 +717,39 @@ def _effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
     return any(r for r, _ in effects), any(w for _, w in effects)
 
 
+def _is_known_region(op: Operation) -> bool:
+    """Whether what is in an operation's regions is over when it ends."""
+    return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
+
+
+def _bytes_used(get: memref.GetGlobalOp, size: int) -> tuple[int, int]:
+    """The bytes of a global that are used by who gets it: the first, and the end."""
+    ranges: list[tuple[int, int]] = []
+    for use in get.memref.uses:
+        view = use.operation
+        shift = isinstance(view, memref.ViewOp) and range_of(view.byte_shift)
+        if not isinstance(view, memref.ViewOp) or not shift or view.sizes:
+            return 0, size
+        type = view.result.type
+        bytes = prod(type.get_shape()) * element_bytes(type.element_type)
+        ranges.append((shift.least, shift.most + bytes))
+    return min((r[0] for r in ranges), default=0), max(
+        (r[1] for r in ranges), default=0
+    )
+
+
+def _goes_on(op: Operation) -> bool:
+    """Whether something that an operation starts may outlast its function."""
+    trait = asynchronous(op)
+    return trait is not None and trait.wait_of(op) is None
+
+
 def _callee_hides(op: Operation) -> bool:
     """Whether an operation calls a function that hides a memref, or calls one that
     does."""
     return any(
-        _hides(inner) and any(map(is_memref, inner.operands)) for inner in _reached(op)
+        any(map(is_memref, inner.operands)) and (_hides(inner) or _goes_on(inner))
+        for inner in _reached(op)
     )
 
 
