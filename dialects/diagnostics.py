@@ -7,7 +7,8 @@ position of the operation that they are about, where one is known:
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects.builtin import FileLineColLoc, UnregisteredOp
 from xdsl.ir import Operation
@@ -33,6 +34,15 @@ class LocatedError(PassFailedException):
         super().__init__(f"{self.place}: {message}" if self.place else message)
 
 
+@contextmanager
+def depth_limited() -> Generator[None]:
+    """Makes a `LocatedError` of Python's `RecursionError`."""
+    try:
+        yield
+    except RecursionError:
+        raise LocatedError("the program is nested too deeply") from None
+
+
 def errors_at(found: Sequence[tuple[Operation, str]]) -> LocatedError:
     """One error for all: the first one, with a note for each further one."""
     (first, message), *others = found
@@ -40,13 +50,8 @@ def errors_at(found: Sequence[tuple[Operation, str]]) -> LocatedError:
     return LocatedError("\n".join([message, *notes]), first)
 
 
-class LocatedVerifyError(VerifyException):
-    """An operation breaks its own rules; `str()` starts with the place, if known."""
-
-    def __init__(self, message: str, op: Operation):
-        self.message = message
-        self.place = place_of(op)
-        super().__init__(f"{self.place}: {message}" if self.place else message)
+class LocatedVerifyError(LocatedError, VerifyException):
+    """An operation breaks its own rules: an error of xDSL's kind, and one of ours."""
 
 
 def place_of(op: Operation) -> str | None:

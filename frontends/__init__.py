@@ -23,7 +23,7 @@ from types import ModuleType
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, depth_limited
 from tensorplan.frontends import onnx
 from tensorplan.frontends.mlir_text import parse_module, permissive
 
@@ -33,6 +33,7 @@ _STABLEHLO = re.compile(
 )
 
 
+@depth_limited()
 def read(
     data: bytes,
     name: str,

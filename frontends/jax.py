@@ -1,32 +1,43 @@
 """JAX functions → StableHLO bytecode, for `read`. Imports jax when called."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from io import BytesIO
-from typing import Any, cast
+from typing import Any
+
+from tensorplan.dialects.diagnostics import LocatedError
+
+
+def _jax() -> Any:
+    """JAX; raises `LocatedError` where it is missing."""
+    try:
+        return import_module("jax")
+    except ImportError as error:
+        raise LocatedError(
+            f"JAX is needed: pip install 'tensorplan[jax]' ({error})"
+        ) from None
 
 
 def flat_numbers(args: Sequence[Any], argnums: int | Sequence[int]) -> set[int]:
-    """The numbers that the leaves of some arguments have among those of all."""
-    import jax
+    """The numbers that the leaves of some arguments have among those of all.
 
+    Raises `LocatedError` without jax.
+    """
+    jax = _jax()
     chosen = {argnums} if isinstance(argnums, int) else set(argnums)
     if wrong := sorted(n for n in chosen if not 0 <= n < len(args)):
         raise ValueError(
             f"there is no argument {wrong[0]}, expected 0 to {len(args) - 1}"
         )
-    tree: Any = jax.tree
-    owners = [n for n, arg in enumerate(args) for _ in tree.leaves(arg)]
+    owners = [n for n, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
     return {leaf for leaf, owner in enumerate(owners) if owner in chosen}
 
 
 def _has_symbols(args: Sequence[Any]) -> bool:
     """Whether the shape of an array has other sizes than numbers."""
-    import jax
-
-    leaves: Any = jax.tree.leaves(args)
     return any(
         not isinstance(size, int)
-        for leaf in leaves
+        for leaf in _jax().tree.leaves(args)
         for size in getattr(leaf, "shape", ())
     )
 
@@ -42,20 +53,16 @@ def lower(
     already jitted keeps its options. The bytecode holds places in the Python source,
     which messages then name.
 
-    Raises `ImportError` without jax.
+    Raises `LocatedError` without jax.
     """
-    import jax
-
-    jit = cast(Callable[..., Any], jax.jit)  # pyright: ignore[reportUnknownMemberType]
+    jax = _jax()
     jitted: Any = (
         fn
         if hasattr(fn, "lower")
-        else jit(fn, donate_argnums=donate_argnums, keep_unused=True)
+        else jax.jit(fn, donate_argnums=donate_argnums, keep_unused=True)
     )
     if _has_symbols(args):
-        from jax.export import export
-
-        return export(jitted)(*args).mlir_module_serialized
+        return import_module("jax.export").export(jitted)(*args).mlir_module_serialized
     lowered = jitted.lower(*args)
     bytecode = BytesIO()
     lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)

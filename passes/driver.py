@@ -23,7 +23,12 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import LocatedVerifyError, name_of
+from tensorplan.dialects.diagnostics import (
+    LocatedError,
+    LocatedVerifyError,
+    depth_limited,
+    name_of,
+)
 
 
 @runtime_checkable
@@ -54,6 +59,7 @@ def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
             yield pass_
 
 
+@depth_limited()
 def run(
     ctx: Context,
     module: ModuleOp,
@@ -79,7 +85,12 @@ def run(
             if before:
                 before(pass_, module)
             start = process_time()
-            pass_.apply(ctx, module)
+            try:
+                pass_.apply(ctx, module)
+            except LocatedError:
+                raise
+            except VerifyException as error:  # of what no operation looks at
+                raise LocatedError(f"{pass_.name}: {error}") from None
             seconds = process_time() - start
             if verify and not _are_same(contents := _contents(module), checked):
                 check(module)
@@ -143,6 +154,7 @@ def _are_same(x: Sequence[object], y: Sequence[object]) -> bool:
     return len(x) == len(y) and all(map(is_, x, y))
 
 
+@depth_limited()
 def check(module: Operation) -> None:
     """Raises `VerifyException`, with the place in the source, if IR is not valid."""
     try:

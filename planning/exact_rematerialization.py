@@ -62,9 +62,9 @@ def fewest(
 def _solver() -> Any:
     try:
         from ortools.sat.python import cp_model
-    except ImportError:
+    except ImportError as error:
         raise ImportError(
-            "the exact search needs OR-tools: install tensorplan[exact]"
+            f"OR-tools is needed: pip install 'tensorplan[exact]' ({error})"
         ) from None
     return cp_model
 

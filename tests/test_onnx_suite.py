@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("onnx")
-from onnx_nodes import cases, judge  # noqa: E402
+from onnx_nodes import cases, judge
 
 
 def check(chosen: Sequence[Any]) -> None:

@@ -113,7 +113,10 @@ class _Completion(argparse.Action):
         try:
             print(script(parser, values), end="")
         except ImportError as error:
-            parser.error(f"--print-completion takes the package shtab: {error}")
+            parser.error(
+                "--print-completion takes the package shtab: "
+                f"pip install 'tensorplan[completion]' ({error})"
+            )
         parser.exit()
 
 

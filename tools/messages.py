@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import (
 )
 
 from tensorplan.dialects.compatibility import AnySpan
-from tensorplan.dialects.diagnostics import LocatedError, LocatedVerifyError
+from tensorplan.dialects.diagnostics import LocatedError
 
 _EXCERPT = 160  # characters of a source line that are shown at most
 
@@ -58,7 +58,7 @@ def describe(error: BaseException) -> str:
     match error:
         case ParseError():
             return _describe_parse_error(error)
-        case LocatedError() | LocatedVerifyError():
+        case LocatedError():
             return _placed(error.place, "error", _house_style(error.message))
         case RecursionError():
             return "error: the program is nested too deeply"

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, depth_limited
 from tensorplan.frontends.model import Model
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def is_model(data: bytes) -> bool:
     return len(data) > 2 and data[0] == 8 and data[1] < 32 and data[2] in _GRAPH_KEYS
 
 
+@depth_limited()
 def import_model(
     data: bytes, name: str, sizes: Mapping[str, int] | None = None
 ) -> Model:

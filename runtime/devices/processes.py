@@ -224,7 +224,10 @@ class _Group:
             )
         except OSError as error:
             self._output.close()
-            raise LostDevices(f"cannot start {program}: {error}") from None
+            raise LostDevices(
+                f"cannot start {program}: {error} "
+                "(pip install 'tensorplan[distributed]' brings mpiexec)"
+            ) from None
 
     def _connect(
         self, server: socket.socket, count: int, token: str, timeout: float

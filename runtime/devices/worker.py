@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
+
+try:
+    from mpi4py import MPI
+except ImportError as error:
+    sys.exit(f"mpi4py is needed: pip install 'tensorplan[distributed]' ({error})")
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 

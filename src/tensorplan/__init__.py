@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -65,22 +65,28 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     extra `jax`. A file may be damaged: bytecode from one is read by another process
     first, in 0.2 s.
 
-    Raises xDSL's `ParseError`, or `LocatedError`.
+    Raises xDSL's `ParseError`, or `LocatedError`; `OSError` for a file that cannot be
+    read, `ValueError` for a name that is no `Path`.
     """
     from tensorplan import frontends
 
+    _expect_contents(source, str | bytes | os.PathLike)
     if isinstance(source, os.PathLike):
         data, name = Path(source).read_bytes(), os.fspath(source)
     else:
-        _expect_contents(source)
-        data = source.encode() if isinstance(source, str) else source
+        is_text = isinstance(source, str)
+        data = source.encode(errors="surrogatepass") if is_text else source
         name = "program"
     return frontends.read(data, name, context(), trusted=isinstance(source, bytes))
 
 
-def _expect_contents(source: object) -> None:
-    if isinstance(source, str) and os.path.exists(source):
+def _expect_contents(source: object, kinds: Any) -> None:
+    if isinstance(source, str) and "\0" not in source and os.path.exists(source):
         raise ValueError(f"{source!r} is a file's name, expected Path({source!r})")
+    if not isinstance(source, kinds):
+        texts = "text, " if issubclass(str, kinds) else ""
+        found = type(source).__name__
+        raise TypeError(f"source is a {found}, expected {texts}bytes or a Path")
 
 
 def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
@@ -90,7 +96,7 @@ def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     A donated argument becomes a variable. Sizes `?` must follow from others, or be
     those of arguments that the program computes with, as `jax.export` writes them.
 
-    Raises xDSL's `ParseError`, or `LocatedError` that lists all operations that are not
+    Raises what `read` does, and `LocatedError` that lists all operations that are not
     supported, or types that stay unknown.
     """
     from tensorplan.passes import driver
@@ -116,7 +122,9 @@ def from_jax(
     Those in `parameter_argnums` are the same in every run, like weights in inference:
     compiled programs bring them to the fastest layout, once (see `Executable`).
 
-    Raises `ValueError` for numbers that are in both, or that no argument has.
+    Raises `ValueError` for numbers that are in both, or that no argument has;
+    `LocatedError` as `from_stablehlo` does, or if jax is missing; and what `fn` and
+    JAX raise.
     """
     from tensorplan.frontends.jax import flat_numbers, lower
     from tensorplan.passes.functions import mark_parameters
@@ -141,14 +149,24 @@ def from_onnx(
     by name in the same order: `compile(module)(*inputs, *parameters.values())`. `sizes`
     are those of the dimensions that the model leaves open. Takes the extra `onnx`.
 
-    Raises `LocatedError` that lists all operations that are not supported.
+    Raises `LocatedError` that lists all operations that are not supported, `OSError`
+    for a file that cannot be read, `ValueError` for a name that is no `Path`.
     """
     from tensorplan.frontends.onnx import import_model
 
-    _expect_contents(source)
+    _expect_contents(source, bytes | os.PathLike)
+    _expect_sizes(sizes)
     if isinstance(source, os.PathLike):
         return import_model(Path(source).read_bytes(), os.fspath(source), sizes)
     return import_model(source, "onnx", sizes)
+
+
+def _expect_sizes(sizes: Any) -> None:
+    if not isinstance(sizes, Mapping | None):
+        raise TypeError(f"sizes are {sizes!r}, expected a mapping of names to integers")
+    for name, size in cast("Mapping[Any, Any]", sizes or {}).items():
+        if not isinstance(size, int):
+            raise TypeError(f"size {name!r} is {size!r}, expected an integer")
 
 
 def from_torch(
@@ -173,7 +191,8 @@ def from_torch(
     gradients by the parameters are further results; with `learning_rate`, parameters
     are variables, and a run is a step of stochastic gradient descent.
 
-    Raises `LocatedError` that lists all operations that are not supported.
+    Raises `LocatedError` that lists all operations that are not supported, and what
+    `torch.export.export` raises.
     """
     from tensorplan.frontends.torch import import_program
 
@@ -194,8 +213,8 @@ def plan(module: ModuleOp, **options: Unpack[PlanOptions]) -> ModuleOp:
     `device`; `bounds` or `hints` for symbolic sizes; `workspaces="native"` to plan what
     this machine's kernels take while they run, too. The plan is checked.
 
-    Raises `TypeError` for an option that there is not, `ValueError` for a bad value,
-    `LocatedError` for IR that can't be planned.
+    Raises `TypeError` for an option that there is not or a value of another type,
+    `ValueError` for another bad value, `LocatedError` for IR that can't be planned.
     """
     from tensorplan.passes import driver
 
@@ -218,25 +237,47 @@ def _expect_module(module: object) -> None:
 
 
 def _pipeline(options: PlanOptions) -> PlanPipeline:
-    from dataclasses import fields
+    from typing import get_type_hints
 
     from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
+    from tensorplan.options import PlanOptions
     from tensorplan.passes.plan_pipeline import PlanPipeline
     from tensorplan.tools.messages import hinted
 
-    known = [field.name for field in fields(PlanPipeline)]
-    for name in options:
+    known = get_type_hints(PlanOptions)
+    for name, value in options.items():
         if name not in known:
             names = ", ".join(known)
             raise TypeError(hinted(f"option is {name!r}, expected one of {names}"))
+        if not _fits(value, known[name]):
+            raise TypeError(f"{name} is {value!r}, expected {_name_of(known[name])}")
     return PlanPipeline(**options)
 
 
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an option has a type that it may have; a sequence stands for a tuple."""
+    from typing import get_args, get_origin
+
+    if get_origin(hint) is tuple:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+    kinds = get_args(hint) or (hint,)
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
+def _name_of(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint)
+
+
 def report(module: ModuleOp) -> Report:
-    """The figures of a planned module: its pools' sizes in bytes, its operations."""
+    """The figures of a planned module: its pools' sizes in bytes, its operations.
+
+    Raises `LocatedError` for IR that is not valid.
+    """
+    from tensorplan.passes import driver
     from tensorplan.passes.reporting.report import report
 
     _expect_module(module)
+    driver.check(module)
     return report(module)
 
 

@@ -1,0 +1,184 @@
+"""Every public function raises the errors that its docstring names, and no others."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.utils.exceptions import ParseError
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+
+ERRORS = Path(__file__).parent.parent / "lit_tests" / "errors"
+
+PROGRAM = """
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = tgraph.negate %a : tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }
+"""
+FEWER_SIZES = "func.func @f(%a: tensor<?xf32, #tgraph.dims<n, m>>) { func.return }"
+DEEP = '"a.b"() ({\n' * 3000 + "}) : () -> ()\n" * 3000
+NOT_THERE = Path("no/such/file")
+
+
+def bitcast(source: str, target: str) -> str:
+    return f"""
+      func.func @main(%a: {source}) -> {target} {{
+        %0 = stablehlo.bitcast_convert %a : ({source}) -> {target}
+        return %0 : {target}
+      }}
+    """
+
+
+READERS = ["read", "from_stablehlo", "from_onnx"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        (42, TypeError),
+        (None, TypeError),
+        ([], TypeError),
+        (memoryview(b"x"), TypeError),
+        (NOT_THERE, OSError),
+        (Path(), OSError),
+        (Path("a\0b"), ValueError),
+        (str(ERRORS), ValueError),
+        (b"", (ParseError, LocatedError)),
+        (b"\xff\xfe", LocatedError),
+        (b"ML\xefR", LocatedError),
+        (b"ML\xefRgarbage", LocatedError),
+        (b"\x08\x07garbage", (ParseError, LocatedError)),
+    ],
+    ids=repr,
+)
+def test_sources(reader: str, source: Any, error: Any) -> None:
+    with pytest.raises(error):
+        getattr(tensorplan, reader)(source)
+
+
+@pytest.mark.parametrize("reader", ["read", "from_stablehlo"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "%", '"' * 3, "(" * 5000, "module {", "a\0b", "\ud800", "stablehlo.add", DEEP],
+    ids=range(9),
+)
+def test_texts(reader: str, text: str) -> None:
+    with pytest.raises((ParseError, LocatedError)):
+        getattr(tensorplan, reader)(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("tensor<64xi1>", "tensor<i64>"),
+        ("tensor<i64>", "tensor<64xi1>"),
+        ("tensor<64xi1>", "tensor<f64>"),
+        ("tensor<2x8xi1>", "tensor<2xi8>"),
+    ],
+)
+def test_bits_of_an_integer(source: str, target: str) -> None:
+    pytest.importorskip("jaxlib")
+    with pytest.raises(LocatedError, match=r"^program:3:\d+: tgraph.bitcast_convert: "):
+        tensorplan.from_stablehlo(bitcast(source, target))
+
+
+PLANNERS: list[Callable[[Any], object]] = [
+    tensorplan.plan,
+    tensorplan.compile,
+    tensorplan.report,
+    tensorplan.explain,
+]
+
+
+@pytest.mark.parametrize("function", PLANNERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "source", [FEWER_SIZES, *sorted(ERRORS.glob("plan-*.mlir"))], ids=str
+)
+def test_modules(function: Callable[[Any], object], source: Any) -> None:
+    """Of programs that are refused somewhere, at the latest where they are run."""
+    try:
+        function(tensorplan.read(source))
+    except (ParseError, LocatedError):
+        pass
+
+
+def test_figures_of_what_is_not_valid() -> None:
+    with pytest.raises(LocatedError, match="has 2 sizes, expected 1"):
+        tensorplan.report(tensorplan.read(ERRORS / "symbolic-count.mlir"))
+
+
+@pytest.mark.parametrize("name", ["plan", "compile", "explain"])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"alignment": 63}, ValueError, "alignment is 63, expected a power of two"),
+        ({"alignment": "x"}, TypeError, "alignment is 'x', expected int"),
+        ({"alignment": 1.5}, TypeError, "alignment is 1.5, expected int"),
+        ({"strategy": 3}, TypeError, "strategy is 3, expected str"),
+        ({"strategy": "x"}, ValueError, "strategy is 'x', expected one of"),
+        ({"budget": 1.5}, TypeError, "budget is 1.5, expected int | str | None"),
+        ({"budget": "x"}, ValueError, "size is x, expected bytes such as 4096"),
+        ({"bounds": 3}, TypeError, "bounds is 3, expected str"),
+        ({"hints": 3}, TypeError, "hints is 3, expected str"),
+        ({"groups": "a=b"}, TypeError, "groups is 'a=b', expected tuple"),
+        ({"lend": 3}, TypeError, "lend is 3, expected bool"),
+        ({"device": 3}, TypeError, "device is 3, expected str"),
+        ({"streams": 0}, ValueError, "streams is 0, expected 1 or more"),
+    ],
+    ids=str,
+)
+def test_options(name: str, options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        getattr(tensorplan, name)(tensorplan.read(PROGRAM), **options)
+
+
+@pytest.mark.parametrize(
+    "sizes", [3, "n=1", [("n", 1)], {"n": "a"}, {"n": 2.5}, {"n": None}], ids=str
+)
+def test_sizes(sizes: Any) -> None:
+    with pytest.raises(TypeError, match=r"sizes? .*, expected a"):
+        tensorplan.from_onnx(b"", sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"donate_argnums": 5}, ValueError),
+        ({"donate_argnums": "a"}, TypeError),
+        ({"parameter_argnums": -1}, ValueError),
+        ({"parameter_argnums": 1.5}, TypeError),
+        ({"parameter_argnums": 0, "donate_argnums": 0}, ValueError),
+    ],
+    ids=str,
+)
+def test_numbers_of_arguments(options: Any, error: Any) -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(error):
+        tensorplan.from_jax(lambda a: a + 1, np.ones(4, np.float32), **options)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "function"),
+    [
+        ("jax", "jax", lambda: tensorplan.from_jax(abs, np.ones(4))),
+        ("onnx", "onnx", lambda: tensorplan.from_onnx(b"\x08\x07")),
+        ("torch.export", "torch", lambda: tensorplan.from_torch(None)),
+    ],
+    ids=["jax", "onnx", "torch"],
+)
+def test_without_a_package(
+    package: str,
+    extra: str,
+    function: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(LocatedError, match=rf"pip install 'tensorplan\[{extra}\]'"):
+        function()
