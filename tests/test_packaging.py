@@ -1,8 +1,10 @@
 """pyproject.toml lists every package there is, and xDSL's own tools find us."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,22 @@ def test_every_factory_loads():
         assert dialect().name == name
     for name, pass_ in get_all_passes().items():
         assert pass_().name == name
+
+
+def test_a_wheel_has_what_the_demo_needs(tmp_path: Path):
+    build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".*", "build", "docs", "tests", "lit_tests")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
+    subprocess.run([*build, "-q", "-w", tmp_path, source], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "tensorplan/examples/mlp_train_sgd.mlir" in names
+
+
+def test_the_demo_runs_from_any_folder(tmp_path: Path):
+    pytest.importorskip("jaxlib")
+    command = [sys.executable, "-m", "tensorplan.tools.demo"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "all outputs are as expected" in run.stdout

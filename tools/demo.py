@@ -1,13 +1,13 @@
 """The main job on an example, as `python3 dev.py demo` runs it: plan, run, compare."""
 
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 
-EXAMPLE = Path("examples/mlp_train_sgd.mlir")
+EXAMPLE = "mlp_train_sgd.mlir"
 
 
 def run(comment: str, folder: str, tool: str, *arguments: str) -> None:
@@ -20,10 +20,13 @@ def run(comment: str, folder: str, tool: str, *arguments: str) -> None:
 
 
 def main() -> None:
-    print(f"{EXAMPLE}: one training step of a small network, as JAX exports it.")
+    print(
+        f"examples/{EXAMPLE}: one training step of a small network, as JAX exports it."
+    )
     with tempfile.TemporaryDirectory() as folder:
-        file = shutil.copy(EXAMPLE, folder)
-        name = Path(file).name
+        name = EXAMPLE
+        program = files("tensorplan.examples").joinpath(name).read_text()
+        Path(folder, name).write_text(program)
         run(
             "Two steps, interpreted on whole tensors: what the values must be.",
             folder,

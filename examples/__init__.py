@@ -1,0 +1,1 @@
+"""Programs that the documentation and the demo use."""
