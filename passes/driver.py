@@ -90,7 +90,7 @@ def run(
             except LocatedError:
                 raise
             except VerifyException as error:  # of what no operation looks at
-                raise LocatedError(f"{pass_.name}: {error}") from None
+                raise LocatedVerifyError(f"{pass_.name}: {error}") from None
             seconds = process_time() - start
             if verify and not _are_same(contents := _contents(module), checked):
                 check(module)

@@ -132,9 +132,17 @@ def test_wrong_usage_is_2(
 
 @pytest.mark.parametrize("culprit", ["test-crash", "test-break"])
 def test_a_bug_is_70_and_leaves_a_reproducer(
-    program: str, culprit: str, capsys: pytest.CaptureFixture[str]
+    program: str,
+    culprit: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     assert run(program, "-p", f"tgraph-place-devices{{default=x}},{culprit},cse") == 70
+    assert not list(Path().glob("plan-opt-reproducer*"))
     out, err = capsys.readouterr()
     assert out == ""
     said, how = err.splitlines()
@@ -144,6 +152,7 @@ def test_a_bug_is_70_and_leaves_a_reproducer(
     assert prefix == "note: "
     tool, *args = shlex.split(command)
     assert tool == "plan-opt"
+    assert Path(args[0]).parent == temporary
     first, *rest = Path(args[0]).read_text().splitlines()
     assert first == f"// {command}"
     # The IR before the pass, behind those that ran before it.
@@ -335,3 +344,22 @@ class TestPipelines:
         with pytest.raises(UsageError) as caught:
             pipelines.parse(text, get_all_passes())
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("separator", ["", " ", " effort=low"])
+def test_sizes_with_a_fraction_need_no_quotes(program: str, separator: str):
+    assert run(program, "-p", f"plan-pipeline{{budget=1.5MiB{separator}}}") == 0
+
+
+def test_a_url_is_no_file(capsys: pytest.CaptureFixture[str]):
+    assert run("https://example.com/a.mlir") == 1
+    error = "https://example.com/a.mlir: error: this is a URL, expected a file\n"
+    assert capsys.readouterr().err == error
+
+
+def test_the_output_is_checked_before_the_run(
+    program: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run("no-such-program.mlir", "-o", "no/such/folder.mlir") == 1
+    error = "no/such/folder.mlir: error: no such file or directory\n"
+    assert capsys.readouterr().err == error

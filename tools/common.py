@@ -5,6 +5,7 @@ terminal. Exit codes: 0 well, 1 the input is at fault, 2 wrong usage, 70 a bug o
 129, 130, 143 hung up, interrupted, terminated, 141 nobody reads the output any more.
 """
 
+import errno
 import json
 import logging
 import os
@@ -77,6 +78,8 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
         if sys.stdin.isatty():
             _say("note: reading from the terminal; Ctrl-D ends it, --help says more")
         source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
+    elif re.match(r"[A-Za-z][\w+.-]+://", path):
+        raise OSError(errno.ENOENT, "this is a URL, expected a file", path)
     else:
         source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
     remember(source.name, source.data)
@@ -84,13 +87,18 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
 
 
 def check_outputs(*paths: str | None) -> None:
-    """Raises `UsageError` if two outputs are to go to one place; None is no output."""
+    """Raises `UsageError` if two outputs are to go to one place, and `OSError` for a
+    folder that is not there; None is no output.
+    """
     places = [p if p == "-" else os.path.realpath(p) for p in paths if p]
     for place in places:
         is_device = os.path.exists(place) and not os.path.isfile(place)
         if places.count(place) > 1 and not is_device:
             where = "stdout" if place == "-" else place
             raise UsageError(f"only one output can go to {where}")
+    for path in paths:
+        if path and path != "-" and not os.path.isdir(os.path.dirname(path) or "."):
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def write_atomically(path: str, data: bytes) -> None:

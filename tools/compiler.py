@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
+from tempfile import gettempdir
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -128,9 +129,9 @@ class Compiler:
         text = StringIO()
         Printer(text, print_generic_format=True).print_op(module)
         digest = hashlib.sha256(text.getvalue().encode()).hexdigest()[:8]
-        file = Path(f"plan-opt-reproducer-{digest}.mlir")
+        file = Path(gettempdir(), f"plan-opt-reproducer-{digest}.mlir")
         flags = ("--allow-unregistered-dialect",) * self.ctx.allow_unregistered
-        command = shlex.join(("plan-opt", file.name, "-p", str(failing), *flags))
+        command = shlex.join(("plan-opt", str(file), "-p", str(failing), *flags))
         try:
             file.write_text(f"// {command}\n{text.getvalue()}\n")
         except OSError as reason:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from xdsl.dialects import get_all_dialects
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     MultipleSpansParseError,
@@ -93,14 +94,70 @@ def _describe_parse_error(error: ParseError) -> str:
         message += suggest(
             match[1], [op.name.partition(".")[2] for op in TGraph.operations]
         )
+    elif re.fullmatch(r"Operation \S+ is not registered", message):
+        message = _unknown_operation(message.split()[1])
+    elif message.startswith("Operation builtin.unregistered does not have a custom"):
+        message = _unknown_operation(_word_before(span), is_allowed=True)
     elif message == "Could not parse entire input!":
         is_empty = not span.input.content.strip()
-        message = "expected an operation" + "; there is nothing" * is_empty
+        message = "the file is empty, " * is_empty + "expected an operation"
+    elif message == " in block definition":
+        return _describe_open_region(span)
     lines = [_at_span(span, "error", _house_style(message))]
     if isinstance(error, MultipleSpansParseError):
         for other, note in error.refs:
             text = note or error.ref_text or "see here"
             lines.append(_at_span(other, "note", _house_style(text).rstrip(":")))
+    return "\n".join(lines)
+
+
+def _unknown_operation(name: str, is_allowed: bool = False) -> str:
+    """Of an operation whose dialect is not registered, or of a word of no MLIR."""
+    dialect, dot, _ = name.partition(".")
+    if not dot:
+        return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
+    if is_allowed:
+        return (
+            f"the custom syntax of {name} is not known, expected the generic form, "
+            f'"{name}"(...) : ...; mlir-opt -mlir-print-op-generic prints it'
+        )
+    if dialect in get_all_dialects():
+        return f"operation {name} is not registered"
+    return (
+        f"operation {name} is not registered; mlir-opt lowers {dialect} to linalg or "
+        "memref, plan-opt --allow-unregistered-dialect keeps it as it is"
+    )
+
+
+def _word_before(span: AnySpan) -> str:
+    content = span.input.content
+    assert isinstance(content, str)
+    words = re.findall(r"[\w.$-]+", content[: span.start].rpartition("\n")[2])
+    return words[-1] if words else ""
+
+
+_BRACES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]')
+
+
+def _describe_open_region(span: AnySpan) -> str:
+    """Something in a region is no operation; at the end of the file its `}` is missing.
+
+    xDSL only says that it is `in block definition`.
+    """
+    content = span.input.content
+    assert isinstance(content, str)
+    opened: list[int] = []
+    for match in _BRACES.finditer(content, 0, span.start):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "}" and opened:
+            opened.pop()
+    is_end = not content[span.start :].strip()
+    message = "expected '}'" if is_end else "expected an operation or '}'"
+    lines = [_at_span(span, "error", message)]
+    if opened:
+        brace = replace(span, start=opened[-1], end=opened[-1] + 1)
+        lines.append(_at_span(brace, "note", "to match this '{'"))
     return "\n".join(lines)
 
 

@@ -22,6 +22,8 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
 
     Raises `UsageError` or xDSL's `ArgSpecParseError`.
     """
+    # Sizes such as 1.5MiB are no words to xDSL.
+    text = re.sub(r"(=\s*)(\d+\.\d+[A-Za-z]+)(?=[}\s])", r'\1"\2"', text)
     # Quoted strings and mlir-opt's [pipelines] stay as they are.
     text = re.sub(
         r'("(?:\\.|[^"\\])*"|\[[^\]]*\])|\s*([,{}=])\s*',
