@@ -24,6 +24,7 @@ from tensorplan.dialects.symbolic import (
     substitute,
 )
 from tensorplan.dialects.tgraph.dims import BOUNDS, REQUIRES, numbers_in, violated
+from tensorplan.runtime.devices import check_devices
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool
@@ -70,6 +71,7 @@ class DynamicExecutable:
         self._kept = kept
         self._options = options
         self._binding = Binding(signature(module, entry))
+        check_devices(self._binding.signature.function)
         self._programs: OrderedDict[tuple[int, ...], Executable] = OrderedDict()
         self._alone = RLock()
 

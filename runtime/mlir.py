@@ -31,6 +31,7 @@ from xdsl.printer import Printer
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
+from tensorplan.runtime.devices import check_devices
 from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.signature import Input, Result, Signature, Slot, is_number
 
@@ -113,6 +114,7 @@ class MlirExecutable:
     ):
         self.inputs: Sequence[Input] = signature.inputs
         self.results: Sequence[Result] = signature.results
+        check_devices(signature.function)
         self._lock = Lock()
         tools = tools or find_tools()
         module = module.clone()

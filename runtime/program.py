@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
-    StringAttr,
 )
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -34,6 +33,7 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
 from tensorplan.runtime.control import Control
+from tensorplan.runtime.devices import check_devices, device_of
 from tensorplan.runtime.dtypes import constant, numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
@@ -48,8 +48,8 @@ class Program:
     """The memory and the steps of a function.
 
     Raises `LocatedError` for IR that the runtime cannot run: operations without a
-    kernel, sizes that are not static, views that reach out of their buffer, arguments
-    that are written and not marked so.
+    kernel, devices that are not here, sizes that are not static, views that reach out
+    of their buffer, arguments that are written and not marked so.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Program:
         Constants are those of `like`, a program made of the same module."""
         function = signature.function
         check_one_block(function)
+        check_devices(function)
         self._native = native
         self.steps: list[Step] = []
         self._all_steps: list[Step] = []  # those in loops and branches, too
@@ -102,7 +103,7 @@ class Program:
         self._pools: dict[str, Pool] = {}
         for op in function.walk():
             if isinstance(op, memref.AllocOp | memref.AllocaOp):
-                device = _device(op.memref.type)
+                device = device_of(op.memref.type)
                 pool = given.get(device) or Pool(device, 0, allocator=allocator)
                 self._pools.setdefault(device, pool)
         self.arena_memories = {
@@ -177,7 +178,7 @@ class Program:
                 op,
             )
         size = size_of(type, op)
-        device = _device(type)
+        device = device_of(type)
         name = f"argument {argument.index}"
         memory = Memory(Pool(device, size).memory, name, device)
         return layout_of(Buffer(memory, 0, size, _name(argument)), type, op)
@@ -192,7 +193,7 @@ class Program:
             if not any(isinstance(user, memref.ViewOp) for user in users):
                 continue
             type = op.memref.type
-            device, size, alignment = _device(type), size_of(type, op), _alignment(op)
+            device, size, alignment = device_of(type), size_of(type, op), _alignment(op)
             start = -(-sizes.get(device, 0) // alignment) * alignment
             sizes[device] = start + size
             self._pools[device].reserve(sizes[device], alignment)
@@ -203,7 +204,7 @@ class Program:
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
         """A view of memory from the allocator."""
         type = op.memref.type
-        device, size = _device(type), size_of(type, op)
+        device, size = device_of(type), size_of(type, op)
         pool = self._pools[device]
         name = _name(op.memref)
         try:
@@ -381,7 +382,7 @@ class Program:
             raise LocatedError(f"{op.name} is on tensors, expected memrefs", op)
         sources = [self.views[value] for value in inputs]
         targets = [self.views[value] for value in outs]
-        device = _device(cast(AnyMemRef, outs[0].type))
+        device = device_of(cast(AnyMemRef, outs[0].type))
         # A loop runs by itself beside the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
         scratch = self._scratches.setdefault(key, Scratch(device))
@@ -422,13 +423,6 @@ def _is_from_elsewhere(
 
 def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:
     return max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
-
-
-def _device(type: AnyMemRef) -> str:
-    space = type.memory_space
-    if isinstance(space, StringAttr):
-        return space.data
-    return "cpu:0" if isinstance(space, NoneAttr) else str(space)
 
 
 def size_of(type: AnyMemRef, op: Operation) -> int:

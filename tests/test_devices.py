@@ -18,6 +18,7 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DEVICE, GROUP, TensorOp, device_of
 from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp
 from tensorplan.dialects.tgraph.structure import OnDeviceOp
@@ -31,8 +32,8 @@ from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.reference import run_reference
 from tensorplan.runtime.signature import signature
 
-DEVICES = ("cpu:0", "gpu:0", "gpu:1")
-GROUPS = ("first=cpu:0", "second=gpu:0", "third=gpu:1")
+DEVICES = ("cpu:0", "cpu:1", "cpu:2")
+GROUPS = ("first=cpu:0", "second=cpu:1", "third=cpu:2")
 MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
 
 placements = st.lists(st.sampled_from([None, None, *DEVICES]), min_size=1, max_size=40)
@@ -198,7 +199,7 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     planned = run(program, PlanPipeline(groups=GROUPS))
     halves = Executable(planned, sanitize=True, native=False)
     assert '"cpu:0"' in str(planned)
-    assert '"gpu:0"' in str(planned)
+    assert '"cpu:1"' in str(planned)
     assert all(pool.bytes for pool in halves.pools)
     got = halves(*[a.copy() for a in arguments])
     for a, b in zip(got, want, strict=True):  # other groups, so sums in another order
@@ -214,7 +215,7 @@ def test_time_per_operation() -> None:
     arguments = ", ".join(f"%a{n}: tensor<4xf32>" for n in range(count))
     for named in (1, count - 1):
         text = [*lines]
-        text[named] = text[named].replace(" :", ' {tgraph.device = "gpu:0"} :')
+        text[named] = text[named].replace(" :", ' {tgraph.device = "cpu:1"} :')
         module = Parser(
             tensorplan.context(),
             f"func.func @main({arguments}) {{\n" + "\n".join(text) + "\nfunc.return }",
@@ -225,5 +226,20 @@ def test_time_per_operation() -> None:
             driver.run(tensorplan.context(), copy, [pass_], verify=False)
             assert process_time() - start < count * 300e-6  # some times what it takes
             assert {on(op.result)[DEVICE] for op in computing(copy)} == {
-                StringAttr("gpu:0")
+                StringAttr("cpu:1")
             }
+
+
+def test_what_is_planned_for_devices_that_are_not_here_is_not_run() -> None:
+    text = "func.func @main(%x: {0}) -> {0} {{ func.return %x : {0} }}"
+    static = Parser(tensorplan.context(), text.format("tensor<4xf32>")).parse_module()
+    with pytest.raises(ValueError, match="device is 'cuda:0', expected cpu:0, cpu:1"):
+        tensorplan.compile(static, device="cuda:0")
+    planned = tensorplan.plan(static, device="cuda:0")
+    assert tensorplan.report(planned)["pools"] == []
+    with pytest.raises(LocatedError, match="is on cuda:0, expected cpu:0, cpu:1"):
+        tensorplan.compile(planned)
+    size = "tensor<?xf32, #tgraph.dims<n>>"
+    dynamic = Parser(tensorplan.context(), text.format(size)).parse_module()
+    with pytest.raises(LocatedError, match="is on tpu:3, expected cpu:0, cpu:1"):
+        tensorplan.compile(tensorplan.plan(dynamic, device="tpu:3"))

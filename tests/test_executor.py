@@ -260,13 +260,13 @@ def test_devices_have_their_own_pools() -> None:
     program = Executable(
         parse("""
 !a = memref<4xf32, "cpu:0">
-!b = memref<4xf32, "gpu:1">
+!b = memref<4xf32, "cpu:1">
 func.func @main(%x: !a, %r: !b {tgraph.result = 0 : i32}) {
-  %p = memref.alloc() {alignment = 256 : i64} : memref<128xi8, "gpu:1">
+  %p = memref.alloc() {alignment = 256 : i64} : memref<128xi8, "cpu:1">
   %q = memref.alloc() {alignment = 64 : i64} : memref<16xi8, "cpu:0">
   %0 = arith.constant 0 : index
   %twice = memref.view %q[%0][] : memref<16xi8, "cpu:0"> to !a
-  %there = memref.view %p[%0][] : memref<128xi8, "gpu:1"> to !b
+  %there = memref.view %p[%0][] : memref<128xi8, "cpu:1"> to !b
   tgraph.add %x, %x outs(%twice) : !a
   tgraph.device_copy %twice outs(%there) : (!a) -> !b
   tgraph.negate %there outs(%r) : !b
@@ -278,10 +278,10 @@ func.func @main(%x: !a, %r: !b {tgraph.result = 0 : i32}) {
     assert result.tolist() == [-2, -4, -6, -8]
     pools = {pool.device: pool for pool in program.pools}
     assert {device: pool.bytes for device, pool in pools.items()} == {
-        "gpu:1": 128,
+        "cpu:1": 128,
         "cpu:0": 16,
     }
-    assert pools["gpu:1"].memory.ctypes.data % 256 == 0
+    assert pools["cpu:1"].memory.ctypes.data % 256 == 0
 
 
 def test_arrays_without_elements() -> None:

@@ -115,15 +115,17 @@ def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
             "  tgraph.assign",
         ).replace("return %1", "return %2")
     )
-    assert run("--report", "report.json", "--alignment", "128", "--device", "x:0") == 0
+    assert (
+        run("--report", "report.json", "--alignment", "128", "--device", "cpu:7") == 0
+    )
     report = json.loads(Path("report.json").read_text())
     (pool,) = report["pools"]
-    assert pool["device"] == "x:0"
+    assert pool["device"] == "cpu:7"
     assert pool["alignment"] == 128
     assert pool["bytes"] >= pool["lower_bound_bytes"] > 0
     first, *_ = capsys.readouterr().out.splitlines()
     assert first == (
-        f"x:0: {size(pool['bytes'])}, lower bound {size(pool['lower_bound_bytes'])}, "
+        f"cpu:7: {size(pool['bytes'])}, lower bound {size(pool['lower_bound_bytes'])}, "
         f"without reuse {size(pool['unshared_bytes'])}, {pool['buffers']} buffers"
     )
     assert {"read", "plan-memory", "verify", "run"} <= report["seconds"].keys()
@@ -191,6 +193,8 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str]):
         (("--level", "reference", "--profile", "x"), "about kernels that run in this"),
         (("--seed", "1", "--inputs", "in.npz"), "not allowed with"),
         (("--streams", "0"), "streams is 0, expected 1 or more"),
+        (("--device", "cuda:0"), "argument --device: 'cuda:0', expected cpu:0, cpu:1"),
+        (("--device", "banana"), "argument --device: 'banana', expected cpu:0, cpu:1"),
         (("--processes", "0"), "argument --processes: 0, expected 1 or more"),
         (("--sanitize", "--threads"), "only one of --sanitize, --threads and"),
     ],

@@ -205,7 +205,9 @@ def make_parser() -> Parser:
     )
     plan.add_argument(
         "--device",
+        type=_runnable,
         default=defaults.device,
+        metavar="cpu:N",
         help="of what names no device (default: %(default)s)",
     )
     plan.add_argument(
@@ -238,6 +240,16 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
         parser.error("--backend=mlir is without --sanitize and --level=reference")
     return options
+
+
+def _runnable(device: str) -> str:
+    from tensorplan.runtime.devices import RUNNABLE, is_runnable
+
+    if not is_runnable(device):
+        raise argparse.ArgumentTypeError(
+            f"{device!r}, expected {RUNNABLE} (plan-opt plans for any device)"
+        )
+    return device
 
 
 def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], float]:

@@ -310,15 +310,19 @@ def compile(
     that is passed as a NumPy array is updated in place. Symbolic sizes are those of the
     arrays of each call. Options as for `plan`; a planned module stays as it is.
 
-    Raises what `plan` does.
+    Raises what `plan` does, and `LocatedError` for devices that are no processors
+    (`cpu:0`, `cpu:1`, ...): these can be planned for, not run.
     """
     from tensorplan.passes import driver
     from tensorplan.passes.memory.allocations import is_planned
     from tensorplan.passes.plan_check import check_plan
+    from tensorplan.runtime.devices import RUNNABLE, is_runnable
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
 
     _expect_module(module)
+    if not is_runnable(device := options.get("device", "cpu:0")):
+        raise ValueError(f"device is {device!r}, expected {RUNNABLE} to run")
     driver.check(module)
     if not options and is_planned(module):
         check_plan(module)
