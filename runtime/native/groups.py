@@ -143,12 +143,32 @@ class _Builder:
 
     def _node(self, value: SSAValue, mapped: Mapped) -> Node:
         """The node of a value whose dimensions are these of the space."""
-        key = value, mapped
-        if key not in self._nodes:
-            self._nodes[key] = self._made(value, mapped)
-            # Operands before users.
-            self._nodes[key] = self._nodes.pop(key)
-        return self._nodes[key]
+        waiting = [(value, mapped)]  # groups are chains of any length: no recursion
+        while waiting:
+            missing = [k for k in self._operands(*waiting[-1]) if k not in self._nodes]
+            if missing:
+                waiting += reversed(missing)
+                continue
+            key = waiting.pop()
+            if key not in self._nodes:
+                self._nodes[key] = self._made(*key)
+        return self._nodes[value, mapped]
+
+    def _operands(
+        self, value: SSAValue, mapped: Mapped
+    ) -> Sequence[tuple[SSAValue, Mapped]]:
+        """What the node of a value is made of: values, with their dimensions."""
+        op = self._ops.get(value)
+        if op is None or value in self._splats or value in self.arrays:
+            return ()
+        if isinstance(op, ElementwiseOp):
+            return [(x, mapped) for x in op.inputs]
+        operand = op.inputs[0]
+        if isinstance(op, ReduceOp):
+            return [(operand, tuple(range(len(_shape(operand)))))]
+        if isinstance(op, _VIEWS):
+            return [(operand, _mapped_through(op, _shape(operand), mapped))]
+        return ()
 
     def _made(self, value: SSAValue, mapped: Mapped) -> Node:
         if value in self._splats:

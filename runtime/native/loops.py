@@ -240,28 +240,36 @@ class _Lowering:
     def _hoist(self, scope: _Scope) -> None:
         """Computes what this pass needs and no further loop changes."""
         visited = set[Node]()
-
-        def visit(node: Node) -> None:
+        waiting = targets(self.nest, self.stage)[::-1]
+        while waiting:
+            node = waiting.pop()
             if node in visited or node in scope.values:
-                return
+                continue
             visited.add(node)
             if node.dims <= scope.entered:
                 self._value(node, scope)
             elif not self._is_kept(node):
-                for operand in node.operands:
-                    visit(operand)
-
-        for target in targets(self.nest, self.stage):
-            visit(target)
+                waiting += reversed(node.operands)
 
     def _is_kept(self, node: Node) -> bool:
         """Whether an earlier pass has saved the node."""
         return self.first.get(node, self.stage) < self.stage
 
     def _value(self, node: Node, scope: _Scope) -> Value:
-        if node not in scope.values:
-            scope.values[node] = self._made(node, scope)
+        waiting = [node]  # groups are chains of any length: no recursion
+        while waiting:
+            missing = [x for x in self._read(waiting[-1]) if x not in scope.values]
+            if missing:
+                waiting += reversed(missing)
+                continue
+            made = waiting.pop()
+            if made not in scope.values:
+                scope.values[made] = self._made(made, scope)
         return scope.values[node]
+
+    def _read(self, node: Node) -> Sequence[Node]:
+        """The nodes that this pass computes a node from."""
+        return () if self._is_kept(node) else node.operands
 
     def _made(self, node: Node, scope: _Scope) -> Value:
         if node.number is not None:
@@ -273,7 +281,7 @@ class _Lowering:
         if self._is_kept(node):
             return self._load(node, self.buffers[node], scope)
         assert node.op is not None
-        values = [self._value(x, scope) for x in node.operands]
+        values = [scope.values[x] for x in node.operands]
         dtypes = [x.dtype for x in node.operands]
         value = operations.evaluate(node.op, dtypes, node.dtype, values)
         if value is None:

@@ -140,17 +140,14 @@ def targets(nest: Nest, stage: int) -> list[Node]:
 def computed(nest: Nest, stage: int) -> list[Node]:
     """What pass number `stage` computes at each place, in no order."""
     nodes: dict[Node, None] = {}
-
-    def visit(node: Node) -> None:
+    waiting = targets(nest, stage)
+    while waiting:
+        node = waiting.pop()
         is_done = node in nest.saved and node.stage < stage
         if node in nodes or is_done or (nest.group.reduced and not nest.is_inner(node)):
-            return
+            continue
         nodes[node] = None
-        for operand in node.operands:
-            visit(operand)
-
-    for target in targets(nest, stage):
-        visit(target)
+        waiting += node.operands
     return list(nodes)
 
 
@@ -165,19 +162,17 @@ def _worth_saving(nest: Nest) -> list[Node]:
             isinstance(node.op, COSTLY) or any(costly[x] for x in node.operands)
         )
 
-    def visit(node: Node, stage: int) -> None:
-        if not nest.is_inner(node) or node in visited:
-            return
-        visited.add(node)
-        is_later = first.setdefault(node, stage) < stage
-        if is_later and costly[node] and inner <= node.dims:
-            saved[node] = None
-            return
-        for operand in node.operands:
-            visit(operand, stage)
-
     for stage in range(nest.root.stage + 1):
         visited = set[Node]()
-        for target in targets(nest, stage):
-            visit(target, stage)
+        waiting = targets(nest, stage)[::-1]
+        while waiting:
+            node = waiting.pop()
+            if not nest.is_inner(node) or node in visited:
+                continue
+            visited.add(node)
+            is_later = first.setdefault(node, stage) < stage
+            if is_later and costly[node] and inner <= node.dims:
+                saved[node] = None
+            else:
+                waiting += reversed(node.operands)
     return list(saved)
