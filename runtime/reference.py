@@ -174,7 +174,10 @@ def evaluate(op: TensorOp, inputs: Sequence[Array]) -> Array:
     """The result of one operation with one result on tensors.
 
     An elementwise operation takes inputs of any one shape, whatever its types say.
+    Raises `LocatedError` for an operation that is not known.
     """
+    if not can_evaluate(op):
+        raise LocatedError(f"{op.name} is not known to the reference interpreter", op)
     with np.errstate(all="ignore"):
         return _EVALUATE[type(op)](op, *inputs)
 

@@ -12,6 +12,7 @@ from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import f32, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
 from tensorplan.passes.linalg.code import (
@@ -100,7 +101,12 @@ def scalar(op: TensorOp, code: Code, args: Sequence[SSAValue]) -> SSAValue:
         case e.CompareOp():
             return _compare(op.direction.data, code, element, *args)
         case _:
-            return apply(type(op), code, element, args)
+            kind, computed = type(op), f32 if is_small_float(element) else element
+            if kind not in _COMPOSED and _plain(kind, computed) is None:
+                raise LocatedError(
+                    f"{op.name} has no upstream form on elements of type {element}", op
+                )
+            return apply(kind, code, element, args)
 
 
 def apply(
@@ -113,17 +119,22 @@ def apply(
         return code.convert(result, f32, element) if result.type == f32 else result
     if kind in _COMPOSED:
         return _COMPOSED[kind](code, element, *args)
-    if is_float(element):
-        plain = _FLOAT[kind]
-    elif width(element) == 1 and kind in _BOOLEAN:
-        plain = _BOOLEAN[kind]
-    elif is_unsigned(element) and kind in _UNSIGNED:
-        plain = _UNSIGNED[kind]
-    else:
-        plain = _INTEGER[kind]
+    plain = _plain(kind, element)
+    assert plain is not None
     if plain is math.AbsIOp and is_unsigned(element):
         return args[0]
     return code.add(plain(*args))
+
+
+def _plain(kind: type[TensorOp], element: Attribute) -> type[Operation] | None:
+    """The operation that does the same on elements of a type, if one does."""
+    if is_float(element):
+        return _FLOAT.get(kind)
+    if width(element) == 1 and kind in _BOOLEAN:
+        return _BOOLEAN[kind]
+    if is_unsigned(element) and kind in _UNSIGNED:
+        return _UNSIGNED[kind]
+    return _INTEGER.get(kind)
 
 
 _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}

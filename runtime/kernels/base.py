@@ -41,6 +41,13 @@ def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
     return register
 
 
+def kernel_of(op: Operation) -> Kernel:
+    """Raises `LocatedError` for an operation without one."""
+    if type(op) not in KERNELS:
+        raise LocatedError(f"{op.name} has no kernel", op)
+    return KERNELS[type(op)]
+
+
 def compile_call(
     op: Operation,
     inputs: Sequence[Array],
@@ -53,8 +60,7 @@ def compile_call(
 
     Raises `LocatedError` for an operation, or types of elements, without a kernel.
     """
-    if type(op) not in KERNELS:
-        raise LocatedError(f"{op.name} has no kernel", op)
+    compute = kernel_of(op)
     scratch.reset()
     if not any(out.size for out in outs):
         return []
@@ -64,8 +70,8 @@ def compile_call(
         calls = compile_native(op, inputs, outs, scratch)
         if calls is not None:
             return calls
-        return with_native_copies(KERNELS[type(op)](op, inputs, outs, scratch), scratch)
-    return KERNELS[type(op)](op, inputs, outs, scratch)
+        return with_native_copies(compute(op, inputs, outs, scratch), scratch)
+    return compute(op, inputs, outs, scratch)
 
 
 def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:

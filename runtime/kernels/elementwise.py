@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.runtime.dtypes import Array, DType, is_float, numpy_dtype
@@ -111,8 +112,10 @@ def one_ufunc(
     """The emitter of all operations that are not in COMPOSITES."""
     if isinstance(op, ops.CompareOp):
         function = COMPARISONS[op.direction.data]
-    else:
+    elif type(op) in UFUNCS:
         function = UFUNCS[type(op)]
+    else:
+        raise LocatedError(f"{op.name} has no kernel", op)
     is_extreme = function in (np.maximum, np.minimum)
     arrays = [_spread(x, out) if is_extreme else x.array for x in inputs]
     check_types(op, function, *arrays, out)

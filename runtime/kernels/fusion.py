@@ -29,11 +29,11 @@ from tensorplan.runtime.dtypes import (
     is_float,
 )
 from tensorplan.runtime.kernels.base import (
-    KERNELS,
     Call,
     copy,
     fill,
     kernel,
+    kernel_of,
     tiles,
     try_reshape,
     ufunc_call,
@@ -183,7 +183,7 @@ def _stored(
             scratch.take(shape_of(result), dtype_of(inner)) if out is None else out
         )
         mark = scratch.mark
-        calls += KERNELS[type(inner)](inner, sources, [arrays[result]], scratch)
+        calls += kernel_of(inner)(inner, sources, [arrays[result]], scratch)
         scratch.mark = mark
     for value, out in zip(op.yielded, outs, strict=True):
         calls += copy(out, arrays[value])
@@ -202,7 +202,7 @@ def _contraction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     def product(
         op: Contraction, inputs: Sequence[Array], target: Array, scratch: Scratch
     ) -> list[Call]:
-        return KERNELS[type(op)](op, inputs, [target], scratch)
+        return kernel_of(op)(op, inputs, [target], scratch)
 
     def after(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
         if not rest:

@@ -11,7 +11,7 @@ from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime import onednn
 from tensorplan.runtime.dtypes import Array, address
-from tensorplan.runtime.kernels.base import KERNELS, Call
+from tensorplan.runtime.kernels.base import Call, kernel_of
 from tensorplan.runtime.kernels.contraction import (
     BLOCK,
     Contraction,
@@ -24,6 +24,9 @@ from tensorplan.runtime.native.loops import lower
 from tensorplan.runtime.native.nests import Nest, nest_of
 from tensorplan.runtime.native.records import Record
 from tensorplan.runtime.pool import Scratch
+
+LARGEST = 1000
+"""Nodes of a group: from there on LLVM's time grows with the square of them."""
 
 _functions: dict[object, Any] = {}
 """By `Nest.key()`; None for what is not supported."""
@@ -99,11 +102,11 @@ def _product(
     if calls is not None:
         return calls
     scratch.mark = mark
-    return KERNELS[type(op)](op, inputs, [out], scratch)
+    return kernel_of(op)(op, inputs, [out], scratch)
 
 
 def _record(group: Group, scratch: Scratch) -> Record:
-    if 0 in group.shape:
+    if 0 in group.shape or len(group.nodes) > LARGEST:
         raise Unsupported
     nest = nest_of(group)
     function = _function(nest)
