@@ -49,7 +49,8 @@ class Executable:
       in its memory if the program is done with the input before it writes the result
       (`donations`), and the array can be written. Otherwise nothing happens to it.
 
-    Raises `LocatedError` when made from IR that it cannot run; `TypeError` or
+    Raises `LocatedError` when made from IR that it cannot run, one that is also a
+    `MemoryError` where this machine has not the bytes for it; `TypeError` or
     `ValueError` when called with arrays that do not fit.
 
     With `sanitize`, unsound use of memory is found, see `tensorplan.runtime.sanitizer`:

@@ -44,12 +44,17 @@ from tensorplan.runtime.steps import COPIES, Buffer, Memory, Step, View
 _NOTHING = np.empty(0, np.uint8)
 
 
+class NotEnoughMemoryError(LocatedError, MemoryError):
+    """This machine has not the memory that a program needs."""
+
+
 class Program:
     """The memory and the steps of a function.
 
     Raises `LocatedError` for IR that the runtime cannot run: operations without a
     kernel, devices that are not here, sizes that are not static, views that reach out
-    of their buffer, arguments that are written and not marked so.
+    of their buffer, arguments that are written and not marked so;
+    `NotEnoughMemoryError` for what this machine has no memory for.
     """
 
     def __init__(
@@ -180,7 +185,10 @@ class Program:
         size = size_of(type, op)
         device = device_of(type)
         name = f"argument {argument.index}"
-        memory = Memory(Pool(device, size).memory, name, device)
+        try:
+            memory = Memory(Pool(device, size).memory, name, device)
+        except MemoryError as error:
+            raise NotEnoughMemoryError(f"{name} is too large: {error}", op) from None
         return layout_of(Buffer(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, ops: Iterable[Operation]) -> None:
@@ -196,7 +204,11 @@ class Program:
             device, size, alignment = device_of(type), size_of(type, op), _alignment(op)
             start = -(-sizes.get(device, 0) // alignment) * alignment
             sizes[device] = start + size
-            self._pools[device].reserve(sizes[device], alignment)
+            try:
+                self._pools[device].reserve(sizes[device], alignment)
+            except MemoryError as error:
+                message = f"the arena on {device} is too large: {error}"
+                raise NotEnoughMemoryError(message, op) from None
             memory = self.arena_memories[device]
             buffer = Buffer(memory, start, size, _name(op.memref))
             self.views[op.memref] = layout_of(buffer, type, op)
@@ -211,7 +223,9 @@ class Program:
             address = pool.allocator.allocate(
                 size, alignment=_alignment(op), label=name
             )
-        except (OutOfMemoryError, ValueError) as error:
+        except OutOfMemoryError as error:
+            raise NotEnoughMemoryError(str(error), op) from None
+        except ValueError as error:
             raise LocatedError(str(error), op) from None
         if address == NULL:
             nothing = Buffer(Memory(_NOTHING, "nothing", device), 0, 0)

@@ -1,5 +1,6 @@
 """The executor: binding, results, errors."""
 
+import re
 import sys
 import tracemalloc
 from collections.abc import Sequence
@@ -400,3 +401,23 @@ def test_scratch_is_shared_by_kernels() -> None:
         assert scratch.is_used
     assert scratch.bytes == 64 + 128
     assert all(np.shares_memory(x, scratch.pool.memory) for x in kernels[1])
+
+
+@pytest.mark.parametrize("what", ["argument 0", "the arena on cpu:0"])
+def test_what_takes_more_memory_than_there_is(what: str) -> None:
+    large, small = "memref<70368744177664xf32>", "memref<4xf32>"  # 2^48 bytes
+    x, a = (large, small) if what == "argument 0" else (small, large)
+    size = 16 if a == small else 1 << 48
+    text = f"""func.func @main(%x: {x}) {{
+      %arena = memref.alloc() {{alignment = 64 : i64}} : memref<{size}xi8>
+      %0 = arith.constant 0 : index
+      %a = memref.view %arena[%0][] : memref<{size}xi8> to {a}
+      func.return
+    }}"""
+    with pytest.raises(LocatedError, match=f"^program:\\d+:\\d+: {what}") as caught:
+        Executable(tensorplan.read(text))
+    assert isinstance(caught.value, MemoryError)
+    assert re.search(
+        r"too large: 281474976710656 bytes .*this machine has \d+ bytes",
+        str(caught.value),
+    )

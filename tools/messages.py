@@ -64,7 +64,8 @@ def describe(error: BaseException) -> str:
         case RecursionError():
             return "error: the program is nested too deeply"
         case MemoryError():
-            return "error: out of memory"
+            what = f": {_house_style(str(error))}" if str(error) else ""
+            return f"error: out of memory{what}"
         case ArgSpecParseError():
             _, place, *shown, message = str(error).splitlines()
             head = f"error: {place}: {_house_style(message.strip())}"

@@ -4,6 +4,7 @@ Addresses count from 0 in the order of the calls, so that they, and what allocat
 decide by them, are the same in every run.
 """
 
+import os
 from bisect import bisect_right
 
 import numpy as np
@@ -16,14 +17,26 @@ _LARGE_PAGE = 2 << 20
 def aligned_bytes(size: int, alignment: int) -> Array:
     """New memory at a multiple of `alignment`, a power of two.
 
-    Pages of it that nobody touches take no memory. Raises `MemoryError`.
+    Pages of it that nobody touches take no memory. Raises `MemoryError` that says how
+    much this machine has.
     """
     try:
         block = np.empty(size + alignment, np.uint8)
-    except ValueError:  # more than 2^63
-        raise MemoryError(f"{size} bytes of memory") from None
+    except (MemoryError, ValueError):  # the latter for more than 2^63
+        raise MemoryError(
+            f"{size} bytes of memory cannot be had: this machine has {machine_bytes()}"
+        ) from None
     start = -block.ctypes.data % alignment
     return block[start : start + size]
+
+
+def machine_bytes() -> str:
+    """The memory of this machine, for messages."""
+    try:
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        return "less"
+    return f"{size} bytes"
 
 
 class HostMemory:

@@ -311,7 +311,8 @@ def compile(
     arrays of each call. Options as for `plan`; a planned module stays as it is.
 
     Raises what `plan` does, and `LocatedError` for devices that are no processors
-    (`cpu:0`, `cpu:1`, ...): these can be planned for, not run.
+    (`cpu:0`, `cpu:1`, ...): these can be planned for, not run. Raises one that is a
+    `MemoryError`, too, for more memory than there is.
     """
     from tensorplan.passes import driver
     from tensorplan.passes.memory.allocations import is_planned
