@@ -1,0 +1,118 @@
+"""Nothing recurses over the length of a program; time grows in proportion to it."""
+
+import sys
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.passes import driver
+from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.reference import run_reference
+
+T = "tensor<16xf32>"
+LONG = 1500
+"""More than Python's stack takes."""
+
+
+def stored(count: int) -> str:
+    """A chain, every other value of which is stored."""
+    ops = ["tanh %{} : {}", "reverse %{} {{dimensions = array<i64: 0>}} : {}"]
+    lines = [f"  %{n + 1} = tgraph.{ops[n % 2].format(n, T)}\n" for n in range(count)]
+    body = f"{''.join(lines)}  func.return %{count} : {T}\n"
+    return f"func.func @main(%0: {T}) -> {T} {{\n{body}}}".replace("%", "%v")
+
+
+def elementwise(count: int) -> str:
+    """A chain that may become groups."""
+    lines = [f"  %v{n + 1} = tgraph.tanh %v{n} : {T}\n" for n in range(count)]
+    body = f"{''.join(lines)}  func.return %v{count} : {T}\n"
+    return f"func.func @main(%v0: {T}) -> {T} {{\n{body}}}"
+
+
+def group(count: int) -> str:
+    """One group, each operation of which reads the two before."""
+    lines = [
+        f"    %v{n + 1} = tgraph.maximum %v{n}, %v{max(0, n - 1)} : {T}\n"
+        for n in range(count)
+    ]
+    body = f"{''.join(lines)}    tgraph.yield %v{count} : {T}\n  }}\n"
+    fusion = f"  %r = tgraph.fusion(%v0 = %x) : ({T}) -> {T} {{\n{body}"
+    return f"func.func @main(%x: {T}) -> {T} {{\n{fusion}  func.return %r : {T}\n}}"
+
+
+def loss(count: int) -> str:
+    lines = [f"  %v{n + 1} = tgraph.sine %v{n} : {T}\n" for n in range(count)]
+    last = (
+        f'  %s = tgraph.reduce %v{count} {{kind = "add", dimensions = array<i64: 0>}}'
+        f" : ({T}) -> tensor<f32>\n"
+        f"  %g = tgraph.gradient %s wrt %v0 : tensor<f32> wrt {T}\n"
+        f"  func.return %g : {T}\n"
+    )
+    return f"func.func @main(%v0: {T}) -> {T} {{\n{''.join(lines)}{last}}}"
+
+
+def check(module: ModuleOp, *, native: bool) -> None:
+    x = np.linspace(-1, 1, 16, dtype=np.float32)
+    (want,) = run_reference(module, [x])
+    workspaces = "native" if native else "numpy"
+    run = Executable(tensorplan.plan(module, workspaces=workspaces), native=native)
+    np.testing.assert_allclose(run(x)[0], want, 1e-3, 1e-6)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("program", [stored, elementwise, group])
+def test_long_programs(program: Callable[[int], str], native: bool) -> None:
+    check(tensorplan.read(program(LONG)), native=native)
+
+
+@pytest.mark.parametrize("program", [stored, elementwise, group])
+def test_long_programs_are_lowered(program: Callable[[int], str]) -> None:
+    planned = tensorplan.plan(tensorplan.read(program(LONG)))
+    driver.run(tensorplan.context(), planned, [ConvertTGraphToLinalg()])
+
+
+def test_long_groups_of_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With little of the stack left: more nodes would take LLVM too long."""
+    module = tensorplan.plan(tensorplan.read(group(400)), workspaces="native")
+    depth = len(_frames())
+    monkeypatch.setattr("tensorplan.runtime.native.kernels._functions", {})
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 200)
+    try:
+        Executable(module)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _frames() -> list[object]:
+    frame, found = sys._getframe(), list[object]()
+    while frame := frame.f_back:
+        found.append(frame)
+    return found
+
+
+def test_long_gradients() -> None:
+    module = tensorplan.read(loss(LONG))
+    driver.run(tensorplan.context(), module, [TGraphGradient()])
+
+
+def test_long_programs_are_explained() -> None:
+    assert str(tensorplan.explain(tensorplan.read(stored(LONG)), limit=5.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "count"), [(stored, 20_000), (group, 5_000)])
+def test_time_grows_with_length(program: Callable[[int], str], count: int) -> None:
+    def seconds(count: int) -> float:
+        start = process_time()
+        check(tensorplan.read(program(count)), native=True)
+        return process_time() - start
+
+    seconds(100)
+    assert seconds(count) < 8 * seconds(count // 4)
