@@ -97,8 +97,10 @@ def _is_local(allocation: Allocation) -> bool:
     """Whether it is freed where it is allocated, at most once."""
     alloc, frees = allocation.alloc, allocation.deallocs
     return len(frees) <= 1 and all(
-        dealloc.parent is alloc.parent and dealloc.operands[0] is alloc.memref
-        for dealloc in frees
+        isinstance(free, memref.DeallocOp)
+        and free.parent is alloc.parent
+        and free.memref is alloc.memref
+        for free in frees
     )
 
 

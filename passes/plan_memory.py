@@ -61,7 +61,11 @@ from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from tensorplan.dialects.tgraph.dims import BOUNDS, HINTS
 from tensorplan.passes.index_sizes import SizeReader
-from tensorplan.passes.memory.allocations import Allocation, find_allocations
+from tensorplan.passes.memory.allocations import (
+    Allocation,
+    erase_deallocs,
+    find_allocations,
+)
 from tensorplan.passes.memory.control_flow import ControlFlow, ends
 from tensorplan.passes.memory.lending import Lender, find_lenders, is_movable, move
 from tensorplan.passes.memory.liveness import buffer_of, live_steps
@@ -317,8 +321,6 @@ def _free(
     func: FuncOp, arena: memref.AllocOp, allocations: Sequence[Allocation]
 ) -> None:
     """The arena is freed in place of the allocations."""
-    for dealloc in {d: None for a in allocations for d in a.deallocs}:
-        dealloc.detach()
-        dealloc.erase()
+    erase_deallocs(allocations)
     for end in list(ends(func)):
         Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(end))

@@ -227,7 +227,7 @@ PLACED = {
             *(A, f"%o = func.call @g(%a) : ({M}) -> {M}", copy("o", "y")),
             *(copy("x", "a"), free("a")),
         ],
-        {"%a": "1 3 4"},
+        {"%a": "1 2 3 4"},
     ),
     "freed by the last of two": (
         [
@@ -284,8 +284,8 @@ LEFT = {
         ["memref<8xf32, strided<[2]>> has a layout other than the identity"],
     ),
     "an element of no size": (
-        [alloc("a", "memref<9xmemref<8xf32>>")],
-        ["element type memref<8xf32> has no fixed size"],
+        [alloc("a", "memref<9xvector<[4]xf32>>")],
+        ["element type vector<[4]xf32> has no fixed size"],
     ),
     "in a concurrent loop": (
         [f"{PARALLEL} ({{\n^bb0(%i: index):", A, REDUCE],
@@ -320,7 +320,10 @@ LEFT = {
         [unknown("func.call")],
     ),
     "its address": (
-        [A, f"%q = memref.extract_aligned_pointer_as_index %a : {M} -> index"],
+        [
+            *(A, f"%q = memref.extract_aligned_pointer_as_index %a : {M} -> index"),
+            '"other.op"(%q) : (index) -> ()',
+        ],
         ["its address is taken"],
     ),
     "asynchronous": (
@@ -330,7 +333,7 @@ LEFT = {
             "array<i32: 1, 1, 1, 1, 1, 1, 1>}> : (memref<8xf32>, index, memref<8xf32>, "
             "index, index, memref<1xi32>, index) -> ()",
         ],
-        [unknown("memref.dma_start")],
+        ["nothing surely waits for what memref.dma_start starts"],
     ),
     "it is stored": (
         [A, f"memref.store %a, %all[%n] : memref<9x{M}>"],

@@ -12,13 +12,14 @@ globals are not freed: they belong to others, as in MLIR's ownership-based deall
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     ComplexType,
+    DenseArrayBase,
     IndexType,
     IntegerType,
     MemRefType,
@@ -27,15 +28,18 @@ from xdsl.dialects.builtin import (
     UnrankedMemRefType,
     VectorType,
     i8,
+    i32,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import (
     asynchronous,
+    freed,
     is_buffer,
     is_done_at_its_end,
     is_view,
@@ -49,8 +53,11 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.index_sizes import SizeReader
+from tensorplan.passes.memory.addresses import comparisons
 from tensorplan.passes.memory.control_flow import (
+    CHOICES,
     CONCURRENT,
+    SCOPES,
     ControlFlow,
     ends,
     is_carried,
@@ -66,15 +73,27 @@ _NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
 """Types of values that can't hold a memref."""
 
 
+class Free(NamedTuple):
+    """An operation frees what it has as this operand."""
+
+    op: Operation
+    operand: int
+
+
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """An allocation that can be placed."""
 
     alloc: memref.AllocOp
-    deallocs: Sequence[Operation]
+    frees: Sequence[Free]
     size: int  # bytes; may be symbolic
     alignment: int  # bytes; what the allocation asks for, or its elements need
     uses: Uses
+
+    @property
+    def deallocs(self) -> Sequence[Operation]:
+        """The operations that free it, perhaps with others."""
+        return [free.op for free in self.frees]
 
     @property
     def name(self) -> str:
@@ -94,8 +113,8 @@ def find_allocations(
     """
     found: dict[SSAValue, Allocation] = {}
     refused: list[SSAValue] = []
-    frees: dict[SSAValue, Sequence[Operation]] = {}
-    may_free: dict[Operation, list[SSAValue]] = {}
+    frees: dict[SSAValue, Sequence[Free]] = {}
+    may_free: dict[Free, list[SSAValue]] = {}
     for source in _sources(func):
         trace = _Trace(source)
         frees[source] = trace.deallocs
@@ -160,25 +179,50 @@ class _NotPlannable(Exception):
 
 
 class _Trace:
-    """Where the memory that a value points to goes, and what happens to it there."""
+    """Where the memory that a value points to goes, and what happens to it there.
+
+    What an operation that is not understood returns may be that memory, too, or a copy
+    of it (`bufferization.clone`): it is followed as well.
+    """
 
     def __init__(self, source: SSAValue):
-        self.deallocs: list[Operation] = []
+        self.deallocs: list[Free] = []
         self.accesses: list[tuple[Operation, SSAValue]] = []
-        aliases = {source: None}
-        pending = [source]
+        self.compared: list[Operation] = []
+        """What compares the memory's address."""
+        self.freed_copies: list[Free] = []
+        self._aliases = {source: None}
+        self._follow(source, self.deallocs)
+        for op, _ in self.accesses:  # grows
+            for result in op.results:
+                if _is_memref(result) and result not in self._aliases:
+                    self._aliases[result] = None
+                    self._follow(result, self.freed_copies)
+
+    @property
+    def aliases(self) -> Sequence[SSAValue]:
+        return list(self._aliases)
+
+    def _follow(self, value: SSAValue, deallocs: list[Free]) -> None:
+        pending = [value]
         while pending:
             alias = pending.pop()
             for use in alias.uses:
-                if isinstance(use.operation, memref.DeallocOp):
-                    self.deallocs.append(use.operation)
+                op = use.operation
+                if use.index in freed(op):
+                    deallocs.append(Free(op, use.index))
                 elif (targets := moves(use)) is None:
-                    self.accesses.append((use.operation, alias))
+                    self.accesses.append((op, alias))
+                    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
+                        self.compared += comparisons(op.results[0]) or ()
                 else:
-                    new = [t for t in targets if t not in aliases]
-                    aliases.update(dict.fromkeys(new))
+                    new = [t for t in targets if t not in self._aliases]
+                    self._aliases.update(dict.fromkeys(new))
                     pending += new
-        self.aliases: Sequence[SSAValue] = list(aliases)
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
 
 
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
@@ -188,11 +232,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
             if not is_arena(op):
                 yield op.memref
         elif not isinstance(op, TensorOp | memref.AllocaOp | memref.GetGlobalOp):
-            for result in op.results:
-                if isinstance(
-                    result.type, MemRefType | UnrankedMemRefType
-                ) and not passes_on(op):
-                    yield result
+            yield from (r for r in op.results if _is_memref(r) and not passes_on(op))
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:
@@ -232,6 +272,10 @@ def _allocation(
             raise _NotPlannable(
                 "it is still needed when it is allocated for the next iteration"
             )
+    if not all(_is_before_next(op, alloc) for op in trace.compared):
+        raise _NotPlannable("its address is taken")
+    if trace.freed_copies:
+        raise _NotPlannable("what may be the same memory is freed, too")
     over = _freed_at(alloc, flow)
     lives_on = False
     for op, alias in trace.accesses:
@@ -259,6 +303,8 @@ def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, b
         accesses[step] = accesses.get(step, True) and is_whole
         for wait in _waits(op, whole):
             spans.append((step, flow.step_of(wait)[0]))
+    for op in trace.compared:
+        accesses[flow.step_of(op)[0]] = False
     for start, end in spans:
         accesses[end] = False
         for step in accesses:
@@ -317,6 +363,20 @@ def _is_within(
     return outer is not None and flow.step[outer] < flow.step[last]
 
 
+def _is_before_next(op: Operation, alloc: Operation) -> bool:
+    """Whether an operation surely runs before the allocation may run again."""
+    block = alloc.parent_block()
+    while block is not None and block.find_ancestor_op_in_block(op) is None:
+        outer = block.parent_op()
+        assert outer is not None
+        if isinstance(outer, FuncOp):
+            return outer.body.first_block is block
+        if name_of(outer) not in (*CHOICES, *SCOPES) or block.next_block:
+            return False
+        block = outer.parent_block()
+    return True
+
+
 def _unclear_around(op: Operation, step: Operation) -> str | None:
     """Why an operation around an access may let the buffer live on behind `step`."""
     while op is not step:
@@ -328,22 +388,51 @@ def _unclear_around(op: Operation, step: Operation) -> str | None:
     return None
 
 
-def _unclear(op: Operation, memref: SSAValue | None) -> str | None:
+def _unclear(op: Operation, value: SSAValue | None) -> str | None:
     """Why an access may let a buffer live on after the operation; None if it can't."""
     if isinstance(op, TensorOp):
         return None
     name = name_of(op)
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         return f"it is passed on by {name}"
-    if name == "memref.extract_aligned_pointer_as_index":
-        return "its address is taken"
+    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
+        is_compared = comparisons(op.results[0]) is not None
+        return None if is_compared else "its address is taken"
     if transfer := asynchronous(op):
         waited = transfer.wait_of(op) is not None
         return None if waited else f"nothing surely waits for what {name} starts"
-    if not all(isinstance(result.type, _NUMBERS) for result in op.results):
+    if name != "bufferization.clone" and not all(
+        isinstance(result.type, _NUMBERS) for result in op.results
+    ):
         return f"{name} may return it"
-    if name in _STORES and op.operands[0] is memref:
+    if name in _STORES and op.operands[0] is value:
         return f"{name} stores it"
     if not is_done_at_its_end(op):
         return f"what {name} does with it is not known"
     return None
+
+
+def erase_deallocs(allocations: Sequence[Allocation]) -> None:
+    """Frees the allocations no longer."""
+    operands: dict[Operation, list[int]] = {}
+    for op, operand in {free: None for a in allocations for free in a.frees}:
+        operands.setdefault(op, []).append(operand)
+    for op, indices in operands.items():
+        if isinstance(op, memref.DeallocOp):
+            Rewriter.erase_op(op)
+        else:
+            _drop(op, indices)
+
+
+def _drop(op: Operation, indices: Sequence[int]) -> None:
+    """Takes memrefs out of a `bufferization.dealloc`, with the conditions for them."""
+    count = len(freed(op))
+    dropped = {*indices, *(index + count for index in indices)}
+    retained = len(op.operands) - 2 * count
+    op.operands = [v for i, v in enumerate(op.operands) if i not in dropped]
+    left = count - len(indices)
+    op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(
+        i32, [left, left, retained]
+    )
+    if not left and not retained:
+        Rewriter.erase_op(op)

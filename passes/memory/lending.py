@@ -40,7 +40,11 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.passes.functions import argument_attributes
 from tensorplan.passes.layout import Layout, memref_type
-from tensorplan.passes.memory.allocations import Allocation, argument_uses
+from tensorplan.passes.memory.allocations import (
+    Allocation,
+    argument_uses,
+    erase_deallocs,
+)
 from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.passes.memory.liveness import Uses
 
@@ -106,8 +110,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
 
 def move(allocation: Allocation, lender: SSAValue, offset: int) -> None:
     """Makes an allocation a buffer in a result's memory, at an offset in bytes."""
-    for dealloc in allocation.deallocs:
-        Rewriter.erase_op(dealloc)
+    erase_deallocs([allocation])
     alloc = allocation.alloc
     type = alloc.memref.type
     first = offset // element_bytes(type.element_type)
