@@ -207,7 +207,7 @@ class _Elimination:
         stops += [v.next.writer for v in (version, lies_in) if v and v.next]
         if (
             end <= start
-            or reader.has_trait(IsTerminator)
+            or reader.has_trait(IsTerminator, value_if_unregistered=False)
             or any(
                 start < self.position[stop] <= end
                 for stop in stops

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
-from tensorplan.dialects.diagnostics import LocatedError, remark
+from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.symbolic import Symbolic
 from tensorplan.dialects.tgraph.base import (
     STREAM,
@@ -97,7 +97,7 @@ class BlockBufferization:
         self._find_destinations()
         for op in self.old.ops:
             self._at = op
-            if op.has_trait(IsTerminator):
+            if op.has_trait(IsTerminator, value_if_unregistered=False):
                 self._deliver(op)
             else:
                 self._rewrite(op)
@@ -250,8 +250,8 @@ class BlockBufferization:
                 self._compute(op)
             case _:
                 raise LocatedError(
-                    f"{op.name} cannot be bufferized, expected operations of tgraph; "
-                    "mlir-opt bufferizes others (--one-shot-bufferize)",
+                    f"{name_of(op)} cannot be bufferized, expected operations of "
+                    "tgraph; mlir-opt bufferizes others (--one-shot-bufferize)",
                     op,
                 )
 
