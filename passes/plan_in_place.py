@@ -67,6 +67,8 @@ class _Memory:
 
 def _run(func: FuncOp) -> None:
     flow = ControlFlow(func)
+    if flow.barriers:  # others may still read what is overwritten
+        return
     allocations = find_allocations(func, flow, remarks=False)
     live = live_steps(flow, [a.uses for a in allocations])
     memories: dict[SSAValue, _Memory] = {

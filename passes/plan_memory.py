@@ -68,7 +68,7 @@ from tensorplan.passes.memory.allocations import (
 )
 from tensorplan.passes.memory.control_flow import ControlFlow, ends
 from tensorplan.passes.memory.lending import Lender, find_lenders, is_movable, move
-from tensorplan.passes.memory.liveness import buffer_of, live_steps
+from tensorplan.passes.memory.liveness import buffer_of, for_all_agents, live_steps
 from tensorplan.passes.memory.runtime_offsets import place
 from tensorplan.passes.memory.stream_order import Placed, StreamOrder
 from tensorplan.passes.plan_check import check_plan
@@ -215,7 +215,7 @@ class _Pool:
         allocations: Sequence[Allocation],
         alignment: int,
     ):
-        live = live_steps(flow, [a.uses for a in allocations])
+        live = for_all_agents(flow, live_steps(flow, [a.uses for a in allocations]))
         buffers = [
             buffer_of(a.name, a.size, ranges, alignment)
             for a, ranges in zip(allocations, live, strict=True)
@@ -239,7 +239,8 @@ class _Pool:
 
     def spans_of(self, lenders: Sequence[Lender]) -> list[Buffer]:
         """The same of the results: when they need their memory themselves."""
-        live = live_steps(self._flow, [lender.uses for lender in lenders])
+        alone = live_steps(self._flow, [lender.uses for lender in lenders])
+        live = for_all_agents(self._flow, alone)
         buffers = [
             replace(buffer_of(x.name, x.size, ranges, 1), pool=str(x.type.element_type))
             for x, ranges in zip(lenders, live, strict=True)

@@ -442,7 +442,9 @@ def test_symbolic_sizes(caplog: pytest.LogCaptureFixture) -> None:
         (a,) = find_allocations(func, ControlFlow(func), sizes=SizeReader(func))
     assert str(a.size) == "16*arg6_0"
     (message,) = caplog.messages
-    assert message.endswith(f"the size of {type} does not follow from arguments")
+    assert message.endswith(
+        f"the size of {type} does not follow from the shapes of arguments"
+    )
 
 
 def test_an_arena_is_not_placed_again() -> None:

@@ -9,7 +9,7 @@ func.func @returned() -> memref<4xf32> {
   %x = memref.alloc() : memref<4xf32>
   func.return %x : memref<4xf32>
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from arguments
+// REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from the shapes of arguments
 func.func @dynamic(%n: index) {
   %x = memref.alloc(%n) : memref<?xf32>
   memref.dealloc %x : memref<?xf32>

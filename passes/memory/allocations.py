@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import (
     asynchronous,
+    effects_on,
     freed,
     is_buffer,
     is_done_at_its_end,
@@ -285,11 +286,22 @@ def _allocation(
                 raise _NotPlannable(reason)
             lives_on = True
     accesses = _accesses(trace, alloc.memref, flow)
+    if flow.barriers and _is_read_first(trace, flow):  # another agent writes it
+        accesses[at] = False
     if lives_on and over:  # until it is freed, whatever overwrites it
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
     asked = alloc.alignment.value.data if alloc.alignment else 1
     alignment = max(asked, element_alignment(alloc.memref.type.element_type))
     return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
+
+
+def _is_read_first(trace: _Trace, flow: ControlFlow) -> bool:
+    """Whether the first step that accesses the memory only reads it."""
+    by_step: dict[int, list[bool]] = {}
+    for op, alias in trace.accesses:
+        _, writes = effects_on(op, alias)
+        by_step.setdefault(flow.step_of(op)[0], []).append(writes)
+    return bool(by_step) and not any(by_step[min(by_step)])
 
 
 def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, bool]:
@@ -329,7 +341,9 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
     if DYNAMIC_INDEX in shape:
         raise _NotPlannable(f"{type} has a dynamic size")
     if None in shape:
-        raise _NotPlannable(f"the size of {type} does not follow from arguments")
+        raise _NotPlannable(
+            f"the size of {type} does not follow from the shapes of arguments"
+        )
     if not isinstance(type.layout, NoneAttr):
         raise _NotPlannable(f"{type} has a layout other than the identity")
     try:

@@ -28,7 +28,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
 from tensorplan.dialects.diagnostics import name_of
-from tensorplan.dialects.memory import is_buffer, is_view
+from tensorplan.dialects.memory import is_barrier, is_buffer, is_view
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
 """One of the regions runs, at most once."""
@@ -64,6 +64,8 @@ class ControlFlow:
         self.node_of: list[int] = []
         """By step."""
         self._add_region(func.body)
+        self.barriers = [op for op in self.step if is_barrier(op)]
+        """Where several agents that run the function wait for one another."""
 
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""

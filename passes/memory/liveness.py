@@ -13,9 +13,13 @@ So buffers of different branches can share bytes; what a loop uses from outside 
 in the whole loop; what it allocates is live within an iteration.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.planning.problem import Buffer, Steps
@@ -66,6 +70,38 @@ def live_steps(flow: ControlFlow, buffers: Sequence[Uses]) -> list[list[Steps]]:
         ranges = live[index] or [(uses.allocated, uses.allocated + 1)]
         live[index] = merged(ranges)
     return live
+
+
+def for_all_agents(flow: ControlFlow, live: Sequence[list[Steps]]) -> list[list[Steps]]:
+    """The ranges in which buffers are live if several agents run the text.
+
+    Each agent may be anywhere between two barriers, so what is live in a step there is
+    live in all. A barrier that is not directly in the function's only block divides
+    nothing.
+    """
+    barriers = flow.barriers
+    if not barriers:
+        return list(live)
+    dividing = all(_is_outermost(op) for op in barriers)
+    steps = [flow.step[op] for op in barriers] if dividing else []
+    bounds = [0, *steps, len(flow.node_of)]
+    return [
+        merged(
+            [
+                (
+                    bounds[bisect_right(bounds, start) - 1],
+                    bounds[bisect_left(bounds, end)],
+                )
+                for start, end in ranges
+            ]
+        )
+        for ranges in live
+    ]
+
+
+def _is_outermost(op: Operation) -> bool:
+    func = op.parent_op()
+    return isinstance(func, FuncOp) and len(func.body.blocks) == 1
 
 
 def buffer_of(name: str, size: int, live: Sequence[Steps], alignment: int) -> Buffer:
@@ -151,5 +187,5 @@ def merged(ranges: Sequence[Steps]) -> list[Steps]:
         if start > merged[-1][1]:
             merged.append((start, end))
         else:
-            merged[-1] = (merged[-1][0], end)
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
     return merged

@@ -1,0 +1,82 @@
+"""Several agents that run one text, and barriers between them."""
+
+from modules import parse
+from xdsl.dialects import func
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
+
+from tensorplan.dialects.memory import Barrier
+from tensorplan.passes.memory.allocations import find_allocations
+from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.liveness import for_all_agents, live_steps
+from tensorplan.planning.problem import Steps
+
+M = "memref<4xf32>"
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    name = "npu.barrier"
+    traits = traits_def(Barrier())
+
+
+def live(text: str) -> list[list[Steps]]:
+    """The ranges of the buffers; each call of @sync is a barrier."""
+    module = parse(f"""
+    func.func private @sync()
+    func.func @main(%a: {M}, %c: i1, %d: i1) {{
+      %x = memref.alloc() : {M}
+      {text}
+      func.return
+    }}""")
+    for op in list(module.walk()):
+        if isinstance(op, func.CallOp):
+            _replace(op)
+    main = next(op for op in module.walk() if isinstance(op, FuncOp) and op.body.blocks)
+    flow = ControlFlow(main)
+    uses = [a.uses for a in find_allocations(main, flow)]
+    return for_all_agents(flow, live_steps(flow, uses))
+
+
+def _replace(op: Operation) -> None:
+    assert op.parent is not None
+    op.parent.insert_op_before(BarrierOp(), op)
+    op.detach()
+    op.erase()
+
+
+def test_what_one_branch_writes_is_live_in_the_others_until_the_barrier():
+    ranges = live(f"""
+      scf.if %c {{
+        "memref.copy"(%a, %x) : ({M}, {M}) -> ()
+      }} else {{
+        %y = memref.alloc() : {M}
+        "memref.copy"(%a, %y) : ({M}, {M}) -> ()
+      }}
+      func.call @sync() : () -> ()
+      scf.if %d {{
+        "memref.copy"(%x, %a) : ({M}, {M}) -> ()
+      }}""")
+    (x,), (y,) = ranges
+    assert x[0] == y[0] == 0
+    assert y[1] < x[1]
+
+
+def test_a_barrier_in_a_region_divides_nothing():
+    (x,), (y,) = live(f"""
+      %y = memref.alloc() : {M}
+      "memref.copy"(%a, %x) : ({M}, {M}) -> ()
+      scf.if %c {{
+        func.call @sync() : () -> ()
+      }}
+      "memref.copy"(%a, %y) : ({M}, {M}) -> ()""")
+    assert x == y
+
+
+def test_what_another_agent_must_have_written_is_live_from_its_allocation_on():
+    ((x,),) = live(f"""
+      func.call @sync() : () -> ()
+      func.call @sync() : () -> ()
+      "memref.copy"(%x, %a) : ({M}, {M}) -> ()""")
+    assert x == (0, 5)
