@@ -171,6 +171,7 @@ def main() -> int:
     given = parser.parse_args()
     if shutil.which(given.mlir_opt) is None:
         parser.error(f"no {given.mlir_opt} on PATH")
+    REMARKS.setLevel(logging.INFO)
     variants: list[str] = given.variant or list(VARIANTS)
     outcomes: dict[str, list[Outcome]] = {variant: [] for variant in variants}
     reasons: Counter[str] = Counter()
