@@ -12,6 +12,10 @@ Gaps, given offsets and different alignments are beyond the search. Such problem
 the best of: the plan of the problem in which gaps are filled and alignments are equal;
 the greedy plans; and a local search over orders of first-fit placement (`climb.py`).
 
+Where buffers have hints, their plan is a candidate too: that of the hints themselves if
+each buffer has one and they are sound, else first fit in the order of the hints. All
+ends at the lower bound, or at the capacity if there is one.
+
 Without a time limit, effort is counted in work: about 10 seconds of compiled code for
 each pool. Then the same plan comes out on every machine, with or without numba; without
 it a hard problem may take 50 times as long, so give a time limit there. A time limit
@@ -22,8 +26,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import lcm
+from time import monotonic
+from typing import NamedTuple
 
-from tensorplan.planning import greedy, orders
+from tensorplan.planning import deadline, greedy, orders
 from tensorplan.planning.budget import Budget
 from tensorplan.planning.climb import climb
 from tensorplan.planning.core import SLACKS, CoreFirst
@@ -44,7 +50,8 @@ from tensorplan.planning.search import (
     ValleySearch,
 )
 from tensorplan.planning.sections import Part, parts_of, unit_of
-from tensorplan.planning.skyline import Skyline
+from tensorplan.planning.skyline import skyline_plans
+from tensorplan.planning.validate import validate
 
 _QUADRATIC = (greedy.greedy_by_size, greedy.best_fit)
 _GREEDY = 4000  # buffers up to which quadratic planners are tried
@@ -65,23 +72,60 @@ def auto(problem: Problem, limits: Limits) -> Placement:
 
     Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
     """
-    buffers = [b for b in problem.buffers if b.size]
-    budget = Budget(limits, problem.lower_bound)
-    placement = _any(Problem(buffers, problem.capacity), limits, budget)
+    used = Problem([b for b in problem.buffers if b.size], problem.capacity)
+    task = _Task(used, limits, Budget(limits, bound := used.lower_bound), bound)
+    placement = _any(task)
     found = iter(placement.offsets)
     offsets = [next(found) if b.size else b.offset or 0 for b in problem.buffers]
     return Placement(offsets, placement.exhausted)
 
 
-def _any(problem: Problem, limits: Limits, budget: Budget) -> Placement:
-    buffers = problem.buffers
+class _Task(NamedTuple):
+    """What is to be done."""
+
+    problem: Problem
+    limits: Limits
+    budget: Budget
+    lower_bound: int  # bytes, of the problem
+
+    @property
+    def goal(self) -> int:
+        """Bytes: what reaches it is good enough."""
+        return max(self.lower_bound, self.problem.capacity or 0)
+
+
+def _any(task: _Task) -> Placement:
+    buffers = task.problem.buffers
     if not buffers:
         return Placement([], True)
+    hinted = _hinted(task.problem)
+    if hinted:
+        task.budget.report(peak_of(buffers, hinted))
+        if peak_of(buffers, hinted) <= task.goal:
+            return Placement(hinted)
     alignments = {b.alignment for b in buffers}
     is_plain = not any(b.gaps or b.offset is not None for b in buffers)
-    if len(alignments) == 1 and is_plain and _are_countable(buffers):
-        return _regular(problem, limits, budget)
-    return _irregular(problem, limits, budget)
+    is_regular = len(alignments) == 1 and is_plain and _are_countable(buffers)
+    found = _regular(task) if is_regular else _irregular(task)
+    if hinted and peak_of(buffers, hinted) < peak_of(buffers, found.offsets):
+        return Placement(hinted)
+    return found
+
+
+def _hinted(problem: Problem) -> Sequence[int]:
+    """The plan that the hints tell of; none without hints, or for too many buffers."""
+    buffers = problem.buffers
+    hints = [b.hint if b.offset is None else b.offset for b in buffers]
+    if all(b.hint is None for b in buffers):
+        return ()
+    complete = [hint for hint in hints if hint is not None]
+    if len(complete) == len(hints) and validate(problem, complete) is None:
+        return complete
+    if len(buffers) > _GREEDY:
+        return ()
+    last = max(complete)
+    ranks = [(last if h is None else h, h is None, i) for i, h in enumerate(hints)]
+    return greedy.place(buffers, sorted(range(len(buffers)), key=ranks.__getitem__))
 
 
 def _are_countable(buffers: Sequence[Buffer]) -> bool:
@@ -89,8 +133,9 @@ def _are_countable(buffers: Sequence[Buffer]) -> bool:
     return sum(b.size + b.alignment for b in buffers) < LARGEST // 2
 
 
-def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
+def _regular(task: _Task) -> Placement:
     """No gaps, no given offsets, one alignment: all offsets are multiples of a unit."""
+    problem, limits, budget, lower_bound = task
     buffers = problem.buffers
     alignment = buffers[0].alignment
     padded = [-(-b.size // alignment) for b in buffers]
@@ -98,7 +143,8 @@ def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
     sizes = [size // unit for size in padded]
     unit *= alignment
     parts = parts_of([(b.start, b.end) for b in buffers], sizes)
-    goal = -(-problem.lower_bound // unit)  # no part has to be lower than that
+    bound = -(-lower_bound // unit)
+    goal = max(bound, (problem.capacity or 0) // unit)  # for each part
     offsets = [0] * len(buffers)
 
     peaks: list[int] = []
@@ -114,8 +160,6 @@ def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
             offsets[index] = offset * unit
         budget.report(peak_of(buffers, offsets))
 
-    target = problem.capacity // unit if problem.capacity is not None else None
-
     # The highest part first: none has to become lower than what that one reaches.
     floor = goal
     proved = True
@@ -125,17 +169,18 @@ def _regular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
             continue
         found = [offsets[index] // unit for index in part.indices]
         least = max(floor, max(part.load))
-        low, high = _minimise(part, found, least, target, limits.seed, budget, improved)
+        low, high = _minimise(part, found, least, limits.seed, budget, improved)
         floor = high
         proved &= low == high
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
-    if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > problem.lower_bound:
+    if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > task.goal:
         for place in _QUADRATIC:
             other = list(place(problem, limits).offsets)
             if peak_of(buffers, other) < peak_of(buffers, offsets):
                 offsets = other
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
+    proved &= goal == bound or floor > goal  # that of a capacity is no bound
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
 
@@ -144,17 +189,18 @@ def _heuristics(
     part: Part, goal: int, buffers: Sequence[Buffer], unit: int
 ) -> list[int]:
     """The best of the cheap plans, in units; the first that reaches the goal."""
-    tries = orders.for_skyline(part)
-    skyline = Skyline(part, len(tries))
     best: list[int] = []
+    began = monotonic()
     for offsets in chain(
-        (skyline.place(order) for order in tries),
+        skyline_plans(part),
         _greedy_plans(part, buffers, unit) if len(part.size) <= _GREEDY else (),
     ):
         if not best or part.peak(offsets) < part.peak(best):
             best = offsets
-        if part.peak(best) <= goal:
-            break
+        now = monotonic()
+        if part.peak(best) <= goal or deadline.left() < now - began:
+            break  # the next would take as long
+        began = now
     return best
 
 
@@ -180,7 +226,6 @@ def _minimise(
     part: Part,
     offsets: Sequence[int],
     low: int,
-    target: int | None,
     seed: int,
     budget: Budget,
     improved: Callable[[Part, Sequence[int]], None],
@@ -194,10 +239,8 @@ def _minimise(
     chance = random.Random(seed)
     limit = 2 * len(part.size) * (16 + part.sections // 4)
     noisy = False
-    wishes = [target] if target is not None and low < target < high else []
     while low < high:
-        fractions = [low + int((high - 1 - low) * f) for f in _FRACTIONS]
-        for wish in [*wishes, *fractions]:
+        for wish in [low + int((high - 1 - low) * f) for f in _FRACTIONS]:
             capacity = min(max(wish, low), high - 1)
             if low >= high:
                 break
@@ -216,7 +259,6 @@ def _minimise(
                     low = capacity + 1
                 if found.status != UNKNOWN:
                     break
-        wishes = []
         limit = limit * 8 // 5
         noisy = True
     return low, high
@@ -245,10 +287,10 @@ def _core_first(
     return high
 
 
-def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
+def _irregular(task: _Task) -> Placement:
     """Gaps, given offsets or several alignments: the best of what is sound."""
+    problem, limits, budget, _ = task
     buffers = problem.buffers
-    lower_bound = problem.lower_bound
     best: list[int] = []
 
     def take(offsets: Sequence[int]) -> None:
@@ -261,11 +303,13 @@ def _irregular(problem: Problem, limits: Limits, budget: Budget) -> Placement:
         common = lcm(*(b.alignment for b in buffers))
         plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
         if _are_countable(plain):
-            take(_regular(Problem(plain, problem.capacity), limits, budget).offsets)
+            filled = Problem(plain, problem.capacity)
+            plain_task = _Task(filled, limits, budget, filled.lower_bound)
+            take(_regular(plain_task).offsets)
     if len(buffers) <= _GREEDY or not best:
         for place in _QUADRATIC:
-            if not best or peak_of(buffers, best) > lower_bound:
+            if not best or peak_of(buffers, best) > task.goal:
                 take(place(problem, limits).offsets)
-    if peak_of(buffers, best) > lower_bound:
-        climb(buffers, best, lower_bound, budget, limits.seed, take)
+    if peak_of(buffers, best) > task.goal:
+        climb(buffers, best, task.goal, budget, limits.seed, take)
     return Placement(best)

@@ -1,6 +1,6 @@
-"""What a search may still spend: work, or seconds of CPU time."""
+"""What a search may still spend: work, or seconds on the clock."""
 
-from time import process_time
+from time import monotonic
 
 from tensorplan.planning import deadline, kernels
 from tensorplan.planning.problem import Limits, Progress
@@ -11,10 +11,10 @@ _SURE = 0.1  # seconds of searching behind which its speed is known
 
 
 class Budget:
-    """What may still be spent, in work or in seconds of CPU time."""
+    """What may still be spent: work, or with a time limit, what is left of that."""
 
     def __init__(self, limits: Limits, lower_bound: int) -> None:
-        self._started = process_time()
+        self._started = monotonic()
         self._limits = limits
         self._lower_bound = lower_bound
         self._spent = 0
@@ -22,7 +22,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        return process_time() - self._started
+        return monotonic() - self._started
 
     def spend(self, work: int, since: float) -> None:
         """Work of a search, and what `seconds` was before it."""
@@ -36,11 +36,11 @@ class Budget:
             return 0
         if self._limits.time_limit is None:
             return int(_WORK * self._limits.effort) - self._spent
-        seconds = self._limits.time_limit - self.seconds
         speed = _FAST if kernels.available() else _PLAIN
         if self._searching > _SURE:
             speed = self._spent / self._searching
-        return int(seconds * speed)
+        seconds = min(self._limits.time_limit - self.seconds, deadline.left())
+        return int(min(seconds * speed, _WORK))
 
     def report(self, peak: int) -> None:
         if self._limits.progress:

@@ -19,20 +19,23 @@ _PAIRS = 30_000_000  # of buffers that all tries look at together, about
 def climb(
     buffers: Sequence[Buffer],
     best: Sequence[int],
-    lower_bound: int,
+    goal: int,
     budget: Budget,
     seed: int,
     take: Callable[[Sequence[int]], None],
 ) -> None:
-    """Lowers the peak of the offsets `best`; `take` gets each that is no higher."""
+    """Lowers the peak of `best` to the goal; `take` gets all that are no higher."""
     count = len(buffers)
+    tries = min(_TRIES, _PAIRS // (count * count + 100 * count))
+    if not tries:
+        return
     chance = random.Random(seed)
     order = sorted(range(count), key=lambda i: (best[i], i))
     lowest = peak_of(buffers, best)
     movable = list(range(count))
     conflicts = _conflicts(buffers)
-    for _ in range(min(_TRIES, _PAIRS // (count * count + 100 * count))):
-        if lowest <= lower_bound or budget.left <= 0:
+    for _ in range(tries):
+        if lowest <= goal or budget.left <= 0:
             return
         trial = list(order)
         moved = chance.choice(movable)

@@ -10,12 +10,12 @@ follow, their buffers placed by ejection around what is there (`repair.py`).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tensorplan.planning import orders
+from tensorplan.planning import deadline, orders
 from tensorplan.planning.budget import Budget
 from tensorplan.planning.repair import WAITING, Repair
 from tensorplan.planning.search import FEASIBLE, RULES, ValleySearch
 from tensorplan.planning.sections import Part, parts_of
-from tensorplan.planning.skyline import Skyline
+from tensorplan.planning.skyline import skyline_plans
 
 SLACKS = (0.015, 0.03, 0.12, 0.06)
 """How far below the greatest load the load of a section of the core may be."""
@@ -119,12 +119,11 @@ def _exactly(part: Part, capacity: int, limit: int) -> Attempt:
 def _packed(part: Part, capacity: int, limit: int) -> Attempt:
     if max(part.load) > capacity:
         return Attempt(None, 0)
-    tries = orders.for_skyline(part)
-    skyline = Skyline(part, len(tries))
-    for order in tries:
-        offsets = skyline.place(order)
+    for offsets in skyline_plans(part):
         if part.peak(offsets) <= capacity:
             return Attempt(offsets, 0)
+        if deadline.passed():
+            return Attempt(None, 0)
     if 4 * part.covered > limit:
         return Attempt(None, 0)
     search = ValleySearch(part)
@@ -138,7 +137,7 @@ def _packed(part: Part, capacity: int, limit: int) -> Attempt:
                 work += found.work
                 if found.status == FEASIBLE:
                     return Attempt(found.offsets, work)
-                if work >= limit:
+                if work >= limit or deadline.passed():
                     return Attempt(None, work)
         patience *= 2
     return Attempt(None, work)

@@ -5,8 +5,9 @@
     b,3,5,512,1,
 
 Columns come in any order. `lower` may be called `begin` or `start`, `upper` `end`, and
-`id` `buffer` or `buffer_id`. `alignment`, `gaps`, `offset` and `hint` may be missing,
-or empty in some rows; columns of any other name are carried along.
+`id` `buffer` or `buffer_id`. `alignment`, `gaps`, `offset`, `hint` and `pool` may be
+missing, or empty in some rows; columns of any other name are carried along. A hint
+below 0 is none, as in minimalloc.
 """
 
 import csv
@@ -28,6 +29,7 @@ _NAMES = {
         "gaps": ("gaps",),
         "offset": ("offset",),
         "hint": ("hint",),
+        "pool": ("pool",),
     }.items()
     for name in names
 }
@@ -70,6 +72,7 @@ def read(
     columns: dict[str, int] = {}
     rows: list[list[str]] = []
     buffers: list[Buffer] = []
+    lines: dict[str, int] = {}  # of the buffers, by id
     try:
         for row in reader:
             if not any(field.strip() for field in row):
@@ -83,7 +86,12 @@ def read(
             fields = {column: row[at].strip() for column, at in columns.items()}
             if not keep_offsets:
                 fields.pop("offset", None)
-            buffers.append(_buffer(fields, int(inclusive), alignment))
+            buffer = _buffer(fields, int(inclusive), alignment)
+            if buffer.id in lines:
+                line = lines[buffer.id]
+                raise ValueError(f"buffer {buffer.id} is in line {line} already")
+            lines[buffer.id] = reader.line_num
+            buffers.append(buffer)
             rows.append(row)
         if not header:
             raise ValueError(f"there is no header, expected {','.join(_REQUIRED)}")
@@ -118,17 +126,27 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
             columns[column] = at
     for column in _REQUIRED:
         if column not in columns:
+            _check_separator(header)
             names = " or ".join(name for name in _NAMES if _NAMES[name] == column)
             expected = ",".join(_REQUIRED)
             raise ValueError(f"there is no column {names}, expected {expected}")
     return columns
 
 
+def _check_separator(header: Sequence[str]) -> None:
+    """Raises `ValueError` if the columns are there, but not between commas."""
+    line = ",".join(header)
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        known = {_NAMES.get(column.strip()) for column in line.split(separator)}
+        if known.issuperset(_REQUIRED):
+            raise ValueError(f"the columns are separated by {name}, expected commas")
+
+
 def _buffer(fields: Mapping[str, str], after_upper: int, alignment: int) -> Buffer:
     def optional(column: str) -> int | None:
         return _integer(column, fields[column]) if fields.get(column) else None
 
-    own_alignment = optional("alignment")
+    own_alignment, hint = optional("alignment"), optional("hint")
     return Buffer(
         fields["id"],
         _integer("size", fields["size"]),
@@ -137,7 +155,8 @@ def _buffer(fields: Mapping[str, str], after_upper: int, alignment: int) -> Buff
         alignment if own_alignment is None else own_alignment,
         [_gap(gap, after_upper) for gap in fields.get("gaps", "").split()],
         optional("offset"),
-        hint=optional("hint"),
+        fields.get("pool", ""),
+        hint if hint is not None and hint >= 0 else None,
     )
 
 

@@ -11,15 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from random import Random
-from time import process_time
 
+from tensorplan.planning.budget import Budget
 from tensorplan.planning.greedy import Gap, first_gap, in_order, place, smallest_gap
 from tensorplan.planning.problem import (
     Buffer,
     Limits,
     Placement,
     Problem,
-    Progress,
     peak_of,
 )
 from tensorplan.planning.registry import strategy
@@ -50,12 +49,16 @@ def _breadth_ranks(buffers: Sequence[Buffer]) -> Sequence[tuple[int, int]]:
             changes[start] = changes.get(start, 0) + buffer.size
             changes[end] = changes.get(end, 0) - buffer.size
     steps = sorted(changes)
-    breadths = list(accumulate(changes[step] for step in steps))
+    breadths = accumulate(changes[step] for step in steps)
+    ranks = [(-breadth, step) for breadth, step in zip(breadths, steps, strict=True)]
+    lowest = [ranks]  # lowest[k][n]: of the 2**k ranks from n on
+    while (width := 1 << (len(lowest) - 1)) * 2 <= len(ranks):
+        lowest.append(list(map(min, lowest[-1], lowest[-1][width:])))
 
     def widest(start: int, end: int) -> tuple[int, int]:
         first, last = bisect_left(steps, start), bisect_left(steps, end)
-        breadth = max(breadths[first:last])
-        return -breadth, steps[breadths.index(breadth, first, last)]
+        level = (last - first).bit_length() - 1
+        return min(lowest[level][first], lowest[level][last - (1 << level)])
 
     return [min(widest(*steps) for steps in buffer.live) for buffer in buffers]
 
@@ -148,20 +151,19 @@ def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
 
     `hill_climb` of TVM's Unified Static Memory Planner: the swap moves what lies below
     a buffer at the peak; a worse order is kept with a small, falling chance. Unlike
-    TVM's, returns the best plan seen, and stops at the lower bound.
+    TVM's, returns the best plan seen, and stops at the lower bound or the capacity.
     """
     buffers, random = problem.buffers, Random(limits.seed)
-    started, bound = process_time(), problem.lower_bound
-    time_limit = float("inf") if limits.time_limit is None else limits.time_limit
+    bound = problem.lower_bound
+    budget = Budget(limits, bound)
+    goal = max(bound, problem.capacity or 0)
     count = _conflict_counts(buffers)
     order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size, -count[i], i))
     best = kept = place(buffers, order)
     peak = best_peak = peak_of(buffers, best)
     for attempt in range(1, 500):
-        seconds = process_time() - started
-        if limits.progress:
-            limits.progress(Progress(best_peak, bound, seconds))
-        if best_peak <= bound or seconds >= time_limit:
+        budget.report(best_peak)
+        if best_peak <= goal or budget.left <= 0:
             break
         swap = _pick_swap(buffers, order, kept, peak, random)
         if swap is None:

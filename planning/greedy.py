@@ -2,15 +2,20 @@
 
 All place each buffer into a gap between the buffers that are placed already and are
 live at the same time. They differ in the order of buffers and the choice of gap.
-Buffers with a given offset are placed first. Quadratic in the number of buffers.
+Buffers with a given offset are placed first. Quadratic in the number of buffers: at a
+deadline the rest is put above everything else.
 """
 
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from tensorplan.planning import deadline
 from tensorplan.planning.problem import Buffer, Limits, Placement, Problem, round_up
 from tensorplan.planning.registry import strategy
+
+SURE = 1000
+"""So many buffers are placed with care in any case: some hundredths of a second."""
 
 Gap: TypeAlias = tuple[int, float]
 """An offset where the buffer fits, and the bytes that are free from there on."""
@@ -72,10 +77,13 @@ def place(
         for i in order
         if (b := buffers[i]).offset is not None
     )
-    for i in order:
+    for turn, i in enumerate(order):
         buffer = buffers[i]
         if buffer.offset is not None:
             continue
+        if turn >= SURE and deadline.passed():
+            stack(buffers, order[turn:], offsets, max(end for _, end, *_ in placed))
+            break
         start, end = buffer.start, buffer.end
         neighbours = (
             (low, high)
@@ -85,6 +93,17 @@ def place(
         offsets[i] = choose(_gaps(neighbours, buffer))
         insort(placed, (offsets[i], offsets[i] + buffer.size, start, end, i))
     return offsets
+
+
+def stack(
+    buffers: Sequence[Buffer], order: Sequence[int], offsets: list[int], floor: int
+) -> None:
+    """Puts those without a given offset above one another, from the floor on."""
+    for i in order:
+        buffer = buffers[i]
+        if buffer.offset is None:
+            offsets[i] = round_up(floor, buffer.alignment)
+            floor = offsets[i] + buffer.size
 
 
 def _gaps(taken: Iterator[tuple[int, int]], buffer: Buffer) -> Iterator[Gap]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
 
+from tensorplan.planning import deadline
 from tensorplan.planning.greedy import best_fit
 from tensorplan.planning.problem import Limits, Placement, Problem
 from tensorplan.planning.registry import strategy
@@ -114,6 +115,8 @@ class _Pool:
             return None
         between = slice(free[-1].step + 1, step)
         if self._memory is not None and free[-1].step + 1 != step:
+            if deadline.passed():
+                return None
             if size + max(self._memory[between], default=0) > self._peak:
                 return None
             self._memory[between] = [used + size for used in self._memory[between]]

@@ -19,6 +19,7 @@ from itertools import groupby
 from sys import maxsize
 from typing import TypeAlias
 
+from tensorplan.planning import deadline
 from tensorplan.planning.inductor_reuse import Allocate, Line, Reuse, Run
 from tensorplan.planning.problem import (
     Limits,
@@ -240,7 +241,8 @@ def plan_pools(
     Outputs come first, the smallest first, then the intermediates, the largest first;
     of equal ones those that live longest, then in their order. An intermediate goes
     into the first pool of its device that takes it. Pools are numbered by device, in
-    the order in which devices are first asked for memory.
+    the order in which devices are first asked for memory. At a deadline, each of the
+    blocks that are left gets a pool of its own.
     """
 
     def length(block: Block) -> int:
@@ -259,7 +261,9 @@ def plan_pools(
     for block in sorted(intermediates, key=lambda b: (-b.size, -length(b))):
         of_device = pools.setdefault(block.device, [])
         last = len(of_device) - 1
-        if not any(pool.allocate(block, i == last) for i, pool in enumerate(of_device)):
+        if deadline.passed() or not any(
+            pool.allocate(block, i == last) for i, pool in enumerate(of_device)
+        ):
             of_device.append(Pool(block, mode is not PoolMode.NONE, alignment))
     result = [pool for of_device in pools.values() for pool in of_device]
     for i, pool in enumerate(result):

@@ -1,6 +1,7 @@
 """`naive`: every buffer gets bytes of its own. What reuse is measured against."""
 
-from tensorplan.planning.problem import Limits, Placement, Problem, peak_of, round_up
+from tensorplan.planning.greedy import stack
+from tensorplan.planning.problem import Limits, Placement, Problem, peak_of
 from tensorplan.planning.registry import strategy
 
 
@@ -8,12 +9,7 @@ from tensorplan.planning.registry import strategy
 def naive(problem: Problem, limits: Limits) -> Placement:
     """No reuse: the buffers one after the other, above those with a given offset."""
     fixed = [b for b in problem.buffers if b.offset is not None]
-    end = peak_of(fixed, [b.offset or 0 for b in fixed])
-    offsets: list[int] = []
-    for buffer in problem.buffers:
-        if buffer.offset is not None:
-            offsets.append(buffer.offset)
-            continue
-        offsets.append(round_up(end, buffer.alignment))
-        end = offsets[-1] + buffer.size
+    floor = peak_of(fixed, [b.offset or 0 for b in fixed])
+    offsets = [b.offset or 0 for b in problem.buffers]
+    stack(problem.buffers, range(len(offsets)), offsets, floor)
     return Placement(offsets)

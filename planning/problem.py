@@ -156,7 +156,7 @@ class Limits:
     plan on every machine; `effort` is how much of its usual work it may do.
     """
 
-    time_limit: float | None = None  # seconds of CPU time, for one pool
+    time_limit: float | None = None  # seconds on the clock, for all pools
     seed: int = 0
     progress: Callable[["Progress"], None] | None = field(default=None, compare=False)
     effort: float = 1.0  # where there is no time limit
@@ -167,7 +167,7 @@ class Progress(NamedTuple):
 
     peak: int  # bytes, of the best plan so far
     lower_bound: int  # bytes
-    seconds: float  # of CPU time so far
+    seconds: float  # on the clock, so far
 
 
 class Placement(NamedTuple):
@@ -195,6 +195,7 @@ class Plan:
     optimal: bool  # proved: the peak is the lower bound, or a search was exhausted
     strategy: str
     seconds: float  # of CPU time
+    was_ended: bool = False  # by a deadline, before the strategy had done all
 
 
 def round_up(size: int, alignment: int) -> int:

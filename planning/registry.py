@@ -7,8 +7,10 @@ the name of the entry is the strategy's, its object the function.
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
-from time import process_time
+from math import inf
+from time import monotonic, process_time
 
+from tensorplan.planning import deadline
 from tensorplan.planning.problem import Limits, Plan, Problem, Strategy, peak_of
 from tensorplan.planning.validate import validate
 
@@ -59,6 +61,9 @@ def solve(
 ) -> Plan:
     """A checked plan for the problem, pool by pool.
 
+    A time limit is for all of it, the check too: when it is over, what is not placed
+    yet is placed at once, however badly.
+
     Raises `ValueError` for an unknown strategy, or given offsets that collide, and
     `UnsoundPlanError` if what the strategy returns is not sound.
     """
@@ -67,17 +72,25 @@ def solve(
     if reason := validate(Problem(given), [b.offset or 0 for b in given]):
         raise ValueError(f"given offsets collide: {reason}")
     limits = limits or Limits()
+    begin = monotonic()
+    pools = {pool: (part, part.lower_bound) for pool, part in problem.by_pool.items()}
+    check = 4 * (monotonic() - begin)  # which takes about that long
+    limit = inf if limits.time_limit is None else begin + limits.time_limit
+    end = min(limit, monotonic() + deadline.left()) - check
     offsets: dict[str, list[int]] = {}
-    peak, optimal, seconds = 0, True, 0.0
-    for pool, part in problem.by_pool.items():
+    peak, optimal, was_ended, seconds = 0, True, False, 0.0
+    for pool, (part, lower_bound) in pools.items():
         start = process_time()
-        found = place(part, limits)
+        with deadline.until(end):
+            found = place(part, limits)
+            was_ended |= deadline.passed()
         seconds += process_time() - start
         if reason := validate(part, found.offsets):
             raise UnsoundPlanError(f"strategy {strategy}: {reason}")
         offsets[pool] = list(reversed(found.offsets))
         part_peak = peak_of(part.buffers, found.offsets)
-        optimal &= found.exhausted or part_peak == part.lower_bound
+        optimal &= found.exhausted or part_peak == lower_bound
         peak += part_peak
     in_order = [offsets[buffer.pool].pop() for buffer in problem.buffers]
-    return Plan(in_order, peak, problem.lower_bound, optimal, strategy, seconds)
+    lower_bound = sum(bound for _, bound in pools.values())
+    return Plan(in_order, peak, lower_bound, optimal, strategy, seconds, was_ended)

@@ -30,7 +30,7 @@ WAITING = -1
 
 _STEP_WORK = 20  # what taking one from the queue costs, in pairs of buffers
 _PAIR_WORK = 5  # what a pair of buffers costs, in sections of `search.py`
-_CHUNK = 10_000_000  # work until the time is looked at again
+_CHUNK = 1_000_000  # work until the time is looked at again
 
 
 class Repair:

@@ -24,6 +24,7 @@ the order of buffers is ours.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tensorplan.planning import deadline
 from tensorplan.planning.kernels import (
     LARGEST,
     Integers,
@@ -35,12 +36,18 @@ from tensorplan.planning.kernels import (
 from tensorplan.planning.sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
+_PAUSED = -2
 
 RULES = range(4)
 """Which valley is branched on: see `_score`."""
 
 _PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
+_PAUSE, _PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+
+
+_START = (-1, 0, 0, 0)
+"""The point from which a search goes on that has not begun."""
 
 
 class Outcome(NamedTuple):
@@ -107,20 +114,28 @@ class ValleySearch:
             kernel = compiled(
                 _search, _valley, _rest, _score, _resume, _choices, _put, _undo, _split
             )
-        status, work = kernel(
-            self._buffers,
-            self._state,
-            self._trail,
-            self._frames,
-            self._open,
-            self._choices,
-            self._offsets,
-            integers(rank, self._fast),
-            self._weight,
-            rule,
-            capacity,
-            limit,
-        )
+        pause = _PAUSE if self._fast else _PLAIN_PAUSE
+        rank, point = integers(rank, self._fast), integers(_START, self._fast)
+        status, work = _PAUSED, 0
+        while status == _PAUSED and not deadline.passed():
+            status, work = kernel(
+                self._buffers,
+                self._state,
+                self._trail,
+                self._frames,
+                self._open,
+                self._choices,
+                self._offsets,
+                rank,
+                self._weight,
+                point,
+                rule,
+                capacity,
+                limit,
+                pause,
+            )
+        if status == _PAUSED:
+            status = UNKNOWN
         self._done += work
         return Outcome(status, [int(offset) for offset in self._offsets], int(work))
 
@@ -147,11 +162,13 @@ def _search(
     offsets: Integers,
     rank: Integers,
     weight: Integers,
+    point: Integers,
     rule: int,
     capacity: int,
     limit: int,
+    pause: int,
 ) -> tuple[int, int]:
-    """The kernel: status and work.
+    """The kernel: status and work. Goes on from `point`, for `pause` of work.
 
     A frame is a choice that was made, a component is a run of sections to be solved, of
     which the frame that created it is the owner (-1: none).
@@ -163,24 +180,28 @@ def _search(
         last_word, _spare,
     ) = frames  # fmt: skip
     open_low, open_high, open_owner, _tightness = components
-    sections = len(sky)
-    for section in range(sections):
-        sky[section] = rest[section] = joined[section] = 0
-    for index in range(len(size)):
-        placed[index] = 0
-        for section in range(first[index], end[index]):
-            rest[section] += size[index]
-            if section + 1 < end[index]:
-                joined[section] += 1
-    for section in range(sections):
-        if rest[section] > capacity:
-            return INFEASIBLE, sections
-    work = 0
-    top = -1  # the frame of the last choice
-    trail_end = 0
-    open_low[0], open_high[0], open_owner[0] = 0, sections, -1
-    count = 1  # of open components
+    # The frame of the last choice, the trail's end, the open components, the work.
+    top, trail_end, count, work = point[0], point[1], point[2], point[3]
+    if not count:
+        sections = len(sky)
+        for section in range(sections):
+            sky[section] = rest[section] = joined[section] = 0
+        for index in range(len(size)):
+            placed[index] = 0
+            for section in range(first[index], end[index]):
+                rest[section] += size[index]
+                if section + 1 < end[index]:
+                    joined[section] += 1
+        for section in range(sections):
+            if rest[section] > capacity:
+                return INFEASIBLE, sections
+        open_low[0], open_high[0], open_owner[0] = 0, sections, -1
+        count = 1
+    pause += work
     while count:
+        if work > pause:
+            point[0], point[1], point[2], point[3] = top, trail_end, count, work
+            return _PAUSED, work
         count -= 1
         frame = open_owner[count]
         lo, hi = open_low[count], open_high[count]

@@ -12,8 +12,9 @@ Bentley, "Multidimensional Binary Search Trees Used for Associative Searching", 
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tensorplan.planning import orders
 from tensorplan.planning.kernels import (
     LARGEST,
     Integers,
@@ -61,6 +62,13 @@ class Skyline:
             offsets,
         )
         return [int(offset) for offset in offsets]
+
+
+def skyline_plans(part: Part) -> Iterator[list[int]]:
+    """The offsets, in units, that each of several orders gives."""
+    tries = orders.for_skyline(part)
+    skyline = Skyline(part, len(tries))
+    return map(skyline.place, tries)
 
 
 def _leaves(part: Part) -> list[int]:

@@ -7,12 +7,24 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from threading import Thread
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from tensorplan.planning import STRATEGIES, Buffer, Limits, Problem, solve, validate
+from tensorplan.planning import (
+    STRATEGIES,
+    Buffer,
+    Limits,
+    Problem,
+    auto,
+    budget,
+    deadline,
+    registry,
+    solve,
+    validate,
+)
 from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
 
 Capture = pytest.CaptureFixture[str]
@@ -417,6 +429,32 @@ def test_a_time_limit_is_kept(strategy: str, limit: float) -> None:
     taken = time.process_time() - start
     if not plan.optimal:
         assert taken <= 1.1 * limit + 0.1
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_no_strategy_forgets_its_time_limit(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On 10,000 buffers most would take some seconds; the clock is the processor's."""
+    for module in (deadline, registry, budget, auto):
+        monkeypatch.setattr(module, "monotonic", time.process_time)
+    problem = hard_problem(10_000)
+    if strategy == "auto":
+        solve(problem, strategy, Limits(time_limit=0.1))  # loads numba, once
+    start = time.process_time()
+    plan = solve(problem, strategy, Limits(time_limit=0.3))
+    assert time.process_time() - start <= 1.05 * 0.3 + 1
+    assert validate(problem, plan.offsets) is None
+
+
+def test_a_stop_ends_all_that_is_searched_within() -> None:
+    with deadline.stoppable() as stop:
+        assert not deadline.passed()
+        Thread(target=stop).start()
+        plan = solve(hard_problem(), "auto", Limits(time_limit=600))
+        assert plan.was_ended
+        assert deadline.passed()
+    assert not deadline.passed()
 
 
 def test_out_of_memory_is_said(tmp_path: Path) -> None:

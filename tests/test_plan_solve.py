@@ -2,16 +2,31 @@
 
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplan.planning import STRATEGIES, Buffer, Placement, Progress, csv_format
-from tensorplan.planning.problem import Limits, Problem
+from tensorplan.planning import (
+    STRATEGIES,
+    Buffer,
+    Limits,
+    Placement,
+    Problem,
+    Progress,
+    csv_format,
+    deadline,
+    solve,
+)
+from tensorplan.tools import progress as progress_lines
 from tensorplan.tools.plan_solve import main
 
 CHAIN = "id,lower,upper,size\na,0,2,64\nb,1,3,64\nc,2,4,64\n"
@@ -68,7 +83,8 @@ def test_written_rows_are_the_read_ones():
             st.integers(0, 10**12),
             st.integers(0, 99),
             st.integers(1, 9),
-        )
+        ),
+        unique_by=lambda row: row[0].strip(),
     )
 )
 def test_round_trip(rows: list[tuple[str, int, int, int]]):
@@ -90,6 +106,10 @@ def test_round_trip(rows: list[tuple[str, int, int, int]]):
         ("\n\n", 2, "there is no header"),
         ("id,lower,size\n", 1, "there is no column upper or end"),
         ("id,lower,start,upper,size\n", 1, "column start says what lower says"),
+        ("id;lower;upper;size\na;0;1;2\n", 1, "separated by semicolons, expected comm"),
+        ("size\tend\tstart\tid\tx\n", 1, "separated by tabs, expected commas"),
+        (f"{CHAIN}a,1,2,3\n", 5, "buffer a is in line 2 already"),
+        (f"{CHAIN}\nd,1,2,3\n b ,1,2,3\n", 7, "buffer b is in line 3 already"),
         (f"{CHAIN}d,1,2\n", 5, "there are 3 fields, expected 4"),
         (f"{CHAIN}\nd,1,2,3,4\n", 6, "there are 5 fields, expected 4"),
         (f"{CHAIN}d,1,two,3\n", 5, "upper is 'two', expected an integer"),
@@ -159,6 +179,167 @@ def test_capacity(capsys: pytest.CaptureFixture[str]):
     assert Path("out.csv").exists()
 
 
+def test_a_search_ends_when_the_capacity_is_met():
+    """Better plans are not looked for."""
+    write_hard("hard.csv")
+    buffers = csv_format.read(Path("hard.csv").read_text()).buffers
+    quick = solve(Problem(buffers), "auto", Limits(effort=0)).peak
+    best = solve(Problem(buffers), "auto", Limits(effort=0.1)).peak
+    assert best < quick
+    capacity = (best + quick) // 2
+    seen: list[int] = []
+    limits = Limits(progress=lambda progress: seen.append(progress.peak))
+    plan = solve(Problem(buffers, capacity), "auto", limits)
+    assert plan.peak <= capacity
+    assert all(peak > capacity for peak in seen[:-1])
+
+
+def test_pools_are_planned_separately(capsys: pytest.CaptureFixture[str]):
+    Path("pools.csv").write_text(
+        "pool,id,lower,upper,size\nsram,a,0,2,64\ndram,b,0,2,100\nsram,c,1,2,32\n"
+    )
+    assert main("pools.csv -o out.csv --report r.json --capacity 100".split()) == 0
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert [(b.pool, b.offset) for b in table.buffers] == [
+        ("sram", 0),
+        ("dram", 0),
+        ("sram", 64),
+    ]
+    assert json.loads(Path("r.json").read_text())["lower_bound_bytes"] == 196
+    assert main("pools.csv --capacity 99".split()) == 1
+    assert "the best peak 100" in capsys.readouterr().err
+
+
+HINTED = "id,lower,upper,size,hint\n"
+
+
+def test_hints_are_a_plan_to_begin_with():
+    """Whatever `auto` would do, those 192 bytes are good enough, or are not."""
+    rows = ["a,0,2,64,64", "b,1,3,64,128", "c,2,4,64,0"]
+    Path("hinted.csv").write_text(HINTED + "\n".join(rows))
+    assert main("hinted.csv -o out.csv --capacity 192".split()) == 0
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert [b.offset for b in table.buffers] == [64, 128, 0]
+    assert main("hinted.csv -o out.csv".split()) == 0
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert max(b.offset + b.size for b in table.buffers if b.offset is not None) == 128
+
+
+def test_no_plan_is_worse_than_that_of_hints():
+    write_hard("hard.csv")
+    buffers = csv_format.read(Path("hard.csv").read_text()).buffers
+    best = solve(Problem(buffers), "auto", Limits(effort=0.1))
+    quick = solve(Problem(buffers), "auto", Limits(effort=0))
+    assert best.peak < quick.peak
+    pairs = zip(buffers, best.offsets, strict=True)
+    hinted = [replace(b, hint=offset) for b, offset in pairs]
+    assert solve(Problem(hinted), "auto", Limits(effort=0)).peak == best.peak
+    most = [replace(b, hint=b.hint if n % 9 else None) for n, b in enumerate(hinted)]
+    assert solve(Problem(most), "auto", Limits(effort=0)).peak <= quick.peak
+
+
+def test_unsound_hints_and_hints_below_0_do_no_harm():
+    text = f"{HINTED}a,0,2,64,0\nb,1,3,64,32\nc,2,4,64,-1\n"
+    buffers = csv_format.read(text).buffers
+    assert [b.hint for b in buffers] == [0, 32, None]
+    assert solve(Problem(buffers), "auto").peak == 128
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("model.mlir", b"func.func @main() {}"),
+        ("model.csv", b'"builtin.module"() ({\n}) : () -> ()'),
+        ("model", b"// a comment\nmodule {\n}"),
+        ("model", b"#loc = loc(unknown)\nmodule @jit_step attributes {} {\n}"),
+        ("model", b"ML\xefR\x01"),
+        ("model.onnx", b"\x08\x08\xff"),
+    ],
+)
+def test_programs_are_refused(
+    name: str, data: bytes, capsys: pytest.CaptureFixture[str]
+):
+    Path(name).write_bytes(data)
+    assert main([name]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(
+        f"{name}: error: this is a program, expected buffers as CSV"
+    )
+    assert "plan-opt" in error
+
+
+def interrupted(problem: Problem, limits: Limits) -> Placement:
+    """A strategy during which somebody presses Ctrl-C; looks at its deadline."""
+    os.kill(os.getpid(), signal.SIGINT)
+    while not deadline.passed():
+        time.sleep(0.001)
+    return Placement([0, 64, 0])
+
+
+def test_an_interrupt_leaves_the_best_plan(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setitem(STRATEGIES, "interrupted", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    assert main("chain.csv --strategy naive,interrupted,tlsf -o out.csv".split()) == 130
+    out, error = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()[1:]] == [
+        "naive",
+        "interrupted",
+    ]
+    assert error == (
+        "plan-solve: interrupted: the best plan so far has 128 bytes and is written to "
+        "out.csv\n"
+    )
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert [b.offset for b in table.buffers] == [0, 64, 0]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not deadline.passed()
+
+
+def test_an_interrupt_writes_nothing_above_the_capacity(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setitem(STRATEGIES, "interrupted", interrupted)
+    command = "chain.csv --strategy interrupted -o out.csv --capacity 100"
+    assert main(command.split()) == 130
+    assert "128 bytes and is not written" in capsys.readouterr().err
+    assert not Path("out.csv").exists()
+
+
+def test_a_second_interrupt_ends_at_once(monkeypatch: pytest.MonkeyPatch):
+    def stubborn(problem: Problem, limits: Limits) -> Placement:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("it goes on")
+
+    monkeypatch.setitem(STRATEGIES, "stubborn", stubborn)
+    assert main("chain.csv --strategy naive,stubborn -o out.csv".split()) == 130
+    assert not Path("out.csv").exists()
+
+
+@pytest.mark.parametrize("strategy", ["auto", "usmp-hill-climb"])
+def test_a_search_is_interrupted(strategy: str):
+    write_hard("hard.csv", 3000)
+    command = f"hard.csv --strategy {strategy} -o out.csv --time-limit 600".split()
+    tool = subprocess.Popen(
+        [sys.executable, "-m", "tensorplan.tools.plan_solve", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert tool.stdout
+    tool.stdout.readline()  # the table's header: from here on it searches
+    time.sleep(3)
+    tool.send_signal(signal.SIGINT)
+    _, error = tool.communicate(timeout=20)
+    assert tool.returncode == 130, error
+    assert "is written to out.csv" in error
+    table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
+    assert all(buffer.offset is not None for buffer in table.buffers)
+    assert main(["out.csv", "--keep-offsets", "--strategy", "naive"]) == 0
+
+
 def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
     Path("bad.csv").write_text(
         "id,lower,upper,size,offset\na,0,2,64,0\nb,1,3,64,32\nc,2,3,8,\n"
@@ -169,6 +350,17 @@ def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
         "bad.csv: error: the offsets in the file: buffers a and b are both live in "
         "step 1 and share byte 32\n"
     )
+
+
+def write_hard(path: str, count: int = 400) -> None:
+    """Dense enough for searches to take as long as they may."""
+    random = Random(1)
+    rows = ["id,lower,upper,size"]
+    for n in range(count):
+        start = random.randrange(100)
+        end = start + random.randint(1, 60)
+        rows.append(f"{n},{start},{end},{random.randint(1, 999)}")
+    Path(path).write_text("\n".join(rows))
 
 
 def test_no_buffers(capsys: pytest.CaptureFixture[str]):
@@ -213,6 +405,24 @@ def test_progress_of_long_searches_is_shown(monkeypatch: pytest.MonkeyPatch):
     assert shown.count("peak 192, lower bound 128, gap 50.00%, 2 s") == 1
     assert "0 s" not in shown
     assert shown.endswith("\r\x1b[K")
+
+
+def test_a_search_without_a_better_plan_is_shown(monkeypatch: pytest.MonkeyPatch):
+    def silent(problem: Problem, limits: Limits) -> Placement:
+        time.sleep(0.5)
+        return Placement([0, 64, 0])
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(progress_lines, "DELAY", 0.05)
+    monkeypatch.setattr(progress_lines, "INTERVAL", 0.01)
+    monkeypatch.setitem(STRATEGIES, "silent", silent)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert main(["chain.csv", "--strategy", "silent"]) == 0
+    assert terminal.getvalue().count("silent: 0 s") > 2
+    assert terminal.getvalue().endswith("\r\x1b[K")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ to be optimal; see `plan-solve --help`.
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from math import inf
+from time import monotonic
 
 from tensorplan.planning import (
     Limits,
@@ -16,23 +19,34 @@ from tensorplan.planning import (
     Problem,
     Progress,
     csv_format,
+    deadline,
     find,
     names,
+    peak_of,
     solve,
     validate,
 )
 from tensorplan.tools.arguments import Parser, byte_count
 from tensorplan.tools.common import (
+    Source,
     UsageError,
     check_outputs,
     guard,
     read_source,
     write_atomically,
 )
+from tensorplan.tools.interrupts import ending_searches
+from tensorplan.tools.progress import Ticker
 
 _DEFAULT_STRATEGY = "auto"
 
-_CLEAR_LINE = "\r\x1b[K"  # for terminals
+_PROGRAM = re.compile(
+    rb"ML\xef\x52"  # bytecode
+    rb"|\s*(//|#[\w.]+ *=|\"?builtin\.module\b|module *[@{a]|func(\.func)? [^,]*@)"
+)
+
+_HELP = """\
+plan-opt plans programs; docs/how-to/compare-planners.md makes CSV of their buffers"""
 
 _DESCRIPTION = """\
 Finds an offset for each buffer, so that no two which are live at the same time share a
@@ -43,10 +57,13 @@ and whether the plan is proved to be optimal. Sizes are in bytes.
 BUFFERS.csv is in minimalloc's format: a header, then one buffer per line. Columns, in
 any order: id; lower (or begin, start), the first step in which the buffer is live;
 upper (or end), the first step in which it is no longer live; size; and, optional,
-alignment, gaps ('3-5 7-9': steps in which others may have its bytes), offset and hint
-(where a search may start). Other columns are carried along.
+alignment, gaps ('3-5 7-9': steps in which others may have its bytes), offset, hint (an
+offset: 'auto' is never worse than a sound plan of hints) and pool (each has an address
+space of its own; the figures are the sums). Other columns are carried along.
 
-Exit code: 1 if no strategy met --capacity, or the file is at fault.
+Ctrl-C ends a search with the best plan so far, which is written; a second one the tool.
+
+Exit code: 1 if no strategy met --capacity, or the file is at fault; 130 after Ctrl-C.
 """
 
 
@@ -69,15 +86,15 @@ def make_parser() -> Parser:
         "--capacity",
         type=byte_count,
         metavar="BYTES",
-        help="the peak must not be greater; 64MiB, ...",
+        help="no pool may be larger, and a search ends when none is; 64MiB, ...",
     )
     how.add_argument(
         "--time-limit",
         type=float,
         default=60.0,
         metavar="SEC",
-        help="CPU time for each search (default: %(default)g); strategies that do not "
-        "search ignore it",
+        help="on the clock, for each strategy: what it has not placed by then goes to "
+        "the top (default: %(default)g; 'inf': none)",
     )
     how.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of searches (default: 0)"
@@ -147,7 +164,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     check_outputs(options.output, options.report)
     strategies = chosen(options.strategy)
+    begin = monotonic()
     source = read_source(options.file)
+    if _is_program(source):
+        return _fail(source.name, "this is a program, expected buffers as CSV", _HELP)
     try:
         table = csv_format.read(
             source.data.decode("utf-8-sig"),
@@ -164,30 +184,61 @@ def run(options: argparse.Namespace) -> int:
     if reason := validate(Problem(fixed), [b.offset or 0 for b in fixed]):
         return _fail(source.name, f"the offsets in the file: {reason}")
     problem = Problem(table.buffers, options.capacity)
-    plans = solve_all(problem, strategies, options)
+    # A search by one strategy is all that the user waits for, with reading.
+    whole = begin + options.time_limit if len(strategies) == 1 else inf
+    with ending_searches() as is_interrupted, deadline.until(whole):
+        plans = solve_all(problem, strategies, options, is_interrupted)
     if options.report:
         report = json.dumps(_report(problem, plans), indent=2)
         write_atomically(options.report, f"{report}\n".encode())
-    best = min(plans, key=lambda plan: plan.peak)
-    if options.capacity is not None and best.peak > options.capacity:
-        reason = f"the capacity is {options.capacity} bytes, and the best peak"
-        return _fail(source.name, f"{reason} {best.peak}")
-    if options.output:
+    capacity = inf if options.capacity is None else options.capacity
+    best = min(plans, key=lambda p: (largest_pool(problem, p) > capacity, p.peak))
+    is_met = largest_pool(problem, best) <= capacity
+    if options.output and is_met:
         text = csv_format.write(table, best.offsets)
         write_atomically(options.output, text.encode())
+    if is_interrupted():
+        written = f"written to {options.output}" if options.output and is_met else ""
+        return _interrupted(best, written or "not written")
+    if not is_met:
+        reason = f"the capacity is {options.capacity} bytes, and the best peak"
+        return _fail(source.name, f"{reason} {largest_pool(problem, best)}")
     return 0
 
 
-def _fail(place: str, reason: str) -> int:
+def _is_program(source: Source) -> bool:
+    """Whether it is what `plan-opt` reads, by its name or by how it starts."""
+    is_named_so = source.name.endswith((".mlir", ".mlirbc", ".onnx"))
+    return is_named_so or _PROGRAM.match(source.data) is not None
+
+
+def largest_pool(problem: Problem, plan: Plan) -> int:
+    """The end, in bytes, of what lies highest in any pool."""
+    return peak_of(problem.buffers, plan.offsets)
+
+
+def _interrupted(best: Plan, what: str) -> int:
+    """Says what became of the best plan; returns the exit code."""
+    text = f"interrupted: the best plan so far has {best.peak} bytes and is {what}"
+    print(f"plan-solve: {text}", file=sys.stderr)
+    return 130
+
+
+def _fail(place: str, reason: str, note: str = "") -> int:
     """Says what is wrong with the input; returns the exit code."""
     print(f"{place}: error: {reason}", file=sys.stderr)
+    if note:
+        print(f"note: {note}", file=sys.stderr)
     return 1
 
 
 def solve_all(
-    problem: Problem, strategies: Sequence[str], options: argparse.Namespace
+    problem: Problem,
+    strategies: Sequence[str],
+    options: argparse.Namespace,
+    is_interrupted: Callable[[], bool],
 ) -> Sequence[Plan]:
-    """A plan by each strategy; prints the table as they come."""
+    """A plan by each strategy, until an interrupt; prints the table as they come."""
     table = sys.stderr if "-" in (options.output, options.report) else sys.stdout
     width = max(map(len, ("strategy", *strategies)))
 
@@ -198,31 +249,48 @@ def solve_all(
     print_row("strategy", "peak", "lower bound", "gap", "CPU s", "optimal")
     plans: list[Plan] = []
     for name in strategies:
-        show = partial(_show, name) if sys.stderr.isatty() else None
-        plan = solve(problem, name, Limits(options.time_limit, options.seed, show))
-        if show:
-            print(end=_CLEAR_LINE, file=sys.stderr, flush=True)
+        watch = _Watch(name) if sys.stderr.isatty() else None
+        limits = Limits(options.time_limit, options.seed, watch and watch.report)
+        with watch or nullcontext():
+            plan = solve(problem, name, limits)
+        ended = "interrupted" if is_interrupted() else "time limit"
         print_row(
             name,
             str(plan.peak),
             str(plan.lower_bound),
             _gap(plan.peak, plan.lower_bound),
             f"{plan.seconds:.3f}",
-            "yes" if plan.optimal else "not proved",
+            "yes" if plan.optimal else ended if plan.was_ended else "not proved",
         )
         plans.append(plan)
+        if is_interrupted():
+            break
     return plans
 
 
-def _show(strategy: str, progress: Progress) -> None:
+class _Watch(Ticker):
     """Where a search is, in one line on the terminal; short ones say nothing."""
-    if progress.seconds < 1:
-        return
-    line = (
-        f"{strategy}: peak {progress.peak}, lower bound {progress.lower_bound}, gap "
-        f"{_gap(progress.peak, progress.lower_bound)}, {progress.seconds:.0f} s"
-    )
-    print(f"{_CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
+
+    def __init__(self, strategy: str) -> None:
+        super().__init__(self._line)
+        self._strategy = strategy
+        self._last: Progress | None = None
+
+    def report(self, progress: Progress) -> None:
+        """There is a better plan."""
+        self._last = progress
+        if progress.seconds >= 1:
+            self.write(self._line(progress.seconds))
+
+    def _line(self, seconds: float) -> str:
+        if not self._last:
+            return f"{self._strategy}: {seconds:.0f} s"
+        peak, bound, _ = self._last
+        gap = _gap(peak, bound)
+        return (
+            f"{self._strategy}: peak {peak}, lower bound {bound}, gap {gap}, "
+            f"{seconds:.0f} s"
+        )
 
 
 def _gap(peak: int, lower_bound: int) -> str:

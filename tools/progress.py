@@ -1,15 +1,15 @@
-"""A progress bar on stderr, for what takes longer than two seconds on a terminal.
+"""A line on stderr about what takes longer than two seconds, on a terminal only.
 
 run [##########----------] 5/10, 7 s
 """
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Thread
-from typing import TextIO, TypeVar
+from typing import Self, TextIO, TypeVar
 
-DELAY = 2.0  # seconds before the bar is shown
+DELAY = 2.0  # seconds before the line is shown
 INTERVAL = 0.2  # seconds between two pictures
 _WIDTH = 20  # characters
 
@@ -24,22 +24,17 @@ def tracked(name: str, items: Sequence[T]) -> Iterator[T]:
             progress.step()
 
 
-class Progress:
-    """`with Progress("run", 10) as progress: ... progress.step()`"""
+class Ticker:
+    """Shows what `text` says, of the seconds so far, as long as it is open."""
 
-    def __init__(self, name: str, total: int, stream: TextIO | None = None):
-        self._name = name
-        self._total = total
+    def __init__(self, text: Callable[[float], str], stream: TextIO | None = None):
+        self._text = text
         self._stream = sys.stderr if stream is None else stream
-        self._done = 0
         self._is_over = Event()
         self._thread: Thread | None = None
+        self._is_shown = False
 
-    def step(self) -> None:
-        """One more of the total is done."""
-        self._done += 1
-
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self._stream.isatty():
             self._thread = Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -49,23 +44,41 @@ class Progress:
         self._is_over.set()
         if self._thread:
             self._thread.join()
+        if self._is_shown:
+            self.write("")
 
     def _show(self) -> None:
         start = time.monotonic()
         if self._is_over.wait(DELAY):
             return
         while True:
-            bar = "#" * (_WIDTH * self._done // max(self._total, 1))
-            seconds = time.monotonic() - start
-            self._write(
-                f"{self._name} [{bar:-<{_WIDTH}}] {self._done}/{self._total}, "
-                f"{seconds:.0f} s"
-            )
+            self.write(self._text(time.monotonic() - start))
             if self._is_over.wait(INTERVAL):
-                self._write("")
                 return
 
-    def _write(self, line: str) -> None:
+    def write(self, line: str) -> None:
         """In place of what was there: back to the left, and clear to the right."""
         self._stream.write(f"\r{line}\x1b[K")
         self._stream.flush()
+        self._is_shown = bool(line)
+
+
+class Progress(Ticker):
+    """`with Progress("run", 10) as progress: ... progress.step()`"""
+
+    def __init__(self, name: str, total: int, stream: TextIO | None = None):
+        super().__init__(self._bar, stream)
+        self._name = name
+        self._total = total
+        self._done = 0
+
+    def step(self) -> None:
+        """One more of the total is done."""
+        self._done += 1
+
+    def _bar(self, seconds: float) -> str:
+        bar = "#" * (_WIDTH * self._done // max(self._total, 1))
+        return (
+            f"{self._name} [{bar:-<{_WIDTH}}] {self._done}/{self._total}, "
+            f"{seconds:.0f} s"
+        )

@@ -4,6 +4,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tensorplan.planning import deadline
+
 
 @dataclass(slots=True)
 class _Storage:
@@ -38,8 +40,10 @@ class Allocator:
         return sum(s.size for s in self._storages)
 
     def request(self, size: int, device: int, node: int) -> int:
-        """A storage for `size` bytes that `node` writes."""
+        """A storage for `size` bytes that `node` writes: at a deadline a new one."""
         for place in self._candidates(size):
+            if deadline.passed():
+                break
             storage = self._free[place][2]
             if self._may_take(storage, device, node):
                 del self._free[place]
@@ -50,6 +54,8 @@ class Allocator:
 
     def release(self, storage: int, node: int) -> None:
         """Nobody reads the storage any more after `node`."""
+        if deadline.passed():
+            return
         self._storages[storage].released_by = node
         self._releases += 1
         insort(self._free, (self._storages[storage].size, self._releases, storage))

@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tensorplan.planning import deadline
 from tensorplan.planning.nnvm.allocator import Allocator
 from tensorplan.planning.nnvm.coloring import color_nodes
 from tensorplan.planning.nnvm.graph import Entry, Graph, InPlace, Tensor
@@ -110,12 +111,14 @@ def plan_memory(
             )
     colors = color_nodes(graph, options.num_colors) if options.num_colors > 1 else None
     reads = reads or count_reads(graph)
-    plans = (
-        _Planner(graph, options, Allocator(match_range, colors), reads, given).plan(
-            range(*node_range) if node_range else range(len(graph.nodes)), match_range
-        )
-        for match_range in options.match_ranges
-    )
+    nodes = range(*node_range) if node_range else range(len(graph.nodes))
+    plans: list[StoragePlan] = []
+    for match_range in options.match_ranges:
+        if plans and deadline.passed():
+            break
+        allocator = Allocator(match_range, colors)
+        planner = _Planner(graph, options, allocator, reads, given)
+        plans.append(planner.plan(nodes, match_range))
     return min(plans, key=lambda plan: plan.allocated_bytes)
 
 

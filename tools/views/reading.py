@@ -76,18 +76,23 @@ class Reader:
             raise FileError(source, f"the offsets in the file: {reason}")
         if len(fixed) == len(table.buffers):
             free = [replace(buffer, offset=None) for buffer in fixed]
-            placed = [Placed(b, o) for b, o in zip(free, offsets, strict=True)]
-            own = PlanView(source.name, [pool_of("", placed)])
+            own = PlanView(source.name, _pools(free, offsets))
             return [own, *self._by_strategies(own)]
-        given = PlanView(
-            source.name, [PoolView("", 0, [Placed(b, 0) for b in table.buffers])]
-        )
+        given = PlanView(source.name, _pools(table.buffers, [0] * len(table.buffers)))
         return [
             _planned(given, name) for name in self.strategies or (_DEFAULT_STRATEGY,)
         ]
 
     def _by_strategies(self, plan: PlanView) -> list[PlanView]:
         return [_planned(plan, name) for name in self.strategies]
+
+
+def _pools(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[PoolView]:
+    """The pools of the buffers, in order of first appearance; one if there are none."""
+    pools: dict[str, list[Placed]] = {}
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        pools.setdefault(buffer.pool, []).append(Placed(buffer, offset))
+    return [pool_of(name, placed) for name, placed in (pools or {"": []}).items()]
 
 
 def _planned(plan: PlanView, strategy: str) -> PlanView:
