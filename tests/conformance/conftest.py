@@ -3,10 +3,9 @@
     pytest tests/conformance                  the suite's own vectors
     pytest tests/conformance --vectors DIR    those in DIR, of the same schema
 
-A test marked `@pytest.mark.vectors(mechanism, differs)` runs on each vector of that
-mechanism, in whatever file it is; without any it is skipped. It takes `vector` and
-`differs`: None where we have to do as the original did, else the reason why we do not,
-from the table `differs` of names. The name of the test says which.
+A test marked `@pytest.mark.vectors(mechanism)` runs on each vector of that mechanism,
+in whatever file it is; without any it is skipped. It takes `vector`. No test knows a
+vector by its name: where we do not do as the original did, the test finds that out.
 """
 
 import json
@@ -26,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "vectors(mechanism, differs): runs on each vector of a mechanism"
+        "markers", "vectors(mechanism): runs on each vector of a mechanism"
     )
 
 
@@ -34,18 +33,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("vectors")
     if not mark:
         return
-    mechanism, differs = mark.args
+    (mechanism,) = mark.args
     folder = metafunc.config.getoption("vectors", default=None) or OWN_VECTORS
     vectors = [v for v in read(folder) if v["mechanism"] == mechanism]
-    reasons = [differs.get(v["name"]) for v in vectors]
-    metafunc.parametrize(
-        ("vector", "differs"),
-        list(zip(vectors, reasons, strict=True)),
-        ids=[
-            f"{v['name']}-{'differs on purpose' if reason else 'match'}"
-            for v, reason in zip(vectors, reasons, strict=True)
-        ],
-    )
+    metafunc.parametrize("vector", vectors, ids=[v["name"] for v in vectors])
+
+
+@pytest.fixture
+def vectors(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, Any]]:
+    """All by name, the suite's own too: one may refer to another."""
+    folder = request.config.getoption("vectors", default=None) or OWN_VECTORS
+    return {v["name"]: v for v in [*read(OWN_VECTORS), *read(folder)]}
 
 
 @cache

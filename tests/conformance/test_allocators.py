@@ -100,8 +100,8 @@ def check_dump(allocator: BFC, expected: Json) -> None:
         assert ours[name] == want, name
 
 
-@pytest.mark.vectors("tf_bfc", {})
-def test_bfc(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("tf_bfc")
+def test_bfc(vector: Json) -> None:
     """We do as the original did, up to a defect of it.
 
     Where that is, the statement of its rules says, which has to do as it in any case.
@@ -272,18 +272,18 @@ def last_offset(pair: Pair) -> int | None:
 # XDL
 
 
-@pytest.mark.vectors("xdl_buddy", {})
-def test_buddy(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("xdl_buddy")
+def test_buddy(vector: Json) -> None:
     run_xdl(vector)
 
 
-@pytest.mark.vectors("xdl_slab", {})
-def test_slab(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("xdl_slab")
+def test_slab(vector: Json) -> None:
     run_xdl(vector)
 
 
-@pytest.mark.vectors("xdl_slab_buddy", {})
-def test_slab_buddy(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("xdl_slab_buddy")
+def test_slab_buddy(vector: Json) -> None:
     run_xdl(vector)
 
 

@@ -26,8 +26,8 @@ from tensorplan.runtime.signature import signature
 Json = Mapping[str, Any]
 
 
-@pytest.mark.vectors("nnvm_graph_compile_assign", {})
-def test_marking(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("nnvm_graph_compile_assign")
+def test_marking(vector: Json) -> None:
     compiled = {node["name"]: node for node in vector["expected"]["nodes"]}
     program = _Program(vector)
     module = program.module

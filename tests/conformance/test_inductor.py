@@ -33,8 +33,8 @@ from tensorplan.planning.inductor_tree import (
 Json = Mapping[str, Any]
 
 
-@pytest.mark.vectors("inductor_memory_planning_pools", {})
-def test_pools(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("inductor_memory_planning_pools")
+def test_pools(vector: Json) -> None:
     blocks = [
         Block(
             names=[b["name"]],
@@ -60,8 +60,8 @@ def test_pools(vector: Json, differs: str | None) -> None:
     assert len(pools) == len(vector["expected"]["pools"])
 
 
-@pytest.mark.vectors("inductor_memory_planning_lines", {})
-def test_lines(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("inductor_memory_planning_lines")
+def test_lines(vector: Json) -> None:
     config = vector["config"]
     lines = [line_of(*row) for row in vector["program"]]
     blocks = group_buffers(lines, config["outputs"], config["removed"])
@@ -78,8 +78,8 @@ def test_lines(vector: Json, differs: str | None) -> None:
     ] == vector["expected"]["buffer_groups"]
 
 
-@pytest.mark.vectors("inductor_memory_plan_reuse", {})
-def test_reuse(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("inductor_memory_plan_reuse")
+def test_reuse(vector: Json) -> None:
     config = vector["config"]
     streams, unaligned = config.get("streams", {}), config.get("unaligned", [])
     sizes: dict[str, int] = {}
@@ -101,8 +101,8 @@ def test_reuse(vector: Json, differs: str | None) -> None:
     assert [text for text in code if text] == vector["expected"]["code"]
 
 
-@pytest.mark.vectors("inductor_end_to_end", {})
-def test_end_to_end(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("inductor_end_to_end")
+def test_end_to_end(vector: Json) -> None:
     """The lines that torch planned are found again from its code, and planned by us.
 
     Symbolic sizes were planned for sizes that the code does not tell: some small ones

@@ -123,8 +123,8 @@ def code(type: AnyTensor) -> int:
     return -1 if unknown else ELEMENTS.index(str(type.element_type))
 
 
-@pytest.mark.vectors("nnvm_infer", {})
-def test_infer(vector: Json, differs: str | None) -> None:
+@pytest.mark.vectors("nnvm_infer")
+def test_infer(vector: Json) -> None:
     program = Program(vector["graph"])
     expected = vector["expected"]
     ctx = tensorplan.context()
