@@ -3,6 +3,10 @@
 
 Makes `.venv`, installs this project into it with its development tools, and runs the
 command there. Needs Python 3.11+ with pip; writes nothing outside the checkout.
+
+`test-oldest` and `test-newest` are short tests of passes and planners, with the oldest
+and the newest xDSL and NumPy that pyproject.toml allows, and nothing else that is
+optional, in `.venv-oldest` and `.venv-newest`.
 """
 
 import sys
@@ -13,15 +17,14 @@ if sys.version_info < (3, 11):
     )
 
 import hashlib
-import importlib.util
+import shutil
 import subprocess
-import venv
+from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-STAMP = VENV / "installed-from"
+UNFINISHED = "unfinished"
 
 COMMANDS = {
     "demo": ["-m", "tensorplan.tools.demo"],
@@ -35,47 +38,124 @@ COMMANDS = {
     "python": [],
 }
 
+# fmt: off
+SHORT_TESTS = [
+    ["-c", "import lit.main; lit.main.main()", "--quiet",  # it has no `python -m`
+     *(f"lit_tests/{name}" for name in ("plan-check", "plan-in-place", "plan-memory")),
+     *(f"lit_tests/{name}" for name in ("plan-pipeline", "tgraph-bufferize"))],
+    ["-m", "pytest", "--quiet",
+     *(f"tests/test_{name}.py" for name in ("packaging", "planning", "embedding")),
+     *(f"tests/test_{name}.py" for name in ("plan_check", "reference", "executor"))],
+]
+# fmt: on
 
-def install() -> None:
-    """Installs into `.venv`, unless that was done for this pyproject.toml."""
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted:
+
+class Environment(NamedTuple):
+    """A folder that Python packages are installed into."""
+
+    folder: Path
+    packages: list[str]
+
+    @property
+    def python(self) -> Path:
+        windows = sys.platform == "win32"
+        return self.folder / ("Scripts/python.exe" if windows else "bin/python")
+
+    @property
+    def stamp(self) -> Path:
+        """Says what was installed, or that this was begun."""
+        return self.folder / "installed-from"
+
+
+FULL = Environment(ROOT / ".venv", ["--editable", ".[dev]"])
+NEWEST = Environment(
+    ROOT / ".venv-newest",
+    ["--editable", ".", "filecheck", "hypothesis", "lit", "pytest"],
+)
+OLDEST = Environment(
+    ROOT / ".venv-oldest",
+    # NumPy 1.26 is the oldest of pyproject.toml, but has no wheels for newer Pythons.
+    [*NEWEST.packages, "xdsl==0.69.*", "numpy==1.26.0; python_version < '3.13'"],
+)
+SHORT = {"test-oldest": OLDEST, "test-newest": NEWEST}
+
+
+def install(environment: Environment) -> None:
+    """Installs the packages, unless that was done for this pyproject.toml."""
+    folder, packages = environment
+    project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    wanted = "\n".join((project, *packages))
+    stamp = environment.stamp
+    found = stamp.read_text() if stamp.exists() else ""
+    is_there = environment.python.exists()
+    if is_there and found == wanted:
         return
-    print(f"dev.py: installing into {VENV}", file=sys.stderr)
+    print(f"dev.py: installing into {folder}", file=sys.stderr)
+    if folder.exists() and (found == UNFINISHED or not is_there):
+        shutil.rmtree(folder)  # what an interrupted installation left
+    folder.mkdir(exist_ok=True)
+    stamp.write_text(UNFINISHED)
+    pip = make_folder(environment)
+    options = ["--disable-pip-version-check", "--progress-bar", "off"]
+    # With pip, which the environment lacks where the system's pip installs into it.
+    if code := run_pip([*pip, "install", *options, *packages, "pip"]):
+        sys.exit(code)
+    stamp.write_text(wanted)
+
+
+def make_folder(environment: Environment) -> list[str]:
+    """Makes the environment; returns the command that is its pip."""
+    if not find_spec("venv"):
+        sys.exit("dev.py: this Python has no venv (Debian: apt install python3-venv)")
+    import venv
+
     # Debian and Ubuntu keep ensurepip in a package of its own (python3-venv) and let
     # no pip install outside an environment. Where ensurepip is missing, make an
     # environment without pip and have the system's pip install into it.
-    packages = ["--editable", ".[dev]"]
-    if importlib.util.find_spec("ensurepip"):
-        venv.create(VENV, with_pip=True)
-        pip = [str(PYTHON), "-m", "pip"]
-    elif importlib.util.find_spec("pip"):
-        venv.create(VENV, with_pip=False)
-        pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)]
-        packages.append("pip")
-    else:
-        sys.exit("dev.py: this Python has no pip (Debian: apt install python3-venv)")
-    options = ["--quiet", "--disable-pip-version-check"]
-    code = subprocess.call([*pip, "install", *options, *packages], cwd=ROOT)
-    if code:
-        sys.exit(code)
-    STAMP.write_text(wanted)
+    python = str(environment.python)
+    if find_spec("ensurepip"):
+        venv.create(environment.folder, with_pip=True)
+        return [python, "-m", "pip"]
+    if find_spec("pip"):
+        venv.create(environment.folder, with_pip=False)
+        return [sys.executable, "-m", "pip", "--python", python]
+    sys.exit("dev.py: this Python has no pip (Debian: apt install python3-venv)")
 
 
-def main() -> None:
+def run_pip(command: list[str]) -> int:
+    """The exit code; on a terminal, the last line that pip prints is on show."""
+    is_shown = sys.stderr.isatty()
+    clear, back = "\033[K", "\r"
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pip:
+        for line in pip.stdout or ():
+            if is_shown:
+                print(clear + line.rstrip()[:79], end=back, file=sys.stderr, flush=True)
+    if is_shown:
+        print(clear, end="", file=sys.stderr, flush=True)
+    return pip.returncode
+
+
+def main() -> int:
     name, *arguments = sys.argv[1:] or ["help"]
-    if name not in COMMANDS:
-        choices = "|".join(COMMANDS)
+    if name in SHORT:
+        environment, commands = SHORT[name], SHORT_TESTS
+    elif name in COMMANDS:
+        environment, commands = FULL, [COMMANDS[name]]
+    else:
+        choices = "|".join((*COMMANDS, *SHORT))
         sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
-    install()
     # The tools take paths relative to where they are called; the others know the root.
-    folder = ROOT if name in ("demo", "docs", "fuzz", "test") else None
-    command = [str(PYTHON), *COMMANDS[name], *arguments]
+    at_root = name in ("demo", "docs", "fuzz", "test", *SHORT)
     try:
-        sys.exit(subprocess.call(command, cwd=folder))
+        install(environment)
+        for command in commands:
+            command = [str(environment.python), *command, *arguments]
+            if code := subprocess.call(command, cwd=ROOT if at_root else None):
+                return code
     except KeyboardInterrupt:  # the command has said what there is to say
-        sys.exit(130)
+        return 130
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,22 +1,40 @@
-"""dev.py says what there is, and what it runs is there. It makes an environment only in
-the CI."""
+"""dev.py says what there is, and what it runs is there; its installations are whole.
 
+It makes an environment only in the CI.
+"""
+
+import importlib.util
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from runpy import run_path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = run_path(str(ROOT / "dev.py"))["COMMANDS"]
+
+
+def load(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dev", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DEV = load(ROOT / "dev.py")
+COMMANDS = DEV.COMMANDS
 
 
 def test_usage_names_all_commands():
     run = subprocess.run([sys.executable, ROOT / "dev.py"], capture_output=True)
     assert run.returncode == 1
-    assert f"dev.py {'|'.join(COMMANDS)} " in run.stderr.decode()
+    assert f"dev.py {'|'.join((*COMMANDS, *DEV.SHORT))} " in run.stderr.decode()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -40,3 +58,106 @@ def test_the_demo_runs():
     assert run.returncode == 0, run.stderr
     assert "all outputs are as expected" in run.stdout
     assert "%arena = memref.alloc()" in run.stdout
+
+
+def test_what_the_short_tests_run_is_there():
+    files = [a for command in DEV.SHORT_TESTS for a in command if "tests/" in a]
+    assert len(files) > 10
+    for file in files:
+        assert (ROOT / file).exists()
+
+
+def test_the_oldest_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lowest = dict(re.findall(r"(\w+)>=([\d.]+)", " ".join(project["dependencies"])))
+    pinned = dict(re.findall(r"(\w+)==(\d+\.\d+)", " ".join(DEV.OLDEST.packages)))
+    assert pinned == lowest
+
+
+# Installing
+
+
+@pytest.fixture
+def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """dev.py in a checkout of its own, whose environment is empty."""
+    for name in ("dev.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    module = load(tmp_path / "dev.py")
+
+    def make_folder(environment: object) -> list[str]:
+        module.FULL.python.parent.mkdir(parents=True, exist_ok=True)
+        module.FULL.python.touch()
+        return []
+
+    monkeypatch.setattr(module, "make_folder", make_folder)
+    return module
+
+
+def interrupt(command: object) -> int:
+    raise KeyboardInterrupt
+
+
+def test_it_installs_once(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(dev, "run_pip", commands.append)
+    dev.install(dev.FULL)
+    dev.install(dev.FULL)
+    (command,) = commands
+    assert ".[dev]" in command
+    (dev.ROOT / "pyproject.toml").write_text("[project]")
+    dev.install(dev.FULL)
+    assert len(commands) == 2
+
+
+def test_a_failure_is_pips(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dev, "run_pip", lambda command: 3)
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="3"):
+            dev.install(dev.FULL)
+
+
+def test_what_an_interrupted_installation_left_is_made_anew(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(dev, "run_pip", interrupt)
+    monkeypatch.setattr(sys, "argv", ["dev.py", "demo"])
+    assert dev.main() == 130
+    half = dev.FULL.folder / "half-installed"
+    half.touch()
+    monkeypatch.setattr(dev, "run_pip", lambda command: 0)
+    dev.install(dev.FULL)
+    assert dev.FULL.python.exists()
+    assert not half.exists()
+
+
+def test_an_environment_of_someone_else_is_kept(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    dev.make_folder(dev.FULL)
+    theirs = dev.FULL.folder / "theirs"
+    theirs.touch()
+    monkeypatch.setattr(dev, "run_pip", lambda command: 0)
+    dev.install(dev.FULL)
+    assert theirs.exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        (["venv", "ensurepip"], "dev.py: this Python has no venv"),
+        (["ensurepip", "pip"], "dev.py: this Python has no pip"),
+    ],
+)
+def test_a_python_that_lacks_modules(missing: list[str], message: str, tmp_path: Path):
+    for name in ("dev.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    program = (
+        f"import runpy, sys; sys.modules.update(dict.fromkeys({missing}));"
+        "sys.argv = ['dev.py', 'demo']; runpy.run_path('dev.py', run_name='__main__')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    *_, last = run.stderr.splitlines()
+    assert last == f"{message} (Debian: apt install python3-venv)"
