@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 _ESCAPES = re.compile(
     r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>]|\(B)|[\r\x07\x08]"
 )
@@ -35,7 +37,10 @@ class Terminal:
         keep_escapes: bool = False,
     ):
         self.keep_escapes = keep_escapes
-        self.master, slave = pty.openpty()
+        try:
+            self.master, slave = pty.openpty()
+        except OSError as error:  # a bare chroot or container
+            pytest.skip(f"no pseudo-terminal: {error.strerror}")
         self.process = subprocess.Popen(
             [sys.executable, "-c", _CONTROLLED, *command],
             stdin=slave,
