@@ -56,7 +56,7 @@ READERS = ["read", "from_stablehlo", "from_onnx"]
         (b"ML\xefRgarbage", LocatedError),
         (b"\x08\x07garbage", (ParseError, LocatedError)),
     ],
-    ids=repr,
+    ids=range(13),
 )
 def test_sources(reader: str, source: Any, error: Any) -> None:
     with pytest.raises(error):

@@ -1,6 +1,6 @@
 """A memory and the buffers in it, for plan-check."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -77,3 +77,11 @@ def name_of_global(value: SSAValue) -> str | None:
     """The name of the global that a memref is; None if it is none."""
     op = value.owner
     return op.name_.string_value() if isinstance(op, memref.GetGlobalOp) else None
+
+
+def bits_of(numbers: Iterable[int]) -> int:
+    """A set of numbers as the bits of one."""
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits

@@ -18,71 +18,47 @@ one operation, but for the memories allocated inside, which are each iteration's
 result is used when its function ends. Shares no code with what plans.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import prod
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import (
-    FixedBitwidthType,
-    IndexType,
-    IntegerType,
-    MemRefType,
-    NoneType,
-    UnrankedMemRefType,
-    VectorType,
-)
-from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.traits import SymbolTable
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.memory import (
     asynchronous,
-    effects_on,
     freed,
     is_done_at_its_end,
     overwrites,
-    says_effects,
 )
-from tensorplan.dialects.tgraph.base import element_bytes
 from tensorplan.passes.checking.buffers import (
     ArenaBuffer,
     Memory,
+    bits_of,
     name_of_global,
     origin_of,
 )
-from tensorplan.passes.checking.extents import Extent, covered, extent_of
+from tensorplan.passes.checking.effects import (
+    bytes_used,
+    callee_hides,
+    callee_of,
+    effects_of,
+    hides,
+    is_over_at_its_end,
+    reached_from,
+    surely_reads,
+)
 from tensorplan.passes.checking.pointees import (
     LOOPS,
+    ONE_REGION_RUNS,
     dominates,
     is_memref,
     leaves,
-    may_be,
     passes_on,
 )
-from tensorplan.passes.checking.ranges import range_of
+from tensorplan.passes.checking.sharing import Overlaps, Sharing
 from tensorplan.passes.checking.unchecked import Unchecked
-
-_ONE_REGION_RUNS = (
-    "scf.if",
-    "scf.index_switch",
-    "affine.if",
-    "scf.execute_region",
-    "memref.alloca_scope",
-)
-
-
-_PLAIN = (
-    IntegerType
-    | IndexType
-    | FixedBitwidthType
-    | VectorType
-    | MemRefType
-    | UnrankedMemRefType
-    | NoneType
-)
-"""Types of results that hide no memory."""
+from tensorplan.passes.checking.written import Parts
 
 
 class Access(NamedTuple):
@@ -92,13 +68,13 @@ class Access(NamedTuple):
     overwritten: Sequence[int]  # as a whole, and nothing of them is read
     read: Mapping[int, bool]  # surely, before they are written; whether all of it
     begun: int  # the buffers that it writes, or may write, as bits
-    written: int  # what of them as a whole, as bits of `_Parts`
+    written: int  # what of them as a whole, as bits of `Parts`
     taken: int = 0  # the buffers that lose bytes to functions that are called
 
 
 class _State(NamedTuple):
     """Sets of buffers, a bit for each; of the memories that are not freed; and of the
-    parts of buffers that are not written (`_Parts`)."""
+    parts of buffers that are not written (`Parts`)."""
 
     used: int = 0
     lost: int = 0
@@ -109,14 +85,6 @@ class _State(NamedTuple):
 
     def united(self, other: "_State") -> "_State":
         return _State(*(a | b for a, b in zip(self, other, strict=True)))
-
-
-class Sharing(Protocol):
-    """Which buffers share bytes with which."""
-
-    def with_(self, number: int) -> int:
-        """The buffers that share bytes with one, without itself, as bits."""
-        ...
 
 
 def check_owners(
@@ -168,8 +136,8 @@ class _Walk:
         }
         self.is_result = {m.value: None for m in memories if m.result is not None}
         self.results = [self.number[value] for value in self.is_result]
-        self.parts = _Parts(buffers, may_be)
-        self.sharing = sharing or _Sharing(buffers, self.members)
+        self.parts = Parts(buffers, may_be)
+        self.sharing = sharing or Overlaps(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
         self.waits = self._find_waits(body)
         self._check_arguments()
@@ -177,9 +145,9 @@ class _Walk:
     def start(self) -> _State:
         """Where the function begins: what is given has contents, results have none."""
         given = [n for n, b in enumerate(self.buffers) if self._is_given(b)]
-        blank = _bits(self.results)
+        blank = bits_of(self.results)
         missing = self.parts.all_of(self.results)
-        return _State(used=_bits(given), blank=blank, missing=missing)
+        return _State(used=bits_of(given), blank=blank, missing=missing)
 
     def _is_given(self, buffer: ArenaBuffer) -> bool:
         owner = buffer.value.owner
@@ -215,7 +183,7 @@ class _Walk:
     def _block(self, block: Block, state: _State) -> _State:
         for op in block.ops:
             name = name_of(op) if op.regions else ""
-            if name in _ONE_REGION_RUNS:
+            if name in ONE_REGION_RUNS:
                 first, *others = (self.region(region, state) for region in op.regions)
                 state = first
                 for other in others:
@@ -272,7 +240,7 @@ class _Walk:
             used=state.used & ~members,
             lost=state.lost & ~members,
             freed=state.freed & ~members,
-            blank=state.blank | _bits(itself),
+            blank=state.blank | bits_of(itself),
             missing=state.missing | self.parts.all_of(itself),
             open=state.open | self.memories[index].is_allocated << index,
         )
@@ -309,7 +277,7 @@ class _Walk:
         if access is None:
             return state
         used, lost, freed = state.used, state.lost, state.freed
-        touched = _bits(access.touched)
+        touched = bits_of(access.touched)
         if touched & freed:
             raise LocatedError(
                 f"{name_of(op)} uses buffer {self._name(touched & freed)} after its "
@@ -317,7 +285,7 @@ class _Walk:
                 op,
             )
         if access.overwritten:
-            lost &= ~_bits(access.overwritten)
+            lost &= ~bits_of(access.overwritten)
         if touched & lost:
             raise self._fault(op, touched & lost, used & ~lost)
         for number, is_whole in access.read.items():
@@ -386,7 +354,7 @@ class _Walk:
                 op,
             )
         b = self.buffers[(takers & -takers).bit_length() - 1]
-        if not isinstance(self.sharing, _Sharing):
+        if not isinstance(self.sharing, Overlaps):
             return LocatedError(
                 f"{name_of(op)} uses buffer {a.name}, whose bytes buffer {b.name} may "
                 "have as well",
@@ -408,7 +376,7 @@ class _Walk:
         read: dict[int, bool] = {}
         begun = written = 0
         inside = self._allocated_in(op)
-        is_unknown = bool(op.regions) and not _is_known_region(op)
+        is_unknown = bool(op.regions) and not is_over_at_its_end(op)
         for user, value in _operands(op):
             if user in self.makes and not inside >> self.makes[user] & 1:
                 raise LocatedError(
@@ -420,7 +388,7 @@ class _Walk:
             if not numbers:
                 continue
             self._check_user(op if is_unknown else user, numbers)
-            reads, writes = _effects_on(user, value)
+            reads, writes = effects_of(user, value)
             if passes_on(user) or not (reads or writes):
                 continue
             is_whole = value in self.number and overwrites(op, value)
@@ -429,7 +397,7 @@ class _Walk:
                 if writes:
                     begun |= 1 << number
                     written |= self.parts.written(number, value, user)
-            if _surely_reads(op, value) and self._is_a_view(value):
+            if surely_reads(op, value) and self._is_a_view(value):
                 (number,) = numbers
                 read[number] = read.get(number, False) or value in self.number
         taken = self._taken_by_callees(op)
@@ -458,14 +426,14 @@ class _Walk:
                 "outlive it",
                 user,
             )
-        if _hides(user) or _callee_hides(user):
+        if hides(user) or callee_hides(user):
             self.unchecked.add("addresses taken of buffers, uses not checked", user)
         elif not (
             passes_on(user)
             or leaves(user)
             or asynchronous(user)
             or is_done_at_its_end(user)
-            or _callee(user)
+            or callee_of(user)
         ):
             self.unchecked.add(
                 "operations of unknown effect, taken to be over when they end", user
@@ -477,14 +445,14 @@ class _Walk:
         reached = [
             inner
             for call in op.walk()
-            for inner in _reached(call)
+            for inner in reached_from(call)
             if isinstance(inner, memref.GetGlobalOp)
         ]
         for memory in self.memories:
             for get in reached:
                 if name_of_global(get.memref) == name_of_global(memory.value):
-                    first, end = _bytes_used(get, memory.size)
-                    bits |= _bits(
+                    first, end = bytes_used(get, memory.size)
+                    bits |= bits_of(
                         self.number[b.value]
                         for b in memory.buffers
                         if b.offset < end and first < b.offset + b.size
@@ -545,119 +513,6 @@ class _Walk:
                     )
 
 
-class _Parts:
-    """What of buffers is written: bits for those that are as a whole, in their order,
-    then bits for parts: their views at static places, and single elements."""
-
-    def __init__(
-        self, buffers: Sequence[ArenaBuffer], may_be: Mapping[SSAValue, Sequence[int]]
-    ):
-        self._sizes = [buffer.size for buffer in buffers]
-        self._bit: dict[SSAValue | Operation, int] = {}  # of a view, of a store
-        self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
-        self._all = [1 << number for number in range(len(buffers))]
-        self._count = len(buffers)
-        for value, numbers in may_be.items():
-            number, *others = numbers
-            if others:
-                continue
-            buffer = buffers[number]
-            extent = extent_of(value, buffer.value)
-            if extent and extent.bytes < buffer.size:
-                self._bit[value] = self._add(number, extent)
-            for store in (use.operation for use in value.uses):
-                if isinstance(store, memref.StoreOp) and not _may_repeat(store):
-                    self._bit[store] = self._add(number, store)
-
-    def _add(self, number: int, part: Extent | Operation) -> int:
-        parts = self._parts[number]
-        if part not in parts:
-            parts[part] = 1 << self._count
-            self._all[number] |= 1 << self._count
-            self._count += 1
-        return parts[part]
-
-    def all_of(self, numbers: Iterable[int]) -> int:
-        bits = 0
-        for number in numbers:
-            bits |= self._all[number]
-        return bits
-
-    def written(self, number: int, value: SSAValue, user: Operation) -> int:
-        """What of a buffer is written by who writes to `value`: a part that is known,
-        else all of it for all we know."""
-        if user in self._bit:
-            return self._bit[user]
-        is_known = says_effects(user) and not isinstance(user, memref.StoreOp)
-        if is_known and not overwrites(user, value):
-            return 0
-        bit = self._bit.get(value)
-        return self._all[number] if bit is None else bit
-
-    def bytes(self, number: int, missing: int) -> int:
-        """How many bytes of a buffer may be written, given what is not."""
-        size = self._sizes[number]
-        if not missing >> number & 1:
-            return size
-        written = [p for p, bit in self._parts[number].items() if not missing & bit]
-        extents = [part for part in written if isinstance(part, Extent)]
-        stored = sum(_width(part) for part in written if isinstance(part, Operation))
-        return min(size, covered(extents, size) + stored)
-
-
-def _width(store: Operation) -> int:
-    """The bytes of the element that a `memref.store` writes."""
-    return element_bytes(store.operands[0].type)
-
-
-def _may_repeat(op: Operation) -> bool:
-    """Whether an operation may run more often than its function."""
-    while (around := op.parent_op()) is not None:
-        region = op.parent_region()
-        if region is not None and len(region.blocks) > 1:
-            return True
-        if isinstance(around, FuncOp):
-            return False
-        if name_of(around) not in _ONE_REGION_RUNS:
-            return True
-        op = around
-    return True
-
-
-class _Sharing:
-    """Which buffers share bytes with which."""
-
-    def __init__(
-        self, buffers: Sequence[ArenaBuffer], arenas: Mapping[SSAValue, tuple[int, int]]
-    ):
-        self._bytes = [(b.pool, b.offset, b.offset + b.size) for b in buffers]
-        self._sets: dict[tuple[SSAValue, int, int], int] = {}
-        for first, count in arenas.values():
-            self._add([n for n in range(first, first + count) if buffers[n].size])
-
-    def with_(self, number: int) -> int:
-        """The buffers that share bytes with one, without itself, as bits."""
-        return self._sets.get(self._bytes[number], 0) & ~(1 << number)
-
-    def _add(self, numbers: Sequence[int]) -> None:
-        by_end = sorted(numbers, key=lambda n: self._bytes[n][2])
-        ended = index = 0
-        begun: dict[tuple[SSAValue, int, int], int] = {}
-        for number in sorted(numbers, key=lambda n: self._bytes[n][1]):
-            key = self._bytes[number]
-            while self._bytes[by_end[index]][2] <= key[1]:
-                ended |= 1 << by_end[index]
-                index += 1
-            begun.setdefault(key, ended)
-        started = index = 0
-        by_start = sorted(numbers, key=lambda n: self._bytes[n][1])
-        for key in sorted(begun, key=lambda key: key[2]):
-            while index < len(by_start) and self._bytes[by_start[index]][1] < key[2]:
-                started |= 1 << by_start[index]
-                index += 1
-            self._sets[key] = started & ~begun[key]
-
-
 def _members(memories: Sequence[Memory]) -> dict[SSAValue, tuple[int, int]]:
     """The number of the first buffer of each memory, and how many it has."""
     members: dict[SSAValue, tuple[int, int]] = {}
@@ -671,104 +526,3 @@ def _members(memories: Sequence[Memory]) -> dict[SSAValue, tuple[int, int]]:
 def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
     """The operands of an operation and of those inside, with whose they are."""
     return ((user, value) for user in op.walk() for value in user.operands)
-
-
-def _bits(numbers: Iterable[int]) -> int:
-    bits = 0
-    for number in numbers:
-        bits |= 1 << number
-    return bits
-
-
-def _surely_reads(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation reads `value` before it writes it, if it does."""
-    return says_effects(op) and effects_on(op, value)[0]
-
-
-def _hides(op: Operation) -> bool:
-    """Whether an operation gives something that stands for the memory of its operands
-    and is no memref, or keeps a memref in memory."""
-    if name_of(op) == "memref.extract_aligned_pointer_as_index":
-        return True
-    if isinstance(op, memref.StoreOp) and is_memref(op.operands[0]):
-        return True
-    if asynchronous(op):  # its token
-        return False
-    types: Sequence[Attribute] = [result.type for result in op.results]
-    return not all(isinstance(type, _PLAIN) for type in types)
-
-
-def _effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
-    """Whether an operation reads and writes an operand; of a call, whether the function
-    may, which accesses it by whatever it has made of its argument."""
-    callee = _callee(op)
-    if callee is None:
-        return effects_on(op, value)
-    arguments = [
-        callee.body.blocks[0].args[n] for n, v in enumerate(op.operands) if v is value
-    ]
-    reached = may_be({argument: n for n, argument in enumerate(arguments)})
-    effects = [
-        (True, True) if _callee(use.operation) else effects_on(use.operation, each)
-        for each in reached
-        for use in each.uses
-        if not passes_on(use.operation)
-    ]
-    return any(r for r, _ in effects), any(w for _, w in effects)
-
-
-def _is_known_region(op: Operation) -> bool:
-    """Whether what is in an operation's regions is over when it ends."""
-    return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
-
-
-def _bytes_used(get: memref.GetGlobalOp, size: int) -> tuple[int, int]:
-    """The bytes of a global that are used by who gets it: the first, and the end."""
-    ranges: list[tuple[int, int]] = []
-    for use in get.memref.uses:
-        view = use.operation
-        shift = isinstance(view, memref.ViewOp) and range_of(view.byte_shift)
-        if not isinstance(view, memref.ViewOp) or not shift or view.sizes:
-            return 0, size
-        type = view.result.type
-        bytes = prod(type.get_shape()) * element_bytes(type.element_type)
-        ranges.append((shift.least, shift.most + bytes))
-    return min((r[0] for r in ranges), default=0), max(
-        (r[1] for r in ranges), default=0
-    )
-
-
-def _goes_on(op: Operation) -> bool:
-    """Whether something that an operation starts may outlast its function."""
-    trait = asynchronous(op)
-    return trait is not None and trait.wait_of(op) is None
-
-
-def _callee_hides(op: Operation) -> bool:
-    """Whether an operation calls a function that hides a memref, or calls one that
-    does."""
-    return any(
-        any(map(is_memref, inner.operands)) and (_hides(inner) or _goes_on(inner))
-        for inner in _reached(op)
-    )
-
-
-def _reached(op: Operation) -> Iterator[Operation]:
-    """The operations of the functions that one calls, and of those that they call."""
-    pending, seen = [op], dict[Operation, None]()
-    for each in pending:  # grows
-        callee = _callee(each)
-        if callee is None or callee in seen:
-            continue
-        seen[callee] = None
-        for inner in callee.walk():
-            yield inner
-            pending.append(inner)
-
-
-def _callee(op: Operation) -> FuncOp | None:
-    """The function that an operation calls, if its body is there, to be checked too."""
-    if not isinstance(op, CallOp):
-        return None
-    callee = SymbolTable.lookup_symbol(op, op.callee)
-    return callee if isinstance(callee, FuncOp) and not callee.is_declaration else None

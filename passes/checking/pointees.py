@@ -14,6 +14,15 @@ from tensorplan.dialects.memory import is_view
 
 LOOPS = ("scf.for", "affine.for")
 
+ONE_REGION_RUNS = (
+    "scf.if",
+    "scf.index_switch",
+    "affine.if",
+    "scf.execute_region",
+    "memref.alloca_scope",
+)
+"""Operations of whose regions one runs, once."""
+
 
 def may_be(
     numbers: Mapping[SSAValue, int], apart: Container[SSAValue] = ()
