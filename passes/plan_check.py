@@ -47,7 +47,7 @@ from tensorplan.passes.checking.happens_before import HappensBefore
 from tensorplan.passes.checking.memories import find_memories
 from tensorplan.passes.checking.operands import check_operands
 from tensorplan.passes.checking.ownership import Access, check_owners
-from tensorplan.passes.checking.pointees import may_be
+from tensorplan.passes.checking.pointees import may_be, operations_in
 from tensorplan.passes.checking.symbolic_plan import CountedSizes, prove
 from tensorplan.passes.checking.unchecked import Unchecked
 
@@ -103,7 +103,7 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
     """The arenas of the module's functions, proved sound, and the results like them."""
     pools: list[PlannedPool] = []
     unchecked = Unchecked()
-    for func in module.walk():
+    for func in operations_in(module):
         if isinstance(func, FuncOp) and not func.is_declaration:
             pools += _check_function(func, unchecked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
@@ -162,7 +162,7 @@ def _check_streams(
     func: FuncOp, pools: Sequence[PlannedPool], buffers: Container[SSAValue]
 ) -> None:
     entry = func.body.blocks[0]
-    with_streams = [op for op in func.walk() if STREAM in op.attributes]
+    with_streams = [op for op in operations_in(func) if STREAM in op.attributes]
     if not with_streams:
         return
     for op in with_streams:

@@ -23,10 +23,14 @@ from tensorplan.dialects.memory import (
     asynchronous,
     effects_on,
     is_done_at_its_end,
-    says_effects,
 )
 from tensorplan.dialects.tgraph.base import element_bytes
-from tensorplan.passes.checking.pointees import is_memref, may_be, passes_on
+from tensorplan.passes.checking.pointees import (
+    is_memref,
+    may_be,
+    operations_in,
+    passes_on,
+)
 from tensorplan.passes.checking.ranges import range_of
 
 _PLAIN = (
@@ -39,11 +43,6 @@ _PLAIN = (
     | NoneType
 )
 """Types of results that hide no memory."""
-
-
-def surely_reads(op: Operation, value: SSAValue) -> bool:
-    """Whether the operation reads `value` before it writes it, if it does."""
-    return says_effects(op) and effects_on(op, value)[0]
 
 
 def hides(op: Operation) -> bool:
@@ -122,7 +121,7 @@ def reached_from(op: Operation) -> Iterator[Operation]:
         if callee is None or callee in seen:
             continue
         seen[callee] = None
-        for inner in callee.walk():
+        for inner in operations_in(callee):
             yield inner
             pending.append(inner)
 

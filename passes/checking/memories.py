@@ -38,7 +38,7 @@ from tensorplan.passes.checking.buffers import (
     name_of_global,
     origin_of,
 )
-from tensorplan.passes.checking.pointees import is_memref
+from tensorplan.passes.checking.pointees import is_memref, operations_in
 from tensorplan.passes.checking.result_pools import ResultPool, buffers_of, result_pools
 from tensorplan.passes.checking.symbolic_plan import CountedSizes
 from tensorplan.passes.checking.unchecked import Unchecked
@@ -51,7 +51,7 @@ def find_memories(
 
     Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
     """
-    views = [op for op in func.walk() if isinstance(op, memref.ViewOp)]
+    views = [op for op in operations_in(func) if isinstance(op, memref.ViewOp)]
     finder = _Finder(views, sizes)
     by_arena: dict[SSAValue, list[tuple[memref.ViewOp, int]]] = {}
     for view in views:
@@ -67,7 +67,7 @@ def find_memories(
         else:
             unchecked.add("buffers in one of several memories, not checked", view)
     position: dict[Operation | Block, int] = {
-        op: number for number, op in enumerate(func.walk())
+        op: number for number, op in enumerate(operations_in(func))
     }
     arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, 0))
     memories = [_arena(a, by_arena[a], sizes, unchecked) for a in arenas]

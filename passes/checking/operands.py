@@ -24,7 +24,7 @@ from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes.checking.extents import extent_of, reach_of
-from tensorplan.passes.checking.pointees import is_memref, may_be
+from tensorplan.passes.checking.pointees import is_memref, may_be, operations_in
 from tensorplan.passes.checking.ranges import Known
 from tensorplan.passes.checking.unchecked import Unchecked
 
@@ -38,7 +38,7 @@ def check_operands(
     """
     bases = _bases(func, buffers)
     checker = _Checker(bases, may_be({b: n for n, b in enumerate(bases)}, set(bases)))
-    for op in func.walk():
+    for op in operations_in(func):
         if written := written_operands(op):
             checker.check(op, written, known, unchecked)
         elif isinstance(op, CallOp):
@@ -50,7 +50,7 @@ def _bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
     found = dict.fromkeys(buffers)
     for argument in func.body.blocks[0].args:
         found[argument] = None
-    for op in func.walk():
+    for op in operations_in(func):
         if any(map(is_memref, op.operands)) or op.regions:
             continue
         found.update(
@@ -148,10 +148,9 @@ class _Checker:
 def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
     """The memrefs of the operations in an operation's regions; whether they write
     them."""
-    for inner in op.walk() if op.regions else ():
-        if inner is not op:
-            for value in filter(is_memref, inner.operands):
-                yield value, effects_on(inner, value)[1]
+    for inner in operations_in(op):
+        for value in filter(is_memref, inner.operands):
+            yield value, effects_on(inner, value)[1]
 
 
 class _Relation(IntEnum):

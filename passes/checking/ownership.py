@@ -30,6 +30,7 @@ from tensorplan.dialects.memory import (
     freed,
     is_done_at_its_end,
     overwrites,
+    says_effects,
 )
 from tensorplan.passes.checking.buffers import (
     ArenaBuffer,
@@ -46,7 +47,6 @@ from tensorplan.passes.checking.effects import (
     hides,
     is_over_at_its_end,
     reached_from,
-    surely_reads,
 )
 from tensorplan.passes.checking.pointees import (
     LOOPS,
@@ -54,6 +54,7 @@ from tensorplan.passes.checking.pointees import (
     dominates,
     is_memref,
     leaves,
+    operations_in,
     passes_on,
 )
 from tensorplan.passes.checking.sharing import Overlaps, Sharing
@@ -124,6 +125,7 @@ class _Walk:
         self.unchecked = unchecked
         self.number = {b.value: n for n, b in enumerate(buffers)}
         self.members = _members(memories)
+        self.globals = [m for m in memories if name_of_global(m.value)]
         self.allocates = {
             cast(Operation, memory.value.owner): index
             for index, memory in enumerate(memories)
@@ -377,32 +379,39 @@ class _Walk:
         begun = written = 0
         inside = self._allocated_in(op)
         is_unknown = bool(op.regions) and not is_over_at_its_end(op)
-        for user, value in _operands(op):
+        for user in (op, *operations_in(op)):
             if user in self.makes and not inside >> self.makes[user] & 1:
                 raise LocatedError(
                     f"buffer {self.buffers[self.makes[user]].name} is made inside "
                     f"{name_of(op)}, which may run more than once at a time",
                     user,
                 )
-            numbers = [n for n in self.may_be.get(value, ()) if not inside >> n & 1]
-            if not numbers:
+            tracked = {
+                value: numbers
+                for value in user.operands
+                if (numbers := self._of_value(value, inside))
+            }
+            if not tracked:
                 continue
-            self._check_user(op if is_unknown else user, numbers)
-            reads, writes = effects_of(user, value)
-            if passes_on(user) or not (reads or writes):
+            self._check_user(op if is_unknown else user, next(iter(tracked.values())))
+            if passes_on(user):
                 continue
-            is_whole = value in self.number and overwrites(op, value)
-            for number in numbers:
-                touched[number] = touched.get(number, True) and is_whole
-                if writes:
-                    begun |= 1 << number
-                    written |= self.parts.written(number, value, user)
-            if surely_reads(op, value) and self._is_a_view(value):
-                (number,) = numbers
-                read[number] = read.get(number, False) or value in self.number
+            for value, numbers in tracked.items():
+                reads, writes = effects_of(user, value)
+                if not (reads or writes):
+                    continue
+                is_whole = value in self.number and user is op and overwrites(op, value)
+                for number in numbers:
+                    touched[number] = touched.get(number, True) and is_whole
+                    if writes:
+                        begun |= 1 << number
+                        written |= self.parts.written(number, value, user)
+                if reads and user is op and says_effects(op) and self._is_a_view(value):
+                    (number,) = numbers
+                    read[number] = read.get(number, False) or value in self.number
         taken = self._taken_by_callees(op)
         for start in self.waits.get(op, ()):
-            for value in (v for _, v in _operands(start)):
+            for value in _operands(start):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
         if leaves(op):
             touched.update(dict.fromkeys(self.results, False))
@@ -410,6 +419,11 @@ class _Walk:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
         return Access(list(touched), overwritten, read, begun, written, taken)
+
+    def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
+        """The buffers that a value may be, but for some."""
+        numbers = self.may_be.get(value, ())
+        return [n for n in numbers if not without >> n & 1] if without else numbers
 
     def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
         """Refuses what ends a buffer's life, and notes what hides its uses."""
@@ -429,7 +443,8 @@ class _Walk:
         if hides(user) or callee_hides(user):
             self.unchecked.add("addresses taken of buffers, uses not checked", user)
         elif not (
-            passes_on(user)
+            says_effects(user)
+            or passes_on(user)
             or leaves(user)
             or asynchronous(user)
             or is_done_at_its_end(user)
@@ -442,13 +457,15 @@ class _Walk:
     def _taken_by_callees(self, op: Operation) -> int:
         """Buffers in globals that share bytes with those of what is called."""
         bits = 0
+        if not self.globals:
+            return bits
         reached = [
             inner
-            for call in op.walk()
+            for call in (op, *operations_in(op))
             for inner in reached_from(call)
             if isinstance(inner, memref.GetGlobalOp)
         ]
-        for memory in self.memories:
+        for memory in self.globals:
             for get in reached:
                 if name_of_global(get.memref) == name_of_global(memory.value):
                     first, end = bytes_used(get, memory.size)
@@ -462,9 +479,11 @@ class _Walk:
     def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
         """What goes on until an operation."""
         waits: dict[Operation, list[Operation]] = {}
-        for start in body.walk():
+        function = body.parent_op()
+        assert function is not None
+        for start in operations_in(function):
             trait = asynchronous(start)
-            if not trait or not any(v in self.may_be for _, v in _operands(start)):
+            if not trait or not any(v in self.may_be for v in _operands(start)):
                 continue
             if wait := trait.wait_of(start):
                 waits.setdefault(wait, []).append(start)
@@ -523,6 +542,6 @@ def _members(memories: Sequence[Memory]) -> dict[SSAValue, tuple[int, int]]:
     return members
 
 
-def _operands(op: Operation) -> Iterator[tuple[Operation, SSAValue]]:
-    """The operands of an operation and of those inside, with whose they are."""
-    return ((user, value) for user in op.walk() for value in user.operands)
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    """The operands of an operation and of those inside."""
+    return (v for user in (op, *operations_in(op)) for v in user.operands)

@@ -11,6 +11,7 @@ from xdsl.traits import IsTerminator, get_effects
 
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.memory import is_view
+from tensorplan.dialects.tgraph.base import TensorOp
 
 LOOPS = ("scf.for", "affine.for")
 
@@ -115,3 +116,16 @@ def dominates(block: Block, target: Block) -> bool:
         avoiding |= new
         pending += new
     return target not in avoiding
+
+
+def operations_in(op: Operation) -> Iterator[Operation]:
+    """The operations in the regions of one, in order; not those of tgraph's own
+    regions, which are on tensors at every level."""
+    if isinstance(op, TensorOp):
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield inner
+                if inner.regions:
+                    yield from operations_in(inner)

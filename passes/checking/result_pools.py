@@ -19,6 +19,7 @@ from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.strides import contiguous_strides
 from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, AnyMemRef, element_bytes
 from tensorplan.passes.checking.buffers import ArenaBuffer
+from tensorplan.passes.checking.pointees import operations_in
 from tensorplan.passes.functions import argument_attributes
 
 
@@ -47,7 +48,7 @@ def result_pools(func: FuncOp) -> list[ResultPool]:
         ):
             numbers[argument] = number.value.data
     lending: dict[SSAValue, None] = {}
-    for op in func.walk():
+    for op in operations_in(func):
         if is_buffer(op):
             source = op.operands[0]
             if source not in numbers:
