@@ -1,31 +1,46 @@
 """`plan-check`: proves from the IR alone that the arenas' plan is sound.
 
-Takes level 3, and shares no code with what makes it: neither how lifespans are found
-nor how buffers are placed. For every arena, that is an allocation of bytes with views,
-and every result that has buffers in its memory (checking/result_pools.py):
+Takes level 3, and shares no code with what makes it: neither how live ranges are found
+nor how buffers are placed. An arena is any memory of which a `memref.view` is made, in
+whatever block: what `memref.alloc` or `memref.alloca` allocates, an argument, a global
+(checking/memories.py). Results with buffers in their memory are checked like arenas
+(checking/result_pools.py). Proved are:
 
- * each view has a known offset, a multiple of the arena's alignment, and is within;
- * each view of a view lies within its buffer;
+ * each buffer has a known offset, is aligned as its arena and its elements are, and is
+   within the arena; each view of a buffer lies within that (checking/extents.py);
  * nothing uses a buffer when another may have had some of its bytes since it was used
    before, on any path through the function, except to overwrite all of it without
    reading it (checking/ownership.py);
+ * what goes on when its operation ends, a DMA, has its buffers until the wait;
  * if operations have streams: all operations that have the one of two such buffers are
    surely over before any that has the other (checking/happens_before.py);
- * nothing reads a buffer that was not written before;
- * nothing uses a buffer after its arena was freed, nothing else frees it, and none is
-   returned from its function.
+ * tgraph's operations read nothing of an arena that is not written before, on every
+   path and in all of its bytes (checking/written.py); somebody writes each result;
+ * no operation writes what it still reads: each destination is disjoint from each other
+   operand, or is one that the operation may overwrite, element by element
+   (checking/operands.py);
+ * nothing uses a buffer after its arena was freed, nothing frees an arena twice or a
+   buffer by itself, and none is returned from its function.
+
+What is not understood is a remark that counts it (checking/unchecked.py): operations
+whose effects nobody declares, addresses that are taken, views at places known only in a
+run, reads of undefined contents, arenas that a path does not free.
 
 Where sizes are symbolic, that is checked for the largest that the function's bounds
 allow; without bounds, for typical ones and then proved for all
 (checking/symbolic_plan.py). If the proof fails a remark says so, and the runtime checks
 again for the sizes of a call.
 
-An operation is taken to be done with its operands when it ends. Raises `LocatedError`
-for the first fault. A function without arenas is sound.
+Shared with what it checks, and trusted: what operations declare about memory
+(dialects/memory.py, dialects/linalg_memory.py) and how index arithmetic is read
+(passes/index_sizes.py). Assumed: a function's arguments are different memories, and
+indices of `memref.load` and `memref.store` are within their memrefs. Does not: check
+values, or memory of which no view is made. Raises `LocatedError` for the first fault.
+The pass says how many arenas and buffers it has checked, 0 as well.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import gcd
 from typing import cast
@@ -68,7 +83,12 @@ class PlanCheck(ModulePass):
         if not self.report:
             return
         buffers = {buffer.value for arena in arenas for buffer in arena.buffers}
-        remark(f"plan-check: {len(arenas)} arenas, {len(buffers)} buffers checked", op)
+        counts = f"{_count(arenas, 'arena')}, {_count(buffers, 'buffer')}"
+        remark(f"plan-check: {counts} checked", op)
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)

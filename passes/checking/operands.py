@@ -13,17 +13,24 @@ other of the operand's, or on those of its row. Shares no code with what decides
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
+from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.memory import effects_on, overwritable, written_operands
+from tensorplan.dialects.memory import (
+    effects_on,
+    is_barrier,
+    overwritable,
+    written_operands,
+)
 from tensorplan.dialects.tgraph.base import shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.passes.checking.extents import extent_of, reach_of
+from tensorplan.passes.checking.buffers import origin_of
+from tensorplan.passes.checking.extents import Extent, extent_of, reach_of
 from tensorplan.passes.checking.pointees import is_memref, may_be, operations_in
 from tensorplan.passes.checking.ranges import Known
 from tensorplan.passes.checking.unchecked import Unchecked
@@ -38,9 +45,14 @@ def check_operands(
     """
     bases = _bases(func, buffers)
     checker = _Checker(bases, may_be({b: n for n, b in enumerate(bases)}, set(bases)))
+    divided = _Divided(unchecked)
     for op in operations_in(func):
+        if is_barrier(op):
+            unchecked.add("barriers of several agents, whose order is not checked", op)
         if written := written_operands(op):
             checker.check(op, written, known, unchecked)
+            for index in written:
+                divided.add(op.operands[index])
         elif isinstance(op, CallOp):
             checker.check_call(op, known, unchecked)
 
@@ -151,6 +163,31 @@ def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
     for inner in operations_in(op):
         for value in filter(is_memref, inner.operands):
             yield value, effects_on(inner, value)[1]
+
+
+class _Divided:
+    """Allocations of other elements than bytes that are divided as arenas are: several
+    views that share bytes are written as wholes. They count as one memory."""
+
+    def __init__(self, unchecked: Unchecked):
+        self._unchecked = unchecked
+        self._views: dict[SSAValue, dict[SSAValue, Extent]] = {}
+
+    def add(self, view: SSAValue) -> None:
+        op, base = view.owner, view
+        while isinstance(op, memref.SubviewOp | memref.ReinterpretCastOp):
+            base = origin_of(op.operands[0])
+            op = base.owner
+        if base is view or not isinstance(op, memref.AllocOp | memref.AllocaOp):
+            return
+        known = self._views.setdefault(base, {})
+        extent = extent_of(view, base)
+        if extent is None or view in known:
+            return
+        if any(extent.overlaps(other) for other in known.values()):
+            what = "typed memories divided into views that overlap, counted as one"
+            self._unchecked.add(what, op)
+        known[view] = extent
 
 
 class _Relation(IntEnum):
