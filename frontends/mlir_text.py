@@ -53,6 +53,7 @@ from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
@@ -207,7 +208,21 @@ class MLIRTextParser(Parser):
         op = super().parse_operation()
         start = self._starts.pop()
         op.location = innermost(op.location) or self._place(start)
+        if op.regions:
+            self._check_operands(op, start)
         return op
+
+    def _check_operands(self, op: Operation, start: Position) -> None:
+        """Refuses operands that only a region of the operation defines. For xDSL, these
+        forward references are resolved, though the operation keeps them."""
+        references = self.forward_ssa_references.values()
+        pending = {value for values in references for value in values.values()}
+        for index, operand in enumerate(op.operands):
+            if isinstance(operand, ForwardDeclaredValue) and operand not in pending:
+                self.raise_error(
+                    f"{name_of(op)}: operand {index} is used before it is defined",
+                    start,
+                )
 
     def _parse_op_result_list(self) -> list[tuple[Span, int]]:
         results = super()._parse_op_result_list()
