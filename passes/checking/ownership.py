@@ -386,6 +386,8 @@ class _Walk:
                     f"{name_of(op)}, which may run more than once at a time",
                     user,
                 )
+            if isinstance(user, memref.DeallocOp):
+                self._check_free(user, inside, op)
             tracked = {
                 value: numbers
                 for value in user.operands
@@ -424,6 +426,16 @@ class _Walk:
         """The buffers that a value may be, but for some."""
         numbers = self.may_be.get(value, ())
         return [n for n in numbers if not without >> n & 1] if without else numbers
+
+    def _check_free(self, free: memref.DeallocOp, inside: int, op: Operation) -> None:
+        """Refuses to free what is not each iteration's own."""
+        for index in self.frees.get(free.memref, ()):
+            if self._of_memory(index) & ~inside:
+                raise LocatedError(
+                    f"memref.dealloc frees an arena inside {name_of(op)}, which may "
+                    "run more than once at a time",
+                    free,
+                )
 
     def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
         """Refuses what ends a buffer's life, and notes what hides its uses."""

@@ -1,0 +1,577 @@
+"""Frees, writes and waits on all paths of a function, in plan-check, rule by rule."""
+
+import pytest
+from plan_checks import places, pools, refused, unproved
+from planted import (
+    I8,
+    M,
+    add,
+    arena,
+    branch,
+    copy,
+    each,
+    free,
+    lines,
+    loop,
+    parallel,
+    program,
+    view,
+)
+from planted_transfers import FORMS
+
+USE = lines(view("a"), copy("x", "a"), copy("a", "y"))
+LOOSE = "memref<?xi8>"
+CAST = f"%k = memref.cast %arena : {I8} to {LOOSE}"
+TWICE = "memref.dealloc frees an arena that may be freed already"
+AFTER = "uses buffer %a after its arena was freed"
+KEPT = "arenas not freed on every path: 1 (memref.alloc)"
+AGAIN = "arenas not freed before they are allocated again: 1 (memref.alloc)"
+NEITHER = "arenas not freed on every path: 2 (memref.alloc)"
+TWO = (arena(), arena("other"), view("b", of="other"))
+POOL = f'memref.global "private" @pool : {I8} = uninitialized'
+
+
+def either(first: str = "arena", second: str = "other") -> str:
+    return f"%e = arith.select %p, %{first}, %{second} : {I8}"
+
+
+FREED = {
+    "once": [arena(), USE, free()],
+    "under another name": [arena(), USE, CAST, free("k", LOOSE)],
+    "on both branches": [arena(), USE, branch([free()], [free()])],
+    "in each iteration": [loop(arena(), USE, free())],
+    "in each of a parallel loop's": [parallel(arena(), USE, free(), to="%c2")],
+    "on all paths of blocks": [
+        *(arena(), USE, "cf.cond_br %p, ^l, ^r", "^l:", free(), "cf.br ^e"),
+        *("^r:", free(), "cf.br ^e", "^e:"),
+    ],
+    "on the stack": [f"%arena = memref.alloca() : {I8}", USE],
+    "of who calls": [f'%arena = "test.alloc"() : () -> {I8}', USE],
+}
+
+
+@pytest.mark.parametrize("body", FREED.values(), ids=FREED)
+def test_freed_once(body: list[str]) -> None:
+    assert unproved(program(*body)) == []
+
+
+NOT_FREED = {
+    "never": ([arena(), USE], [KEPT]),
+    "never in a loop": ([loop(arena(), USE)], [AGAIN, KEPT]),
+    "on one branch": ([arena(), USE, branch([free()])], [KEPT]),
+    "on the other branch": ([arena(), USE, branch([], [free()])], [KEPT]),
+    "where a loop may not run": (
+        [arena(), USE, "affine.for %i = 0 to 1 {", "}", branch([free()])],
+        [KEPT],
+    ),
+    "on one path of blocks": (
+        [
+            *(arena(), USE, "cf.cond_br %p, ^l, ^e", "^l:", free(), "cf.br ^e", "^e:"),
+        ],
+        [KEPT],
+    ),
+    "where a block leaves": (
+        [arena(), USE, "cf.cond_br %p, ^o, ^e", "^o:", "return", "^e:", free()],
+        [KEPT],
+    ),
+    "one of two": ([*TWO, USE, free()], [KEPT]),
+    "one of two that is chosen": ([*TWO, USE, either(), free("e")], [NEITHER]),
+    "neither of two": ([*TWO, USE], [NEITHER]),
+}
+
+
+@pytest.mark.parametrize(("body", "told"), NOT_FREED.values(), ids=NOT_FREED)
+def test_what_may_not_be_freed_is_told(body: list[str], told: list[str]) -> None:
+    assert unproved(program(*body)) == told
+
+
+BAD_FREES = {
+    "twice": ([arena(), USE, free(), free()], TWICE),
+    "twice under another name": ([arena(), USE, CAST, free(), free("k", LOOSE)], TWICE),
+    "in each iteration": ([arena(), USE, loop(free())], TWICE),
+    "on one branch and behind": ([arena(), USE, branch([free()]), free()], TWICE),
+    "on the other and behind": ([arena(), USE, branch([], [free()]), free()], TWICE),
+    "on one path and behind": (
+        [
+            *(arena(), USE, "cf.cond_br %p, ^l, ^e", "^l:", free(), "cf.br ^e", "^e:"),
+            free(),
+        ],
+        TWICE,
+    ),
+    "in a while": (
+        [
+            *(arena(), USE, "scf.while : () -> () {", "scf.condition(%p)", "} do {"),
+            *(free(), "scf.yield", "}"),
+        ],
+        TWICE,
+    ),
+    "in a while's condition": (
+        [
+            *(arena(), USE, "scf.while : () -> () {", free(), "scf.condition(%p)"),
+            *("} do {", "scf.yield", "}"),
+        ],
+        TWICE,
+    ),
+    "a choice of two, one of which was": (
+        [
+            *(*TWO, USE, either()),
+            *(free("other"), free("e")),
+        ],
+        TWICE,
+    ),
+    "a choice of two, one of which is": (
+        [
+            *(*TWO, USE, either()),
+            *(free("e"), free("other")),
+        ],
+        TWICE,
+    ),
+    "before a use": ([arena(), USE, free(), copy("a", "z")], AFTER),
+    "a choice of two before a use": (
+        [
+            *(*TWO, USE, either()),
+            *(free("e"), copy("a", "z")),
+        ],
+        AFTER,
+    ),
+    "before a use in the next iteration": ([arena(), loop(USE, free())], "made after"),
+    "in a parallel loop": (
+        [arena(), USE, parallel(free(), to="%c2"), copy("a", "y")],
+        "frees an arena inside scf.parallel, which may run more than once at a time",
+    ),
+    "a buffer": (
+        [arena(), USE, f"memref.dealloc %a : {M}", free()],
+        "memref.dealloc frees buffer %a, expected only its arena to be freed",
+    ),
+    "a buffer under another name": (
+        [
+            *(
+                arena(),
+                USE,
+                f"%q = memref.subview %a[0] [8] [1] : {M} to memref<8xf32>",
+            ),
+            *("memref.dealloc %q : memref<8xf32>", free()),
+        ],
+        "memref.dealloc frees buffer %a, expected only its arena to be freed",
+    ),
+    "of the stack": (
+        [f"%arena = memref.alloca() : {I8}", USE, free()],
+        "memref.dealloc frees %a, expected what memref.alloc allocates",
+    ),
+    "a global": (
+        [f"%arena = memref.get_global @pool : {I8}", USE, free()],
+        "memref.dealloc frees %a, expected what memref.alloc allocates",
+    ),
+    "of another operation": (
+        [f'%arena = "test.alloc"() : () -> {I8}', USE, free()],
+        "memref.dealloc frees %a, expected what memref.alloc allocates",
+    ),
+    "made behind": (
+        [arena(), view("b"), free(), USE],
+        "made after its arena was freed",
+    ),
+    "the second of two": (
+        [
+            *(*TWO, USE, copy("x", "b")),
+            *(free("other"), copy("b", "y"), free()),
+        ],
+        "uses buffer %b after its arena was freed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), BAD_FREES.values(), ids=BAD_FREES)
+def test_bad_frees(body: list[str], message: str) -> None:
+    refused(program(*body, beside=POOL), message)
+
+
+def test_an_argument_that_is_an_arena_is_not_freed() -> None:
+    text = program(
+        beside=f"func.func @g(%arena: {I8}, %x: {M}, %y: {M}) {{\n"
+        "%c0 = arith.constant 0 : index\n" + lines(USE, free(), "return\n}")
+    )
+    refused(text, "memref.dealloc frees %a, expected what memref.alloc allocates")
+
+
+def test_a_memory_that_is_allocated_again_is_new() -> None:
+    """Buffers of the last iteration's are freed, those of this one are not."""
+    body = (arena(), view("a"), view("b"), copy("x", "a"), copy("a", "y"))
+    again = (copy("x", "b"), copy("b", "y"))
+    assert unproved(program(loop(*body, *again, free()))) == []
+    assert unproved(program(loop(*body, *again, free(), to="%c2"))) == []
+
+
+NEVER = "reads buffer %a, expected a write before$"
+PATHS = "reads buffer %a, expected a write before on every path"
+NOT_YET = "reads of what may not be written yet: 1 (memref.copy)"
+
+
+def neg(source: str, target: str, type: str = M) -> str:
+    return f"tgraph.negate %{source} outs(%{target}) : {type}"
+
+
+def half(name: str, first: int, of: str = "a", size: int = 8, step: int = 1) -> str:
+    return (
+        f"%{name} = memref.reinterpret_cast %{of} to offset: [{first}], "
+        f"sizes: [{size}], strides: [{step}] : {M} to {strided(first, size, step)}"
+    )
+
+
+def strided(first: int, size: int = 8, step: int = 1) -> str:
+    return f"memref<{size}xf32, strided<[{step}], offset: {first}>>"
+
+
+def fill(name: str, type: str = M) -> str:
+    return f"tgraph.constant<0.0 : f32> outs(%{name}) : {type}"
+
+
+UNWRITTEN = {
+    "never": ([], NEVER),
+    "on one branch": ([branch([copy("x", "a")])], PATHS),
+    "on the other branch": ([branch([], [copy("x", "a")])], PATHS),
+    "in a loop that may not run": ([loop(copy("x", "a"))], PATHS),
+    "in a while's body": (
+        [
+            *("scf.while : () -> () {", "scf.condition(%p)", "} do {"),
+            *(copy("x", "a"), "scf.yield", "}"),
+        ],
+        PATHS,
+    ),
+    "on one path of blocks": (
+        ["cf.cond_br %p, ^e, ^l", "^l:", copy("x", "a"), "cf.br ^e", "^e:"],
+        PATHS,
+    ),
+    "in one case": (
+        [
+            *("scf.index_switch %n", "case 1 {", copy("x", "a"), "scf.yield", "}"),
+            *("default {", "scf.yield", "}"),
+        ],
+        PATHS,
+    ),
+    "the first half": (
+        [half("h", 0), fill("h", strided(0))],
+        "reads all 64 bytes of buffer %a, of which at most 32 are written before on",
+    ),
+    "another half on each branch": (
+        [
+            *(half("h", 0), half("i", 8)),
+            branch([fill("h", strided(0))], [fill("i", strided(8))]),
+        ],
+        "reads all 64 bytes of buffer %a, of which at most 0 are written before on ev",
+    ),
+    "one half twice": (
+        [
+            *(half("h", 0), half("i", 0), fill("h", strided(0))),
+            fill("i", strided(0)),
+        ],
+        "of which at most 32 are",
+    ),
+    "every other element": (
+        [half("h", 0, step=2), fill("h", strided(0, step=2))],
+        "of which at most 32 are",
+    ),
+    "parts that overlap": (
+        [
+            *(half("h", 0, size=12), fill("h", strided(0, 12))),
+            *(half("i", 2, size=12), fill("i", strided(2, 12))),
+        ],
+        "of which at most 56 are",
+    ),
+    "one element": (
+        ["%v = arith.constant 0.0 : f32", f"memref.store %v, %a[%c0] : {M}"],
+        "of which at most 4 are",
+    ),
+    "two elements": (
+        [
+            "%v = arith.constant 0.0 : f32",
+            *(f"memref.store %v, %a[%c{n}] : {M}" for n in (0, 1)),
+        ],
+        "of which at most 8 are",
+    ),
+    "an element and a half": (
+        [
+            *(half("h", 0), fill("h", strided(0)), "%v = arith.constant 0.0 : f32"),
+            f"memref.store %v, %a[%c15] : {M}",
+        ],
+        "of which at most 36 are",
+    ),
+    "an element on one branch": (
+        [
+            "%v = arith.constant 0.0 : f32",
+            branch([f"memref.store %v, %a[%c0] : {M}"], [copy("x", "a")]),
+        ],
+        "of which at most 4 are",
+    ),
+    "by an operation that does nothing": (
+        [half("h", 0), f'"memref.prefetch_"(%x) : ({M}) -> ()'],
+        NEVER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), UNWRITTEN.values(), ids=UNWRITTEN)
+def test_what_may_not_be_written_is_not_read(body: list[str], message: str) -> None:
+    """By operations of tgraph; others are told of, where that is all of it."""
+
+    def text(read: str) -> str:
+        return program(arena(), view("a"), *body, read, free())
+
+    refused(text(neg("a", "y")), "tgraph.negate .*" + message)
+    assert NOT_YET in unproved(text(copy("a", "y")))
+
+
+WRITTEN = {
+    "as a whole": [copy("x", "a")],
+    "on both branches": [branch([copy("x", "a")], [copy("x", "a")])],
+    "in both halves": [
+        *(half("h", 0), half("i", 8), fill("h", strided(0)), fill("i", strided(8))),
+    ],
+    "in overlapping parts": [
+        *(half("h", 0, size=12), fill("h", strided(0, 12))),
+        *(half("i", 4, size=12), fill("i", strided(4, 12))),
+    ],
+    "in even and odd elements": [
+        *(half("h", 0, step=2), fill("h", strided(0, step=2))),
+        *(half("i", 1, step=2), fill("i", strided(1, step=2))),
+    ],
+    "backwards": [half("h", 15, size=16, step=-1), fill("h", strided(15, 16, -1))],
+    "by stores in a parallel loop": [
+        "%v = arith.constant 0.0 : f32",
+        f"memref.store %v, %a[%c0] : {M}",
+        parallel(f"memref.store %v, %a[%t] : {M}", to="%c16"),
+    ],
+    "by a part whose place is not known": [
+        f"%h = memref.subview %a[%n] [8] [1] : {M} to "
+        "memref<8xf32, strided<[1], offset: ?>>",
+        fill("h", "memref<8xf32, strided<[1], offset: ?>>"),
+    ],
+    "by who may": [f'"test.use"(%a) : ({M}) -> ()'],
+    "in a while's condition": [
+        *("scf.while : () -> () {", copy("x", "a"), "scf.condition(%p)"),
+        *("} do {", "scf.yield", "}"),
+    ],
+    "by each store": [
+        "%v = arith.constant 0.0 : f32",
+        *(
+            f"%i{n} = arith.constant {n} : index\nmemref.store %v, %a[%i{n}] : {M}"
+            for n in range(16)
+        ),
+    ],
+    "through a choice of two": [
+        view("b", "%c64"),
+        f"%e = arith.select %p, %a, %b : {M}",
+        copy("x", "e"),
+    ],
+}
+
+
+@pytest.mark.parametrize("body", WRITTEN.values(), ids=WRITTEN)
+def test_what_is_written_is_read(body: list[str]) -> None:
+    found = unproved(program(arena(), view("a"), *body, neg("a", "y"), free()))
+    assert not any("written" in each for each in found)
+
+
+def test_parts_may_be_read_when_any_is_written() -> None:
+    text = program(
+        *(arena(), view("a"), half("h", 0), fill("h", strided(0)), half("i", 8)),
+        *(neg("i", "i", strided(8)), free()),
+    )
+    assert unproved(text) == []
+
+
+def test_a_part_of_what_is_not_written_is_not_read() -> None:
+    text = program(arena(), view("a"), half("h", 0), neg("h", "h", strided(0)), free())
+    refused(text, "tgraph.negate .*" + NEVER)
+
+
+def test_what_is_made_anew_is_not_written() -> None:
+    body = (copy("a", "y"), copy("x", "a"))
+    text = program(arena(), loop(view("a"), *body), free())
+    assert unproved(text) == [NOT_YET]
+
+
+def test_what_is_allocated_anew_is_not_written() -> None:
+    use = f'"test.use"(%arena) : ({I8}) -> ()'
+    read = f"tgraph.negate %arena outs(%arena) : {I8}"
+    refused(
+        program(loop(arena(), view("a"), read, use, free())),
+        "tgraph.negate reads buffer %arena, expected a write before$",
+    )
+
+
+def test_what_is_given_is_written() -> None:
+    """A global, as all that the caller has."""
+    read = f"tgraph.negate %arena outs(%arena) : {I8}"
+    text = program(
+        f"%arena = memref.get_global @pool : {I8}", view("a"), read, beside=POOL
+    )
+    assert unproved(text) == []
+
+
+def test_buffers_in_what_is_given_are_told_of() -> None:
+    """They may hold something: it is no error."""
+    text = program(
+        f"%arena = memref.get_global @pool : {I8}",
+        *(view("a"), neg("a", "y")),
+        beside=POOL,
+    )
+    assert unproved(text) == ["reads of what may not be written yet: 1 (tgraph.negate)"]
+
+
+def test_an_operation_that_only_reads_writes_nothing() -> None:
+    text = program(
+        *(arena(), view("a"), f"%v = memref.load %a[%c0] : {M}", neg("a", "y"), free())
+    )
+    refused(text, "tgraph.negate reads buffer %a, expected a write before on every")
+
+
+RESULT = "{tgraph.result = 0 : i32}"
+
+
+def with_result(*body: str) -> str:
+    return program(
+        beside=f"func.func @g(%p: i1, %n: index, %x: {M}, %r: {M} {RESULT}) {{\n"
+        + lines("%c0 = arith.constant 0 : index", *body, "return\n}")
+    )
+
+
+def test_a_result_that_nobody_writes() -> None:
+    refused(with_result(), "func.return hands out buffer %r, expected a write before")
+    read = f"%v = memref.load %r[%c0] : {M}"
+    message = "results that may not be written as a whole: 1 (func.return)"
+    assert message in unproved(with_result(read))
+    assert unproved(with_result(copy("x", "r"))) == []
+
+
+RESULTS_IN_PART = {
+    "on one branch": [branch([copy("x", "r")])],
+    "one half": [half("h", 0, "r"), fill("h", strided(0))],
+    "one element": [
+        "%v = arith.constant 0.0 : f32",
+        f"memref.store %v, %r[%c0] : {M}",
+    ],
+    "on one path": [
+        *("cf.cond_br %p, ^e, ^l", "^l:", copy("x", "r"), "cf.br ^e", "^e:"),
+    ],
+}
+
+
+@pytest.mark.parametrize("body", RESULTS_IN_PART.values(), ids=RESULTS_IN_PART)
+def test_a_result_that_is_not_written_as_a_whole_is_told(body: list[str]) -> None:
+    assert unproved(with_result(*body)) == [
+        "results that may not be written as a whole: 1 (func.return)"
+    ]
+
+
+def test_a_block_that_returns_without_a_result() -> None:
+    body = ("cf.cond_br %p, ^o, ^e", "^o:", "return", "^e:", copy("x", "r"))
+    refused(with_result(*body), "func.return hands out buffer %r")
+
+
+# What goes on when an operation ends.
+
+WAITED = [form for form in FORMS if form != "unknown"]
+
+
+def transfer(form: str, *between: str, behind: str = "") -> str:
+    """%a goes to %b, in a transfer that is waited for behind `between`."""
+    tags, start, wait = FORMS[form].tags, FORMS[form].start, FORMS[form].wait
+    return program(
+        *(tags, arena(), view("a"), view("b", "%c64"), view("c"), view("d", "%c64")),
+        *(copy("x", "a"), start, *between, wait, behind, free()),
+    )
+
+
+@pytest.mark.parametrize("form", WAITED)
+def test_a_transfer_has_its_buffers_until_the_wait(form: str) -> None:
+    takes_source = (copy("x", "c"), copy("c", "y"))
+    takes_target = (copy("x", "d"), copy("d", "y"))
+    assert unproved(transfer(form, copy("x", "y"), behind=lines(*takes_source))) == []
+    assert unproved(transfer(form, copy("x", "y"), behind=lines(*takes_target))) == []
+    for taken in (takes_source, takes_target):
+        refused(transfer(form, *taken), r"uses buffer %[ab], whose bytes \[")
+
+
+@pytest.mark.parametrize("form", WAITED)
+def test_a_transfer_without_a_wait_is_told(form: str) -> None:
+    text = transfer(form).replace(FORMS[form].wait, "")
+    (name,) = {line.split('"')[1] for line in [FORMS[form].start.partition("(")[0]]}
+    assert f"transfers whose wait is not known: 1 ({name})" in unproved(text)
+
+
+@pytest.mark.parametrize("form", WAITED)
+def test_freed_before_the_wait(form: str) -> None:
+    text = transfer(form).replace(lines(FORMS[form].wait, "", free()), "")
+    assert free() not in text
+    text = text.replace("return\n}", lines(free(), FORMS[form].wait, "return\n}"))
+    refused(text, "uses buffer %a after its arena was freed")
+
+
+def test_a_transfer_of_other_memory_is_not_told() -> None:
+    start = FORMS["gpu"].start.replace("(%b, %a)", "(%y, %x)")
+    assert unproved(program(arena(), USE, start, free())) == []
+
+
+def test_what_an_unknown_operation_starts_is_told() -> None:
+    assert unproved(transfer("unknown")) == [
+        "addresses taken of buffers, uses not checked: 1 (test.start)"
+    ]
+
+
+# What lives on, and what is made where it may not be.
+
+
+def test_a_buffer_does_not_outlive_its_arena() -> None:
+    text = program(
+        beside=f"func.func @g(%x: {M}) -> {M} {{\n%c0 = arith.constant 0 : index\n"
+        + lines(arena(), view("a"), copy("x", "a"), f"return %a : {M}\n}}")
+    )
+    refused(text, "func.return passes on an arena's buffer, expected none to outlive")
+
+
+def test_a_buffer_of_what_is_given_may_be_returned() -> None:
+    text = program(
+        beside=f"func.func @g(%arena: {I8}, %x: {M}) -> {M} {{\n"
+        "%c0 = arith.constant 0 : index\n"
+        + lines(view("a"), copy("x", "a"), f"return %a : {M}\n}}")
+    )
+    assert places(text) == [[("%a", 0, 64)]]
+
+
+def test_an_argument_does_not_stand_for_what_is_made_anew() -> None:
+    text = program(
+        *(arena(), view("b", "%c64"), copy("x", "b"), f"cf.br ^h(%b : {M})"),
+        *(f"^h(%k: {M}):", view("a"), each("x", "a")),
+        *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:", free()),
+    )
+    refused(text, "buffer %a is handed on to where it is made anew")
+
+
+def test_concurrent_iterations_have_what_is_allocated_outside_in_common() -> None:
+    outside = (view("a"), view("b"))
+    inside = parallel(copy("x", "a"), copy("a", "y"), copy("x", "b"), to="%c2")
+    refused(program(arena(), *outside, inside, free()), "scf.parallel uses buffer %a")
+
+
+def test_concurrent_iterations_have_what_is_allocated_inside_each() -> None:
+    body = (
+        *(arena(), view("a"), view("b"), copy("x", "a"), copy("a", "y")),
+        *(copy("x", "b"), copy("b", "y"), free()),
+    )
+    outside = (arena("outer"), view("c", of="outer"), copy("x", "c"), copy("c", "y"))
+    text = program(*outside, parallel(*body, copy("c", "z"), to="%c2"), free("outer"))
+    assert unproved(text) == []
+    assert [len(p.buffers) for p in pools(text)] == [1, 2]
+    lost = (arena(), view("a"), view("b"), copy("x", "a"), copy("x", "b"))
+    refused(
+        program(parallel(*lost, copy("a", "y"), free(), to="%c2")),
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+    )
+
+
+def test_unequal_buffers_of_one_operation() -> None:
+    text = program(
+        *(arena(alignment=4), view("a"), view("b", "%c32"), copy("x", "a")),
+        *(add("a", "x", "b"), free()),
+    )
+    refused(text, r"linalg.generic uses buffer %a, whose bytes \[32, 64\) buffer %b")
