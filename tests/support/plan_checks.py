@@ -6,7 +6,9 @@ The programs' text is made with tests/planted/planted.py.
 import logging
 
 import pytest
+from planted import loop, program
 from unchanged_ir import parsed
+from xdsl.ir import SSAValue
 
 import tensorplan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
@@ -54,3 +56,23 @@ def refused(text: str, message: str) -> None:
     """Checks that a program is an error with a message that matches."""
     with pytest.raises(LocatedError, match=message):
         check_plan(parsed(text))
+
+
+def value(text: str, name: str = "v") -> SSAValue:
+    """The value with a name, in a function."""
+    for op in parsed(text).walk():
+        arguments = (a for region in op.regions for b in region.blocks for a in b.args)
+        for each in (*op.results, *arguments):
+            if each.name_hint == name:
+                return each
+    raise AssertionError(f"no %{name}")
+
+
+def with_numbers(*body: str) -> str:
+    """A program with %u in 0 to 3, %w in 1 to 4, and %k in -2 to 1."""
+    return program(*numbers(*body))
+
+
+def numbers(*body: str) -> tuple[str, str]:
+    more = ("%w = arith.addi %u, %c1 : index", "%k = arith.addi %u, %neg : index")
+    return "%neg = arith.constant -2 : index", loop(*more, *body, to="%c4", index="u")
