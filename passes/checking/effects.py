@@ -6,6 +6,7 @@ from math import prod
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
+    ComplexType,
     FixedBitwidthType,
     IndexType,
     IntegerType,
@@ -36,6 +37,7 @@ from tensorplan.passes.checking.ranges import range_of
 _PLAIN = (
     IntegerType
     | IndexType
+    | ComplexType
     | FixedBitwidthType
     | VectorType
     | MemRefType

@@ -8,10 +8,10 @@ import logging
 import pytest
 from planted import loop, program
 from unchanged_ir import parsed
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 import tensorplan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import REMARKS, LocatedError, name_of
 from tensorplan.passes.plan_check import PlanCheck, PlannedPool, check_plan
 
 
@@ -24,13 +24,13 @@ class _Listener(logging.Handler):
         self.heard.append(record.getMessage().partition("remark: plan-check: ")[2])
 
 
-def remarks(text: str) -> list[str]:
+def remarks(text: str, report: bool = True) -> list[str]:
     """What is left unproved of a sound program, then what was checked."""
     listener, level = _Listener(), REMARKS.level
     REMARKS.addHandler(listener)
     REMARKS.setLevel(logging.INFO)
     try:
-        PlanCheck().apply(tensorplan.context(), parsed(text))
+        PlanCheck(report).apply(tensorplan.context(), parsed(text))
     finally:
         REMARKS.removeHandler(listener)
         REMARKS.setLevel(level)
@@ -76,3 +76,8 @@ def with_numbers(*body: str) -> str:
 def numbers(*body: str) -> tuple[str, str]:
     more = ("%w = arith.addi %u, %c1 : index", "%k = arith.addi %u, %neg : index")
     return "%neg = arith.constant -2 : index", loop(*more, *body, to="%c4", index="u")
+
+
+def operations(text: str, name: str) -> list[Operation]:
+    """Those whose names start so, with their region's behind them."""
+    return [op for op in parsed(text).walk() if name_of(op).startswith(name)]
