@@ -13,6 +13,7 @@ It differs from xDSL's own parser in that
   - location aliases that are defined after their uses, at the end of the file, where
     MLIR prints them, are left out;
   - it knows the custom syntax of more memref operations (see `memref_syntax.py`);
+  - affine maps may multiply and divide by symbols;
   - an operation in generic form that xDSL's definition of it refuses, since MLIR's has
     changed (a new property, other operands), is one that nothing is known about.
 
@@ -26,7 +27,9 @@ from functools import cache
 from typing import ClassVar, TypeVar, cast
 
 from xdsl.context import Context
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyDenseElement,
     AnyFloat,
     ArrayAttr,
@@ -51,13 +54,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import Func
 from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineExpr,
+    AffineMap,
+)
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState
+from xdsl.parser.affine_parser import AffineParser
 from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from tensorplan.dialects.diagnostics import name_of, remark
 from tensorplan.dialects.memory import asynchronous, is_done_at_its_end, is_view
@@ -145,9 +155,21 @@ def _refusal(op: Operation) -> str | None:
         return None
     try:
         type(op).get_irdl_definition().verify(op)
+        if _hides_sizes(op):
+            op.verify_()
     except VerifyException as error:
         return str(error).partition("\n")[0].rstrip(":")
     return None
+
+
+def _hides_sizes(op: Operation) -> bool:
+    """Whether a cast's type has a `?` for a size that is known, as MLIR allows."""
+    return isinstance(op, memref.ReinterpretCastOp) and any(
+        known != DYNAMIC_INDEX == size
+        for known, size in zip(
+            op.static_sizes.get_values(), op.result.type.get_shape(), strict=False
+        )
+    )
 
 
 @cache
@@ -187,6 +209,25 @@ class _Lexer(MLIRLexer):
     _unescaped_characters_regex = re.compile(
         r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
     )
+
+
+class _MapParser(AffineParser):
+    # xDSL knows no operator of two values, as in `d0 * s0`.
+    def _create_binop_expr(
+        self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken
+    ) -> AffineExpr:
+        try:
+            return super()._create_binop_expr(lhs, rhs, binop)
+        except NotImplementedError:
+            return AffineBinaryOpExpr(_OPERATORS[binop.text], lhs, rhs)
+
+
+_OPERATORS = {
+    "*": AffineBinaryOpKind.Mul,
+    "ceildiv": AffineBinaryOpKind.CeilDiv,
+    "floordiv": AffineBinaryOpKind.FloorDiv,
+    "mod": AffineBinaryOpKind.Mod,
+}
 
 
 class MLIRTextParser(Parser):
@@ -307,6 +348,9 @@ class MLIRTextParser(Parser):
             )
 
     # Types
+
+    def parse_affine_map(self) -> AffineMap:
+        return _MapParser(self._parser_state).parse_affine_map()
 
     def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
         span = self._current_token.span

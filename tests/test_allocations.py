@@ -287,6 +287,14 @@ LEFT = {
         [alloc("a", "memref<9xvector<[4]xf32>>")],
         ["element type vector<[4]xf32> has no fixed size"],
     ),
+    "a view that reaches beyond it": (
+        [
+            A,
+            f"%v = memref.reinterpret_cast %a to offset: [4], sizes: [8], strides: [1] "
+            f": {M} to memref<8xf32, strided<[1], offset: 4>>",
+        ],
+        ["memref<8xf32, strided<[1], offset: 4>> reaches beyond it"],
+    ),
     "in a concurrent loop": (
         [f"{PARALLEL} ({{\n^bb0(%i: index):", A, REDUCE],
         ["it is inside scf.parallel, which may run more than once at a time"],

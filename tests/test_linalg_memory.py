@@ -147,8 +147,8 @@ OPERATIONS = {
         [],
     ),
     "one without a region": (
-        f'"linalg.unknown"(%x, %y) {{operandSegmentSizes = array<i32: 1, 1>}} : ({M}, {M}) '
-        "-> ()",
+        '"linalg.unknown"(%x, %y) {operandSegmentSizes = array<i32: 1, 1>} : '
+        f"({M}, {M}) -> ()",
         [1],
         [],
         [],

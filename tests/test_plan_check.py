@@ -256,6 +256,12 @@ SOUND = {
         f"tgraph.negate %v outs(%y) : ({BACKWARDS}) -> {BUFFER}",
     ],
     "freed behind the last use": [A, copy("x", "a"), copy("a", "y"), FREE],
+    "held on to by what frees another": [
+        *(A, copy("x", "a")),
+        '%o = "bufferization.dealloc"(%y, %p, %a) <{operandSegmentSizes = '
+        f"array<i32: 1, 1, 1>}}> : ({BUFFER}, i1, {BUFFER}) -> i1",
+        FREE,
+    ],
     "freed on one side": [
         A,
         copy("x", "a"),

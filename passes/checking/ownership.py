@@ -395,7 +395,7 @@ class _Walk:
             }
             if not tracked:
                 continue
-            self._check_user(op if is_unknown else user, next(iter(tracked.values())))
+            self._check_user(op if is_unknown else user, tracked)
             if passes_on(user):
                 continue
             for value, numbers in tracked.items():
@@ -437,10 +437,12 @@ class _Walk:
                     free,
                 )
 
-    def _check_user(self, user: Operation, numbers: Sequence[int]) -> None:
+    def _check_user(
+        self, user: Operation, tracked: Mapping[SSAValue, Sequence[int]]
+    ) -> None:
         """Refuses what ends a buffer's life, and notes what hides its uses."""
-        buffer = self.buffers[numbers[0]]
-        if freed(user):
+        buffer = self.buffers[next(iter(tracked.values()))[0]]
+        if any(user.operands[index] in tracked for index in freed(user)):
             raise LocatedError(
                 f"{name_of(user)} frees buffer {buffer.name}, expected only its arena "
                 "to be freed",

@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -46,7 +46,9 @@ from tensorplan.dialects.memory import (
     is_view,
     overwrites,
 )
+from tensorplan.dialects.symbolic import Size, Symbolic
 from tensorplan.dialects.tgraph.base import (
+    AnyMemRef,
     Shape,
     TensorOp,
     element_alignment,
@@ -273,6 +275,8 @@ def _allocation(
             raise _NotPlannable(
                 "it is still needed when it is allocated for the next iteration"
             )
+        if _is_beyond(alias, size):
+            raise _NotPlannable(f"{alias.type} reaches beyond it")
     if not all(_is_before_next(op, alloc) for op in trace.compared):
         raise _NotPlannable("its address is taken")
     if trace.freed_copies:
@@ -350,6 +354,23 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
         return prod(cast(Shape, shape)) * element_bytes(type.element_type)
     except VerifyException as error:
         raise _NotPlannable(str(error)) from None
+
+
+def _is_beyond(alias: SSAValue, size: Size) -> bool:
+    """Whether a view's type has elements outside of `size` bytes, a number."""
+    given: Attribute = alias.type
+    if isinstance(size, Symbolic) or not isinstance(given, MemRefType):
+        return False
+    type = cast(AnyMemRef, given)
+    shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
+    if 0 in shape or DYNAMIC_INDEX in shape or strides is None:
+        return False
+    if offset is None or None in strides:
+        return False
+    steps = [(n - 1) * cast(int, s) for n, s in zip(shape, strides, strict=True)]
+    first = offset + sum(step for step in steps if step < 0)
+    last = offset + sum(step for step in steps if step > 0)
+    return first < 0 or (last + 1) * element_bytes(type.element_type) > size
 
 
 def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
