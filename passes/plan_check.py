@@ -55,7 +55,7 @@ from xdsl.passes import ModulePass
 from tensorplan.dialects.compatibility import AssumeAlignmentOp
 from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.memory import is_view
-from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
+from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
 from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of
 from tensorplan.passes.checking.extents import extent_of, reach_of
 from tensorplan.passes.checking.happens_before import HappensBefore
@@ -251,16 +251,21 @@ def _check_view(
         return
     whole, width = sizes.bytes(base), element_bytes(cast(AnyMemRef, type).element_type)
     reach = reach_of(value, base, sizes.range)
-    if reach is None:
-        unchecked.add("views that may reach beyond their buffer", op)
-    elif reach.most >= reach.least and (
-        reach.least < 0 or reach.most >= whole // width
+    if reach is not None and (
+        reach.most < reach.least or (reach.least >= 0 and reach.most < whole // width)
     ):
-        raise LocatedError(
-            f"{name_of(op)} reaches elements {reach.least} to {reach.most}, expected "
-            f"within the buffer's {whole // width}",
-            op,
-        )
+        return
+    is_for_all_sizes = is_static(cast(AnyMemRef, base.type)) and (
+        reach_of(value, base) == reach
+    )
+    if reach is None or not is_for_all_sizes:
+        unchecked.add("views that may reach beyond their buffer", op)
+        return
+    raise LocatedError(
+        f"{name_of(op)} reaches elements {reach.least} to {reach.most}, expected "
+        f"within the buffer's {whole // width}",
+        op,
+    )
 
 
 def _check_alignment(

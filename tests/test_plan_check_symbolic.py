@@ -289,6 +289,31 @@ def test_only_checked(
     assert (found, why) == (f": {head}: ", reason)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            *TWO,
+            fill("a"),
+            f"%v = memref.subview %a[100, 0] [1, 16] [1, 1] : {ROWS} to "
+            f"memref<1x16xf32, strided<[16, 1], offset: 1600>>",
+        ],
+        [
+            *(arena("c64"), view("a", "c0", ""), fill("a", FIXED)),
+            f"%v = memref.subview %a[0] [%n] [1] : {FIXED} to "
+            f"memref<?xf32, strided<[1]>>",
+        ],
+    ],
+    ids=["beyond the typical size", "of a typical size"],
+)
+@pytest.mark.parametrize("bounds", ["", "m = 64, n = 64"])
+def test_a_view_may_be_within_its_buffer_for_some_sizes(
+    lines: list[str], bounds: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ir = module(*lines, *read("x"), bounds=bounds)
+    assert "views that may reach beyond their buffer: 1" in remarks(ir, caplog)
+
+
 def test_a_plan_is_counted_for_typical_sizes() -> None:
     (pool,) = check_plan(module(*TWO, view("b", "na"), *both("a", "b")))
     assert pool.size == 4 * 64 * 64

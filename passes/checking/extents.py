@@ -29,6 +29,7 @@ from tensorplan.passes.checking.ranges import (
     add,
     exactly,
     multiply,
+    nothing_known,
     range_of,
 )
 
@@ -133,7 +134,9 @@ class _Layout(NamedTuple):
     strides: Sequence[Range]
 
 
-def reach_of(value: SSAValue, base: SSAValue, known: Known) -> Range | None:
+def reach_of(
+    value: SSAValue, base: SSAValue, known: Known = nothing_known
+) -> Range | None:
     """The elements that a memref may reach, from the first that its buffer `base` has
     to the last; None if that is not known. Of an empty one, `Range(0, -1)`."""
     layout = _layout(value, base, known)

@@ -41,11 +41,11 @@ def multiply(a: Range, b: Range) -> Range:
 Known = Callable[[SSAValue], Range | None]
 
 
-def _nothing(_: SSAValue) -> None:
+def nothing_known(_: SSAValue) -> None:
     return None
 
 
-def range_of(value: SSAValue, known: Known = _nothing) -> Range | None:
+def range_of(value: SSAValue, known: Known = nothing_known) -> Range | None:
     """The numbers that an index or an integer may be; None if that is not known.
 
     `known` says it of values that follow from the sizes of arguments.
