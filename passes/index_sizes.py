@@ -7,6 +7,11 @@ func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
   %1 = arith.subi %0, %c1
   %c2 = arith.constant 2 : index
   %n = arith.floordivsi %1, %c2
+
+An index that follows from arguments in another way, such as one that is an argument,
+has no expression. As a buffer's size it stands for a name, which is worth at least 1:
+
+  %2 = arith.maxsi %given, %c1
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +24,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefT
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.symbolic import (
     TYPICAL,
     Atom,
@@ -70,23 +75,22 @@ class SizeWriter:
     """Makes sizes values of the IR; each once, as `ops` for the function's start."""
 
     @staticmethod
-    def following(func: FuncOp) -> "tuple[SizeWriter, Operation]":
+    def following(reader: "SizeReader") -> "tuple[SizeWriter, Operation]":
         """One that knows what a function computes of its sizes first of all; and the
         operation before which its own are to come."""
-        writer, reader = SizeWriter(), SizeReader(func)
+        func, writer = reader.func, SizeWriter(reader.operands)
         entry = func.body.blocks[0]
         for argument, shape in zip(entry.args, argument_sizes(func), strict=True):
             writer.give(argument, shape)
         for op in entry.ops:
-            if not isinstance(op, memref.DimOp | arith.ConstantOp) and (
-                op.name not in _ARITHMETIC
-            ):
+            if not _is_of_sizes(op):
                 return writer, op
             if (size := reader.size(op.results[0])) is not None:
                 writer._values.setdefault(size, op.results[0])
         raise AssertionError("a block has a terminator")
 
-    def __init__(self) -> None:
+    def __init__(self, operands: Mapping[str, SSAValue] | None = None) -> None:
+        self._operands = operands or {}  # what names stand for, if it is 1 or more
         self.ops: list[Operation] = []
         self._values: dict[Size, SSAValue] = {}
         self._atoms: dict[Atom, SSAValue] = {}
@@ -161,6 +165,9 @@ class SizeWriter:
                 return self._add(arith.SubiOp(size, whole))
 
     def _name(self, name: str, at: Operation) -> SSAValue:
+        if name in self._operands:
+            least = self.value(1, at)
+            return self._add(arith.MaxSIOp(self._operands[name], least))
         if name not in self._sources:
             raise LocatedError(
                 f"size {name} does not follow from the sizes of the arguments", at
@@ -196,7 +203,8 @@ class SizeReader:
     """Finds the expression of values of the IR; what is unknown is `None`.
 
     With `values`, names stand for these numbers. With `name_maxima`, values of
-    `arith.maxsi` are names, so that sizes stay short, and `maxima` says of what.
+    `arith.maxsi` are names, so that sizes stay short, and `maxima` says of what. With
+    `name_operands`, so are sizes without an expression: `operands` says of what.
     """
 
     def __init__(
@@ -205,9 +213,13 @@ class SizeReader:
         values: Mapping[str, int] | None = None,
         *,
         name_maxima: bool = False,
+        name_operands: bool = False,
     ):
         given = values or {}
+        self.func = func
         self._name_maxima = name_maxima
+        self._name_operands = name_operands
+        self._named: dict[SSAValue, str] = {}
         self._shapes: dict[SSAValue, Sequence[Size]] = {
             argument: [substitute(size, given) for size in shape]
             for argument, shape in zip(
@@ -221,8 +233,14 @@ class SizeReader:
 
     def size(self, value: SSAValue) -> Size | None:
         """What an index is."""
-        if value not in self._known:
-            self._known[value] = self._find(value)
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            unknown = [v for v in _operands(current) if v not in self._known]
+            if unknown:
+                pending += [current, *unknown]
+            elif current not in self._known:
+                self._known[current] = self._find(current)
         return self._known[value]
 
     def shape(self, value: SSAValue) -> Sequence[Size | None]:
@@ -245,6 +263,34 @@ class SizeReader:
         sizes = iter(given)
         return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
 
+    def at_most(self, buffer: SSAValue) -> Sequence[Size | None]:
+        """The sizes of an allocation or view, where an operand without an expression
+        has a name: it is that or 0: no size is negative."""
+        op, shape = buffer.owner, self.shape(buffer)
+        if None not in shape or not isinstance(op, memref.AllocOp | memref.ViewOp):
+            return shape
+        given = op.dynamic_sizes if isinstance(op, memref.AllocOp) else op.sizes
+        type = cast(AnyMemRef, buffer.type)
+        named = iter(
+            [self._operand(v) if self.size(v) is None else None for v in given]
+        )
+        names = [next(named) if n == DYNAMIC_INDEX else None for n in type.get_shape()]
+        return [n if s is None else s for s, n in zip(shape, names, strict=True)]
+
+    @property
+    def operands(self) -> Mapping[str, SSAValue]:
+        """What names stand for that are no sizes of arguments: that, or 1 if it is
+        less."""
+        return {name: value for value, name in self._named.items()}
+
+    def _operand(self, value: SSAValue) -> Size | None:
+        """The name of an index that has one value in each call of the function."""
+        if value not in self._named:
+            if not self._name_operands or _sources(value, self.func) is None:
+                return None
+            self._named[value] = f"operand {len(self._named)}"
+        return symbol(self._named[value])
+
     def _next(self, values: Iterable[SSAValue]) -> Size | None:
         value = next(iter(values), None)
         return None if value is None else self.size(value)
@@ -263,6 +309,8 @@ class SizeReader:
             )
         compute = _ARITHMETIC.get(op.name)
         operands = [self.size(operand) for operand in op.operands]
+        if isinstance(op, arith.MaxSIOp) and operands == [None, 1]:
+            return self._operand(op.lhs)
         if compute is None or None in operands:
             return None
         sizes = cast(list[Size], operands)
@@ -271,6 +319,53 @@ class SizeReader:
         name = f"maximum {len(self.maxima)}"
         self.maxima[name] = sizes[0], sizes[1]
         return symbol(name) - 1
+
+
+def compute_first(func: FuncOp, values: Iterable[SSAValue]) -> None:
+    """Moves to a function's start what names stand for."""
+    moved = {op: None for v in values for op in _sources(v, func) or ()}
+    entry = func.body.blocks[0]
+    first = entry.first_op
+    for op in [op for op in entry.ops if op in moved]:
+        if op is first:
+            first = op.next_op
+            continue
+        op.detach()
+        assert first is not None
+        entry.insert_op_before(op, first)
+
+
+def _sources(value: SSAValue, func: FuncOp) -> Mapping[Operation, None] | None:
+    """The operations that compute a value of a function's arguments and constants, in
+    its first block; None if others do."""
+    entry = func.body.blocks[0]
+    found: dict[Operation, None] = {}
+    pending = [value]
+    for each in pending:  # grows
+        op = each.owner
+        if op is entry or op in found:
+            continue
+        if isinstance(op, Block) or op.parent is not entry or not _is_of_sizes(op):
+            return None
+        found[op] = None
+        pending += op.operands
+    return found
+
+
+def _operands(value: SSAValue) -> Sequence[SSAValue]:
+    """What arithmetic computes a value of."""
+    op = value.owner
+    return () if isinstance(op, Block) or op.name not in _ARITHMETIC else op.operands
+
+
+def _is_of_sizes(op: Operation) -> bool:
+    return name_of(op) in (*_ARITHMETIC, *_OTHERS)
+
+
+_OTHERS = (
+    *("arith.constant", "memref.dim"),
+    *("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"),
+)
 
 
 def _ceildiv(a: Size, b: Size) -> Size:

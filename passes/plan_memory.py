@@ -127,7 +127,9 @@ class PlanMemory(ModulePass):
     def _plan(self, func: FuncOp) -> None:
         flow = ControlFlow(func)
         pools: dict[Attribute, list[Allocation]] = {}
-        sizes = None if self.dynamic == "allocator" else SizeReader(func)
+        sizes = None
+        if self.dynamic != "allocator":
+            sizes = SizeReader(func, name_operands=not self.bounds)
         for allocation in find_allocations(func, flow, sizes=sizes):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
@@ -143,8 +145,9 @@ class PlanMemory(ModulePass):
             pool = _Pool(flow, order, measured, alignment)
             if is_symbolic and not bounds:
                 plan = pool.place(range(len(allocations)), self._solve)
+                assert sizes is not None
                 arena = place(
-                    func, space, alignment, allocations, pool.spans, plan.offsets
+                    sizes, space, alignment, allocations, pool.spans, plan.offsets
                 )
                 _free(func, arena, allocations)
                 _note(func, HINTS, parse_values(self.hints))

@@ -14,7 +14,7 @@ from tensorplan.passes.plan_check import check_plan
 ROWS, FLAT, FIXED = "memref<?x16xf32>", "memref<?xf32>", "memref<16xf32>"
 ARENA = "memref<?xi8>"
 RESULT = "{tgraph.result = 7 : i32}"
-NUMBERS = (0, 4, 12, 32, 63, 64, 128, 8192)
+NUMBERS = (0, 1, 4, 12, 32, 63, 64, 128, 8192)
 
 
 def module(*lines: str, bounds: str = "") -> ModuleOp:
@@ -30,7 +30,8 @@ def module(*lines: str, bounds: str = "") -> ModuleOp:
     )
     arenas = [line.split() for line in lines if "memref.alloc" in line]
     text = [
-        f"func.func @main({arguments}, %s: {FIXED} {RESULT}){attributes} {{",
+        f"func.func @main({arguments}, %s: {FIXED} {RESULT}, %given: index)"
+        f"{attributes} {{",
         *(f"%c{n} = arith.constant {n} : index" for n in NUMBERS),
         f"%n = memref.dim %x, %c0 : {ROWS}",
         f"%m = memref.dim %y, %c0 : {ROWS}",
@@ -121,6 +122,14 @@ PROVED = {
         *(larger("high", "one", "twice"), plus("top", "high", "na"), arena("top")),
         *(view("a", "c0"), view("b", "c0", "m"), view("c", "na"), view("d", "high")),
         *(*both("a", "d"), *both("b", "d"), *both("c", "d")),
+    ],
+    "sized by an argument": [
+        *(
+            larger("size", "given", "c1"),
+            product("bytes", "size", "c64"),
+            plus("top", "bytes", "na"),
+        ),
+        *(arena("top"), view("a", "c0", "given"), view("b", "bytes"), *both("a", "b")),
     ],
     "two behind a maximum": [
         *(larger("high", "na", "ma"), plus("next", "high", "na")),
@@ -231,6 +240,10 @@ CHECKED = {
     ),
     "as large as another": (
         [arena("na"), view("a", "c0", "m"), fill("a")],
+        "buffer %a: it may not lie within its arena",
+    ),
+    "sized by an argument that no size is": (
+        [arena("na"), view("a", "c0", "given"), fill("a")],
         "buffer %a: it may not lie within its arena",
     ),
     "one byte too few": (
@@ -380,6 +393,18 @@ def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
         (
             [binary("divui", "u", "n", "c4"), arena("u"), view("b", "c0")],
             r"memref.alloc: the size of memref<\?xi8> is not known",
+        ),
+        (
+            [product("bytes", "given", "c64"), arena("bytes"), view("b", "c0")],
+            r"memref.alloc: the size of memref<\?xi8> is not known",
+        ),
+        (
+            [
+                *(larger("size", "given", "c1"), binary("subi", "less", "size", "c1")),
+                *(product("bytes", "less", "c64"), arena("bytes")),
+                view("b", "c0", "given"),
+            ],
+            r"buffer %b lies in bytes \[0, 4096\), expected within the arena's",
         ),
         (
             [*TWO, view("b", "c64"), *both("a", "b")],

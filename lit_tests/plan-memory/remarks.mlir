@@ -3,16 +3,26 @@
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
 // CHECK-NOT: memref.view
-// CHECK-COUNT-8: memref.alloc
+// CHECK-COUNT-9: memref.alloc
 // REMARK: remarks.mlir:9:8: remark: memref.alloc is left as it is: it is passed on by func.return
 func.func @returned() -> memref<4xf32> {
   %x = memref.alloc() : memref<4xf32>
   func.return %x : memref<4xf32>
 }
 // REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from the shapes of arguments
-func.func @dynamic(%n: index) {
+func.func @dynamic(%size: memref<index>) {
+  %n = memref.load %size[] : memref<index>
   %x = memref.alloc(%n) : memref<?xf32>
   memref.dealloc %x : memref<?xf32>
+  func.return
+}
+// Only if %c is true is %n sure to be a size.
+// REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from the shapes of arguments
+func.func @perhaps(%n: index, %c: i1) {
+  scf.if %c {
+    %x = memref.alloc(%n) : memref<?xf32>
+    memref.dealloc %x : memref<?xf32>
+  }
   func.return
 }
 // REMARK-NEXT: remark: memref.alloc is left as it is: what test.unknown does with it is not known

@@ -7,7 +7,8 @@
 // CHECK-LABEL: func.func @static_and_dynamic
 // CHECK:         memref<64xi8>
 // CHECK:         memref.alloc(%n)
-func.func @static_and_dynamic(%n: index, %in: memref<16xf32>) {
+func.func @static_and_dynamic(%size: memref<index>, %in: memref<16xf32>) {
+  %n = memref.load %size[] : memref<index>
   %x = memref.alloc() : memref<16xf32>
   %y = memref.alloc(%n) : memref<?xf32>
   "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()

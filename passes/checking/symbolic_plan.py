@@ -27,6 +27,7 @@ from tensorplan.dialects.symbolic import (
     product_of,
     round_up,
     symbol,
+    typical,
 )
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
 from tensorplan.dialects.tgraph.dims import BOUNDS, numbers_in
@@ -47,12 +48,15 @@ class CountedSizes:
         """Whether a typical size was asked for: others are to be proved."""
         self._func = func
         self._bounds = None if bounds is None else numbers_in(bounds)
-        self._reader = SizeReader(func, name_maxima=bounds is None)
+        self._reader = SizeReader(
+            func, name_maxima=bounds is None, name_operands=bounds is None
+        )
 
     @cached_property
     def _typical(self) -> SizeReader:
         self.are_typical = True
-        return SizeReader(self._func, counted_sizes(self._func))
+        values = counted_sizes(self._func)
+        return SizeReader(self._func, values, name_operands=True)
 
     def bytes(self, buffer: SSAValue) -> int:
         """Bytes of a memref, at most. Raises `LocatedError` if they are not known."""
@@ -60,7 +64,7 @@ class CountedSizes:
         shape: Sequence[Size | None] = type.get_shape()
         if DYNAMIC_INDEX in shape:
             if self._bounds is None:
-                shape = self._typical.shape(buffer)
+                shape = [_typical(s) for s in _shape(buffer, self._typical)]
             else:
                 shape = [self._largest(size) for size in self._reader.shape(buffer)]
         if None in shape:
@@ -80,7 +84,7 @@ class CountedSizes:
         None if it does not."""
         size = self._reader.size(value)
         if isinstance(size, Symbolic) and self._bounds is None:
-            size = self._typical.size(value)
+            size = _typical(self._typical.size(value))
         if size is None or isinstance(size, int):
             return None if size is None else exactly(size)
         least, most = interval(size, self._bounds or {})
@@ -91,6 +95,16 @@ class CountedSizes:
             return None
         _, most = interval(size, self._bounds)
         return None if isinf(most) else int(most)
+
+
+def _shape(buffer: SSAValue, reader: SizeReader) -> Sequence[Size | None]:
+    """The sizes of a memref: of a view at most, of an arena no more than it has."""
+    is_view = isinstance(buffer.owner, memref.ViewOp)
+    return reader.at_most(buffer) if is_view else reader.shape(buffer)
+
+
+def _typical(size: Size | None) -> int | None:
+    return None if size is None else typical(size)
 
 
 def prove(
@@ -145,7 +159,7 @@ class SymbolicSharing:
     """
 
     def __init__(self, func: FuncOp, buffers: Sequence[SSAValue]):
-        self._reader = SizeReader(func, name_maxima=True)
+        self._reader = SizeReader(func, name_maxima=True, name_operands=True)
         by_arena: dict[SSAValue, list[int]] = {}
         for number, buffer in enumerate(buffers):
             view = buffer.owner
@@ -207,7 +221,7 @@ class SymbolicSharing:
         return start
 
     def _bytes(self, view: memref.ViewOp) -> Size:
-        shape = cast(Sequence[Size], self._reader.shape(view.result))
+        shape = cast(Sequence[Size], _shape(view.result, self._reader))
         return product_of(shape) * element_bytes(view.result.type.element_type)
 
     def _is_multiple(self, size: Size, alignment: int) -> bool:

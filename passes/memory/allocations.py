@@ -341,7 +341,7 @@ def _waits(op: Operation, step: Operation) -> Iterator[Operation]:
 
 def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
     type = alloc.memref.type
-    shape = sizes.shape(alloc.memref) if sizes else type.get_shape()
+    shape = _shape(alloc, sizes) if sizes else type.get_shape()
     if DYNAMIC_INDEX in shape:
         raise _NotPlannable(f"{type} has a dynamic size")
     if None in shape:
@@ -354,6 +354,13 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
         return prod(cast(Shape, shape)) * element_bytes(type.element_type)
     except VerifyException as error:
         raise _NotPlannable(str(error)) from None
+
+
+def _shape(alloc: memref.AllocOp, sizes: SizeReader) -> Sequence[Size | None]:
+    """The sizes as far as they are known. Where the allocation may not run, an operand
+    may be any number: nothing is computed of it beforehand."""
+    is_sure = alloc.parent is sizes.func.body.first_block
+    return sizes.at_most(alloc.memref) if is_sure else sizes.shape(alloc.memref)
 
 
 def _is_beyond(alias: SSAValue, size: Size) -> bool:

@@ -20,31 +20,32 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, i8
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tensorplan.dialects.symbolic import Size, round_up
+from tensorplan.dialects.symbolic import Size, names_in, round_up
 from tensorplan.dialects.tgraph.dims import static
-from tensorplan.passes.index_sizes import SizeWriter
+from tensorplan.passes.index_sizes import SizeReader, SizeWriter, compute_first
 from tensorplan.passes.memory.allocations import Allocation
 from tensorplan.planning import Buffer
 
 
 def place(
-    func: FuncOp,
+    sizes: SizeReader,
     space: Attribute,
     alignment: int,
     allocations: Sequence[Allocation],
     spans: Sequence[Buffer],
     offsets: Sequence[int],
 ) -> memref.AllocOp:
-    """Makes an arena of the allocations, which are needed for `spans` and lie above one
-    another as `offsets` say; leaves their deallocations.
+    """Makes an arena of a function's allocations, which are needed for `spans` and lie
+    above one another as `offsets` say; leaves their deallocations.
 
     Raises `LocatedError` for sizes that do not follow from arguments.
     """
-    writer, first = SizeWriter.following(func)
+    used = {name: None for a in allocations for name in names_in(a.size)}
+    compute_first(sizes.func, [v for name, v in sizes.operands.items() if name in used])
+    writer, first = SizeWriter.following(sizes)
     order = sorted(
         range(len(spans)), key=lambda i: (offsets[i], offsets[i] + spans[i].size, i)
     )
