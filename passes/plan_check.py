@@ -57,7 +57,7 @@ from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
 from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of
-from tensorplan.passes.checking.extents import extent_of, reach_of
+from tensorplan.passes.checking.extents import extent_of, is_reached, reach_of
 from tensorplan.passes.checking.happens_before import HappensBefore
 from tensorplan.passes.checking.memories import find_memories
 from tensorplan.passes.checking.operands import check_operands
@@ -258,7 +258,7 @@ def _check_view(
     is_for_all_sizes = is_static(cast(AnyMemRef, base.type)) and (
         reach_of(value, base) == reach
     )
-    if reach is None or not is_for_all_sizes:
+    if reach is None or not is_for_all_sizes or not is_reached(value, base):
         unchecked.add("views that may reach beyond their buffer", op)
         return
     raise LocatedError(

@@ -292,8 +292,8 @@ def _unknown(_: SSAValue) -> None:
     return None
 
 
-def seen(made: str) -> str:
-    body = numbers(f"%v = {made.replace('%x', '%a')}")
+def seen(made: str, *before: str) -> str:
+    body = numbers(*before, f"%v = {made.replace('%x', '%a')}")
     return program(arena(), view("a"), copy("x", "a"), *body, copy("a", "y"), free())
 
 
@@ -305,3 +305,24 @@ def test_views_lie_within_their_buffer() -> None:
     for made, name in (part("%n"), "subview"), (again("%n"), "reinterpret_cast"):
         told = f"views that may reach beyond their buffer: 1 (memref.{name})"
         assert unproved(seen(made)) == [told]
+
+
+UNSURE = ["views that may reach beyond their buffer: 1 (memref.subview)"]
+
+
+def test_an_offset_and_a_size_that_follow_from_one_counter() -> None:
+    """The last tile is smaller: taken for independent, they would reach too far."""
+    size = "%all = arith.constant 16 : index", "%r = arith.subi %all, %u : index"
+    assert unproved(seen(part("%u", "%r"), *size)) == UNSURE
+    smaller = "%s = arith.minsi %r, %w : index"
+    assert unproved(seen(part("%u", "%s"), *size, smaller)) == []
+    refused(seen(part("1", "%r"), *size), "reaches elements 1 to 16, expected within")
+
+
+def test_an_offset_that_follows_from_two_counters() -> None:
+    inner = "scf.for %j = %u to %c4 step %c1 {", "%d = arith.subi %j, %u : index"
+    assert unproved(seen(part("%d") + "\n}", *inner)) == UNSURE
+    inner = "scf.for %j = %c0 to %c4 step %c1 {", "%d = arith.subi %j, %u : index"
+    refused(
+        seen(part("%d") + "\n}", *inner), "reaches elements -3 to 10, expected with"
+    )

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 from tensorplan.passes.checking.buffers import SAME_ADDRESS
@@ -31,6 +31,7 @@ from tensorplan.passes.checking.ranges import (
     multiply,
     nothing_known,
     range_of,
+    varying,
 )
 
 
@@ -149,6 +150,20 @@ def reach_of(
         steps = multiply(Range(0, max(size.most - 1, 0)), stride)
         reach = add(reach, steps)
     return reach
+
+
+def is_reached(value: SSAValue, base: SSAValue) -> bool:
+    """Whether a memref reaches both ends of what it may reach: not if its offset and
+    its size follow from the same counter, as those of tiles do."""
+    found: list[SSAValue] = []
+    while extent_of(value, base) is None:
+        op = value.owner
+        assert isinstance(op, Operation)
+        source, *indices = op.operands
+        for index in indices:
+            found += varying(index)
+        value = base if isinstance(op, memref.ReinterpretCastOp) else source
+    return len(set(found)) == len(found)
 
 
 def _layout(value: SSAValue, base: SSAValue, known: Known) -> _Layout | None:

@@ -2,7 +2,7 @@
 bounds, and arithmetic on these. Shares no code with what plans.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects import arith
@@ -68,13 +68,32 @@ def _computed(value: SSAValue, known: Known) -> Range | None:
             exactly(constant.value.data) if isinstance(constant, IntegerAttr) else None
         )
     name = name_of(op)
-    if name in ("arith.index_cast", "arith.extsi"):
+    if name in _CASTS:
         return range_of(op.operands[0], known)
     compute = _ARITHMETIC.get(name)
     if compute is None:
         return None
     operands = [range_of(operand, known) for operand in op.operands]
     return None if None in operands else compute(*operands)
+
+
+def varying(value: SSAValue) -> Iterator[SSAValue]:
+    """What an index is computed of that is not one number. Ranges take two of these for
+    independent, so one that occurs twice may make a range too wide."""
+    found, op = range_of(value), value.owner
+    if found and found.least == found.most:
+        return
+    if isinstance(op, Block):
+        yield value
+        loop = op.parent_op()
+        computed = loop.operands[:3] if loop and name_of(loop) in _COUNTING else ()
+    elif name_of(op) in (*_CASTS, *_ARITHMETIC):
+        computed = op.operands
+    else:
+        yield value
+        return
+    for operand in computed:
+        yield from varying(operand)
 
 
 def _subtract(a: Range, b: Range) -> Range:
@@ -88,6 +107,11 @@ def _smaller(a: Range, b: Range) -> Range:
 def _larger(a: Range, b: Range) -> Range:
     return Range(max(a.least, b.least), max(a.most, b.most))
 
+
+_CASTS = ("arith.index_cast", "arith.extsi")
+
+_COUNTING = ("scf.for", "scf.parallel")
+"""Loops whose first operands are the bounds of their counter."""
 
 _ARITHMETIC: Mapping[str, Callable[..., Range]] = {
     "arith.addi": add,
