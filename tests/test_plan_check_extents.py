@@ -28,6 +28,8 @@ def extent(
         (extent(64, (2, 3), (-64, 8)), 0, 83),
         (extent(strides=(0,)), 0, 3),
         (extent(width=1, strides=(1,)), 0, 3),
+        (extent(width=1, shape=(2,), strides=(1,)), 0, 1),
+        (extent(1, width=1, shape=(2,), strides=(-1,)), 0, 1),
         (extent(shape=(), strides=()), 0, 3),
     ],
 )
@@ -138,6 +140,7 @@ COVERED = {
     "even twice and more": ([extent(0, (2,), (8,)), extent(0, (3,))], 16, 12),
     "backwards": ([extent(12, strides=(-4,)), extent()], 16, 16),
     "an element too few": ([extent(0, (3,)), extent(4, (2,))], 16, 12),
+    "at most, of too few": ([extent(0, (2,)), extent(0, (1,))], 16, 12),
     "single bytes": ([extent(0, (15,), (1,), 1), extent(3, (1,), (1,), 1)], 16, 15),
     "too much to mark": ([extent(), extent()], (1 << 24) + 1, 32),
     "more than that": ([extent(shape=(1 << 23,))], (1 << 24) + 1, (1 << 24) + 1),
@@ -165,6 +168,11 @@ EXTENTS = {
         "memref.reinterpret_cast %x to offset: [15], sizes: [16], strides: [-1] : {M} "
         "to memref<16xf32, strided<[-1], offset: 15>>",
         extent(60, (16,), (-4,)),
+    ),
+    "every second element": (
+        "memref.reinterpret_cast %x to offset: [1], sizes: [8], strides: [2] : {M} to "
+        "memref<8xf32, strided<[2], offset: 1>>",
+        extent(4, (8,), (8,)),
     ),
     "a size not known": ("memref.cast %x : {M} to memref<?xf32>", None),
     "an offset not known": (
@@ -201,7 +209,31 @@ def test_an_extent_counts_from_where_its_buffer_starts() -> None:
     assert extent_of(value(text), value(text, "x")) == extent(32)
 
 
-PART = "memref<8xf32, strided<[1], offset: ?>>"
+def test_extents_in_what_starts_at_an_unknown_offset() -> None:
+    """They count from where the memory starts."""
+    given = "memref<16xf32, strided<[1], offset: ?>>"
+    text = program(
+        f"%w = memref.cast %x : {M} to {given}",
+        "%v = memref.reinterpret_cast %w to offset: [4], sizes: [8], strides: [1] : "
+        f"{given} to memref<8xf32, strided<[1], offset: 4>>",
+        "%u = memref.reinterpret_cast %w to offset: [4], sizes: [%c8], strides: [1] : "
+        f"{given} to {LOOSE}",
+    )
+    assert extent_of(value(text), value(text, "w")) == extent(16, (8,))
+    assert reach_of(value(text, "u"), value(text, "w"), _unknown) == Range(4, 11)
+
+
+def test_a_part_of_every_second_element() -> None:
+    """From the second on, with steps that are not known."""
+    second = "memref<7xf32, strided<[2], offset: 2>>"
+    first = (
+        f"%q = memref.reinterpret_cast %x to offset: [2], sizes: [7], strides: [2] : "
+        f"{M} to {second}"
+    )
+    made = f"memref.subview %q[%u] [2] [%w] : {second} to {LOOSE}"
+    assert reach(first, f"%v = {made}") == (2, 16)
+
+
 LOOSE = "memref<?xf32, strided<[?], offset: ?>>"
 
 
@@ -225,6 +257,7 @@ REACHES = {
     "in front": (part("%k"), (-2, 8)),
     "an offset not known": (part("%n"), None),
     "a size": (part("4", "%w"), (4, 7)),
+    "one element": (part("4", "1"), (4, 4)),
     "a size that may be 0": (part("4", "%u"), (4, 6)),
     "a size not known": (part("4", "%n"), None),
     "no elements": (part("4", "0"), (0, -1)),

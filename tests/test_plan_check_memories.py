@@ -245,6 +245,12 @@ def test_a_buffer_lies_within_its_arena(at: str, number: int, message: str) -> N
     refused(text, "buffer %a (lies in bytes|has) " + message)
 
 
+def test_a_buffer_without_a_name() -> None:
+    """It has the name of nothing that is in the text."""
+    text = program(arena(), view("7", "%c256"), free())
+    refused(text, r"buffer %\? lies in bytes")
+
+
 def test_the_last_byte_is_within() -> None:
     assert places(program(arena(), view("a", "%c192"), free())) == [[("%a", 192, 64)]]
 
@@ -310,6 +316,8 @@ def test_the_caller_makes_an_argument_large_enough() -> None:
         "arenas as large as the caller makes them: 1 (memref.view)"
     ]
     refused(called("%c0").replace(I8, LOOSE), "uses buffer %a, whose bytes")
+    text = text.replace(view("b", "%c64", arena=LOOSE), "%b = memref.alloca() : " + M)
+    assert [(p.size, len(p.buffers)) for p in pools(text)] == [(64, 1)]
 
 
 def test_what_uses_an_arena_otherwise_has_all_of_it() -> None:
@@ -332,9 +340,8 @@ def test_what_uses_it_under_another_name_has_all_of_it() -> None:
 
 def test_arenas_are_in_program_order() -> None:
     """By where they are allocated, arguments first; not by their views."""
-    body = f"func.func @g(%given: {I8}, %x: {M}) {{\n{HEAD}"
-    text = body + lines(
-        *(arena("first"), arena("second"), view("b", of="second")),
+    text = f"func.func @g(%given: {I8}, %x: {M}) {{\n" + lines(
+        *(arena("first"), arena("second"), HEAD, view("b", of="second")),
         *(view("a", of="first"), view("c", of="given"), free("first"), free("second")),
         "return\n}",
     )

@@ -125,6 +125,18 @@ def scf_forall(first: int, end: int, step: int, names: str = "%v: index") -> str
     )
 
 
+def scf_forall_of_three() -> str:
+    """What it is given are not the bounds of one."""
+    ends = ", ".join([str(DYNAMIC)] * 3)
+    return (
+        '"scf.forall"(%c2, %c4, %c1) <{staticLowerBound = array<i64: 0, 0, 0>, '
+        f"staticUpperBound = array<i64: {ends}>, staticStep = array<i64: 1, 1, 1>, "
+        f"{SEGMENTS.format('0, 3, 0, 0')}}}> ({{\n^bb0(%v: index, %w: index, %k: index)"
+        ':\n"scf.forall.in_parallel"() ({\n^bb0:\n}) : () -> ()\n}) : '
+        "(index, index, index) -> ()"
+    )
+
+
 TWICE = ("%c0", "%c0", "%c4", "%c4", "%c1", "%c1")
 LOOPS = {
     "for": (scf_for("%c0", "%c4", "%c1"), (0, 3)),
@@ -138,6 +150,11 @@ LOOPS = {
     "for, from what is not known": (scf_for("%n", "%c4", "%c1"), None),
     "for, by what is not known": (scf_for("%c0", "%c4", "%n"), None),
     "for, by 0": (scf_for("%c0", "%c4", "%c0"), None),
+    "for, with what it carries": (
+        "%r = scf.for %v = %c0 to %c4 step %c1 iter_args(%k = %c0) -> (index) {\n"
+        "scf.yield %k : index\n}",
+        (0, 3),
+    ),
     "affine": (affine_for("() -> (2)", "() -> (9)", 3), (2, 8)),
     "affine, by 1": (affine_for("() -> (0)", "() -> (9)", 1), (0, 8)),
     "affine, from one of two": (affine_for("() -> (0, 1)", "() -> (9)", 1), None),
@@ -154,6 +171,7 @@ LOOPS = {
     "parallel, of two": (scf_parallel(*TWICE, names="%v: index, %w: index"), None),
     "forall": (scf_forall(1, 8, 3), (1, 7)),
     "forall, to what is not known": (scf_forall(0, DYNAMIC, 1), None),
+    "forall, of three that are not known": (scf_forall_of_three(), None),
     "forall, of two": (scf_forall(0, 8, 2, "%v: index, %w: index"), (0, 6)),
     "forall, the other of two": (scf_forall(0, 8, 2, "%w: index, %v: index"), None),
     "of an unknown operation": (
@@ -176,13 +194,14 @@ def test_counters(text: str, expected: tuple[int, int] | None) -> None:
 def test_bounds_that_vary() -> None:
     """The step takes nothing off the end unless all starts are one."""
     inner = "scf.for %v = {} to {} step {} {{\n}}"
-    more = "%w = arith.addi %u, %c1 : index"
+    more = "%w = arith.addi %u, %c1 : index\n%k = arith.addi %u, %c2 : index"
     outer = f"scf.for %u = %c0 to %c4 step %c1 {{{{\n{more}\n{{}}\n}}}}"
     for bounds, expected in (
         (("%u", "%c8", "%c3"), (0, 7)),
         (("%c0", "%u", "%c2"), (0, 2)),
         (("%c0", "%w", "%c2"), (0, 2)),
         (("%c0", "%c8", "%w"), (0, 7)),
+        (("%c0", "%c8", "%k"), (0, 7)),
         (("%c0", "%c8", "%u"), None),
         (("%u", "%c2", "%c1"), (0, 1)),
     ):

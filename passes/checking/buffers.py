@@ -47,11 +47,9 @@ class Memory:
         return isinstance(self.value.owner, memref.AllocOp)
 
     @property
-    def is_given(self) -> bool:
-        """Whether it holds something before the function runs, for all we know."""
-        owner = self.value.owner
-        is_new = isinstance(owner, memref.AllocOp | memref.AllocaOp)
-        return not is_new and self.result is None
+    def is_new(self) -> bool:
+        """Whether the function makes it, so that it holds nothing at first."""
+        return isinstance(self.value.owner, memref.AllocOp | memref.AllocaOp)
 
 
 def name_of_buffer(value: SSAValue) -> str:

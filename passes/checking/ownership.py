@@ -129,7 +129,7 @@ class _Walk:
         self.allocates = {
             cast(Operation, memory.value.owner): index
             for index, memory in enumerate(memories)
-            if not memory.is_given and memory.result is None
+            if memory.is_new
         }
         self.makes = {
             cast(Operation, b.value.owner): n

@@ -146,7 +146,7 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
     if step.least < 1:
         return None
     last = end.most - 1
-    if first.least == first.most and step.least == step.most and last >= first.least:
+    if first.least == first.most and step.least == step.most:
         last -= (last - first.least) % step.least
     return Range(first.least, max(first.least, last))
 
@@ -166,7 +166,7 @@ def _step(op: Operation) -> Range | None:
 
 def _parallel_bounds(op: Operation, known: Known) -> Sequence[Range | None]:
     """Of the first counter, if all operands are the bounds of that one."""
-    if name_of(op) == "scf.parallel" and len(op.operands) == 3:
+    if name_of(op) == "scf.parallel":
         return [range_of(operand, known) for operand in op.operands]
     names = ("staticLowerBound", "staticUpperBound", "staticStep")
     found: list[Range | None] = []

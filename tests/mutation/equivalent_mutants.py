@@ -26,27 +26,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "passes/plan_check.py": {
         (
-            "if strides is None or offset is None or DYNAMIC_INDEX in shape or "
-            "0 in shape:",
-            "without part 0",
-        ): _NO_STRIDES,
-        (
-            "first = base.get_offset() or 0  # of the buffer, in what it is a view of",
-            "without part 1",
-        ): _GUARD,
-        (
-            "lowest = offset - first + sum(s for s in steps if s < 0)",
-            "compare",
-        ): _NOTHING,
-        (
-            "lowest = offset - first + sum(s for s in steps if s < 0)",
-            "one more",
-        ): "strides between 0 and 1 there are none",
-        (
-            "highest = offset - first + sum(s for s in steps if s > 0)",
-            "compare",
-        ): _NOTHING,
-        (
             "kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]",
             "compare",
         ): "a range without bytes",
@@ -54,6 +33,48 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "kept += [(max(s, end), e, a) for s, e, a in last[low:high] if e > end]",
             "compare",
         ): "a range without bytes",
+    },
+    "passes/checking/ranges.py": {
+        (
+            "if op is None or block.args[0] is not value:",
+            "without part 0",
+        ): _GUARD,
+        (
+            "if not isinstance(map, AffineMap) or map.num_dims or map.num_symbols:",
+            "without part 0",
+        ): _GUARD,
+    },
+    "passes/checking/extents.py": {
+        (
+            "low = self.start + sum(step for step in steps if step < 0)",
+            "compare",
+        ): _NOTHING,
+        (
+            "low = self.start + sum(step for step in steps if step < 0)",
+            "one more",
+        ): _NOTHING,
+        (
+            "high = self.start + sum(step for step in steps if step > 0)",
+            "compare",
+        ): _NOTHING,
+        (
+            "most_work: Any = 10_000  # NumPy's stubs know two of its values",
+            "one more",
+        ): ("any number as large will do"),
+        ('"version": 3,', "one more"): "NumPy does not look at it",
+        (
+            '"data": (2**62 + extent.start, True),',
+            "one more",
+        ): "any number as large will do",
+        (
+            '"data": (2**62 + extent.start, True),',
+            "the other",
+        ): "nothing is written there",
+        (
+            "if DYNAMIC_INDEX in shape or strides is None or offset is None or None in "
+            "strides:",
+            "without part 1",
+        ): _NO_STRIDES,
     },
     "passes/checking/ownership.py": {
         ("number = (lost & -lost).bit_length() - 1", "operator"): _SAME_LENGTH,
