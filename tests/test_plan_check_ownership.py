@@ -230,6 +230,15 @@ UNWRITTEN = {
     "on one branch": ([branch([copy("x", "a")])], PATHS),
     "on the other branch": ([branch([], [copy("x", "a")])], PATHS),
     "in a loop that may not run": ([loop(copy("x", "a"))], PATHS),
+    "in a loop that never runs": ([loop(copy("x", "a"), to="%c0")], PATHS),
+    "in an affine loop that never runs": (
+        ["affine.for %i = 1 to 1 {", copy("x", "a"), "}"],
+        PATHS,
+    ),
+    "in a loop from where it ends": (
+        ["scf.for %t = %n to %n step %c1 {", copy("x", "a"), "}"],
+        PATHS,
+    ),
     "in a while's body": (
         [
             *("scf.while : () -> () {", "scf.condition(%p)", "} do {"),
@@ -302,6 +311,14 @@ UNWRITTEN = {
         ],
         "of which at most 4 are",
     ),
+    "one element by a map": (
+        [
+            each("x", "a").replace(
+                "affine_map<(d0) -> (d0)>]", "affine_map<(d0) -> (0)>]"
+            )
+        ],
+        "of which at most 0 are",
+    ),
     "by an operation that does nothing": (
         [half("h", 0), f'"memref.prefetch_"(%x) : ({M}) -> ()'],
         NEVER,
@@ -313,14 +330,21 @@ UNWRITTEN = {
 def test_what_may_not_be_written_is_not_read(body: list[str], message: str) -> None:
     """By operations of tgraph; others are told of, where that is all of it."""
 
-    def text(read: str) -> str:
-        return program(arena(), view("a"), *body, read, free())
+    def text(read: str, other: str = "") -> str:
+        return program(arena(), other, view("a"), *body, read, free())
 
     refused(text(neg("a", "y")), "tgraph.negate .*" + message)
+    refused(text(neg("a", "y"), view("o", "%c128")), "tgraph.negate .*" + message)
     assert NOT_YET in unproved(text(copy("a", "y")))
 
 
 WRITTEN = {
+    "by stores in a loop": [
+        "%v = arith.constant 0.0 : f32",
+        loop(f"memref.store %v, %a[%t] : {M}", to="%c16"),
+    ],
+    "in a loop that surely runs": [loop(copy("x", "a"), to="%c1")],
+    "in an affine loop": ["affine.for %i = 0 to 1 {", copy("x", "a"), "}"],
     "as a whole": [copy("x", "a")],
     "on both branches": [branch([copy("x", "a")], [copy("x", "a")])],
     "in both halves": [
@@ -339,6 +363,21 @@ WRITTEN = {
         "%v = arith.constant 0.0 : f32",
         f"memref.store %v, %a[%c0] : {M}",
         parallel(f"memref.store %v, %a[%t] : {M}", to="%c16"),
+    ],
+    "by stores in a loop of blocks": [
+        *("%v = arith.constant 0.0 : f32", "cf.br ^h(%c0 : index)", "^h(%i: index):"),
+        *(f"memref.store %v, %a[%i] : {M}", "%j = arith.addi %i, %c1 : index"),
+        *("cf.cond_br %p, ^h(%j : index), ^e", "^e:"),
+    ],
+    "by stores where blocks may be a loop": [
+        *("%v = arith.constant 0.0 : f32", "cf.br ^h", "^h:"),
+        f"memref.store %v, %a[%n] : {M}",
+    ],
+    "by stores in a loop of a region's blocks": [
+        *("%v = arith.constant 0.0 : f32", "scf.execute_region {"),
+        *("cf.br ^h(%c0 : index)", "^h(%i: index):", f"memref.store %v, %a[%i] : {M}"),
+        *("%j = arith.addi %i, %c1 : index", "cf.cond_br %p, ^h(%j : index), ^e"),
+        *("^e:", "scf.yield", "}"),
     ],
     "by a part whose place is not known": [
         f"%h = memref.subview %a[%n] [8] [1] : {M} to "
@@ -363,6 +402,16 @@ WRITTEN = {
         copy("x", "e"),
     ],
 }
+
+
+@pytest.mark.parametrize("read", ["a", "b"])
+def test_a_store_to_one_of_two_may_have_written_either(read: str) -> None:
+    text = program(
+        *(arena(), view("a"), view("b", "%c64")),
+        *(f"%e = arith.select %p, %a, %b : {M}", "%v = arith.constant 0.0 : f32"),
+        *(f"memref.store %v, %e[%c0] : {M}", neg(read, "y"), free()),
+    )
+    assert unproved(text) == []
 
 
 @pytest.mark.parametrize("body", WRITTEN.values(), ids=WRITTEN)

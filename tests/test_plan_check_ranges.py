@@ -3,6 +3,7 @@
 import pytest
 from plan_checks import value, with_numbers
 from planted import program
+from xdsl.ir import Block
 
 from tensorplan.passes.checking.ranges import (
     Range,
@@ -10,6 +11,7 @@ from tensorplan.passes.checking.ranges import (
     exactly,
     multiply,
     range_of,
+    surely_runs,
 )
 
 
@@ -191,6 +193,28 @@ def test_counters(text: str, expected: tuple[int, int] | None) -> None:
     assert range_of(value(program(text))) == expected
 
 
+RUNS = {
+    "for": True,
+    "for, once": True,
+    "for, never": False,
+    "for, to what is not known": False,
+    "for, by 0": False,
+    "affine": True,
+    "affine, to what is not known": False,
+    "parallel": True,
+    "of an unknown operation": False,
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), RUNS.items())
+def test_loops_that_surely_run(name: str, expected: bool) -> None:
+    block = value(program(LOOPS[name][0])).owner
+    assert isinstance(block, Block)
+    op = block.parent_op()
+    assert op is not None
+    assert surely_runs(op) is expected
+
+
 def test_bounds_that_vary() -> None:
     """The step takes nothing off the end unless all starts are one."""
     inner = "scf.for %v = {} to {} step {} {{\n}}"
@@ -207,3 +231,13 @@ def test_bounds_that_vary() -> None:
     ):
         text = program(outer.format(inner.format(*bounds)))
         assert range_of(value(text)) == expected
+    for bounds, expected in (
+        (("%u", "%c4", "%c1"), True),
+        (("%u", "%c3", "%c1"), False),
+        (("%c0", "%w", "%c1"), True),
+        (("%c1", "%w", "%c1"), False),
+    ):
+        block = value(program(outer.format(inner.format(*bounds)))).owner
+        assert isinstance(block, Block)
+        assert (op := block.parent_op())
+        assert surely_runs(op) is expected

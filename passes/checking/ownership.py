@@ -57,6 +57,7 @@ from tensorplan.passes.checking.pointees import (
     operations_in,
     passes_on,
 )
+from tensorplan.passes.checking.ranges import surely_runs
 from tensorplan.passes.checking.sharing import Overlaps, Sharing
 from tensorplan.passes.checking.unchecked import Unchecked
 from tensorplan.passes.checking.written import Parts
@@ -191,7 +192,8 @@ class _Walk:
                 for other in others:
                     state = state.united(other)
             elif name in LOOPS:
-                state = self._loop(op.regions[0], None, state)
+                behind = self._loop(op.regions[0], None, state)
+                state = behind if surely_runs(op) else state.united(behind)
             elif name == "scf.while":
                 state = self._loop(op.regions[0], op.regions[1], state)
             elif op in self.makes:
@@ -208,14 +210,14 @@ class _Walk:
         return state
 
     def _loop(self, region: Region, then: Region | None, state: _State) -> _State:
-        """Behind a loop: of `for`, which may run no iteration; `while` has `then`."""
+        """Behind a loop that runs once at least; `while` has `then`."""
         while True:
             behind = end = self.region(region, state)
             if then is not None:
                 end = self.region(then, behind)
             again = state.united(end)
             if again == state:
-                return behind if then is not None else state
+                return behind
             state = again
 
     def _make(self, view: Operation, state: _State) -> _State:

@@ -127,6 +127,24 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
     op = block.parent_op()
     if op is None or block.args[0] is not value:
         return None
+    bounds = _bounds(op, known)
+    if bounds is None:
+        return None
+    first, end, step = bounds
+    last = end.most - 1
+    if first.least == first.most and step.least == step.most:
+        last -= (last - first.least) % step.least
+    return Range(first.least, max(first.least, last))
+
+
+def surely_runs(op: Operation, known: Known = _nothing) -> bool:
+    """Whether a loop has an iteration."""
+    bounds = _bounds(op, known)
+    return bounds is not None and bounds[0].most < bounds[1].least
+
+
+def _bounds(op: Operation, known: Known) -> tuple[Range, Range, Range] | None:
+    """The first number of a loop, its end and its step."""
     match name_of(op):
         case "scf.for":
             bounds = [range_of(operand, known) for operand in op.operands[:3]]
@@ -143,12 +161,7 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
     if len(bounds) != 3 or None in bounds:
         return None
     first, end, step = (b for b in bounds if b is not None)
-    if step.least < 1:
-        return None
-    last = end.most - 1
-    if first.least == first.most and step.least == step.most:
-        last -= (last - first.least) % step.least
-    return Range(first.least, max(first.least, last))
+    return (first, end, step) if step.least >= 1 else None
 
 
 def _constant_bound(op: Operation, name: str) -> Range | None:

@@ -86,13 +86,16 @@ def _width(store: Operation) -> int:
 
 def _may_repeat(op: Operation) -> bool:
     """Whether an operation may run more often than its function."""
-    while (around := op.parent_op()) is not None:
-        region = op.parent_region()
-        if region is not None and len(region.blocks) > 1:
-            return True
-        if isinstance(around, FuncOp):
-            return False
-        if name_of(around) not in ONE_REGION_RUNS:
+    while not isinstance(around := op.parent_op(), FuncOp):
+        assert around is not None
+        if _has_blocks(op) or name_of(around) not in ONE_REGION_RUNS:
             return True
         op = around
-    return True
+    return _has_blocks(op)
+
+
+def _has_blocks(op: Operation) -> bool:
+    """Whether there are several in the region of an operation."""
+    region = op.parent_region()
+    assert region is not None
+    return len(region.blocks) > 1
