@@ -573,8 +573,9 @@ FAULTS = {
     ),
     "a size not known": (
         [
-            '%z = memref.view %arena[%zero][%n] : memref<256xi8, "cpu:0"> to '
-            'memref<?xf32, "cpu:0">'
+            '%size = "test.op"() : () -> index',
+            '%z = memref.view %arena[%zero][%size] : memref<256xi8, "cpu:0"> to '
+            'memref<?xf32, "cpu:0">',
         ],
         "memref.view: .*(has no static size|is not known)",
     ),

@@ -134,7 +134,7 @@ def test_kinds_and_names_are_told_once() -> None:
     assert remarks(text) == [
         NO_EFFECTS.format(3, "test.one, test.two"),
         HIDDEN.format(2, "test.hide"),
-        "1 arenas, 1 buffers checked",
+        "1 arena, 1 buffer checked",
     ]
 
 
@@ -368,5 +368,5 @@ def test_streams_in_blocks() -> None:
 def test_the_report_may_be_left_out() -> None:
     text = program(arena(), view("a"), copy("x", "a"), copy("a", "y"))
     told = "arenas not freed on every path: 1 (memref.alloc)"
-    assert remarks(text) == [told, "1 arenas, 1 buffers checked"]
+    assert remarks(text) == [told, "1 arena, 1 buffer checked"]
     assert remarks(text, report=False) == [told]

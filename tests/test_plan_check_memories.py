@@ -361,7 +361,7 @@ def test_a_buffer_with_several_lives_counts_once() -> None:
         *(copy("a", "y"), free()),
     )
     assert len(pools(text)[0].buffers) == 2
-    assert remarks(text) == ["1 arenas, 1 buffers checked"]
+    assert remarks(text) == ["1 arena, 1 buffer checked"]
 
 
 def test_views_outside_of_functions_are_told() -> None:

@@ -69,7 +69,7 @@ def find_memories(
     position: dict[Operation | Block, int] = {
         op: number for number, op in enumerate(operations_in(func))
     }
-    arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, 0))
+    arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, -1))
     memories = [_arena(a, by_arena[a], sizes, unchecked) for a in arenas]
     return [*memories, *map(_result, result_pools(func))]
 

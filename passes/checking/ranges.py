@@ -137,10 +137,19 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
     return Range(first.least, max(first.least, last))
 
 
-def surely_runs(op: Operation, known: Known = _nothing) -> bool:
+def surely_runs(op: Operation, known: Known = nothing_known) -> bool:
     """Whether a loop has an iteration."""
     bounds = _bounds(op, known)
     return bounds is not None and bounds[0].most < bounds[1].least
+
+
+def most_iterations(op: Operation) -> int | None:
+    """How often the body of a loop runs at most, if its bounds are constant."""
+    bounds = _bounds(op, nothing_known)
+    if bounds is None or bounds[2].least < 1:
+        return None
+    first, end, step = bounds
+    return max(0, -((first.least - end.most) // step.least))
 
 
 def _bounds(op: Operation, known: Known) -> tuple[Range, Range, Range] | None:

@@ -7,7 +7,6 @@ tgraph.tanh %a ...                       fault: reads all 64
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -17,6 +16,10 @@ from tensorplan.dialects.tgraph.base import element_bytes
 from tensorplan.passes.checking.buffers import ArenaBuffer
 from tensorplan.passes.checking.extents import Extent, covered, extent_of
 from tensorplan.passes.checking.pointees import ONE_REGION_RUNS
+from tensorplan.passes.checking.ranges import most_iterations
+
+_STORES = ("memref.store", "affine.store")
+"""Operations that write one element, their first operand."""
 
 
 class Parts:
@@ -30,6 +33,7 @@ class Parts:
         self._bit: dict[SSAValue | Operation, int] = {}  # of a view, of a store
         self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
         self._all = [1 << number for number in range(len(buffers))]
+        self._stored: dict[Operation, int] = {}  # bytes, at most
         self._count = len(buffers)
         for value, numbers in may_be.items():
             number, *others = numbers
@@ -40,7 +44,8 @@ class Parts:
             if extent and extent.bytes < buffer.size:
                 self._bit[value] = self._add(number, extent)
             for store in (use.operation for use in value.uses):
-                if isinstance(store, memref.StoreOp) and not _may_repeat(store):
+                if name_of(store) in _STORES and (runs := _most_runs(store)):
+                    self._stored[store] = runs * element_bytes(store.operands[0].type)
                     self._bit[store] = self._add(number, store)
 
     def _add(self, number: int, part: Extent | Operation) -> int:
@@ -62,7 +67,7 @@ class Parts:
         else all of it for all we know."""
         if user in self._bit:
             return self._bit[user]
-        is_known = says_effects(user) and not isinstance(user, memref.StoreOp)
+        is_known = says_effects(user) and name_of(user) not in _STORES
         if is_known and not overwrites(user, value):
             return 0
         bit = self._bit.get(value)
@@ -75,27 +80,24 @@ class Parts:
             return size
         written = [p for p, bit in self._parts[number].items() if not missing & bit]
         extents = [part for part in written if isinstance(part, Extent)]
-        stored = sum(_width(part) for part in written if isinstance(part, Operation))
+        stored = sum(self._stored[p] for p in written if isinstance(p, Operation))
         return min(size, covered(extents, size) + stored)
 
 
-def _width(store: Operation) -> int:
-    """The bytes of the element that a `memref.store` writes."""
-    return element_bytes(store.operands[0].type)
-
-
-def _may_repeat(op: Operation) -> bool:
-    """Whether an operation may run more often than its function."""
-    while not isinstance(around := op.parent_op(), FuncOp):
-        assert around is not None
-        if _has_blocks(op) or name_of(around) not in ONE_REGION_RUNS:
-            return True
+def _most_runs(op: Operation) -> int | None:
+    """How often an operation runs at most in a run of its function; None if that is not
+    known."""
+    runs = 1
+    while (around := op.parent_op()) is not None:
+        region = op.parent_region()
+        if region is not None and len(region.blocks) > 1:
+            return None
+        if isinstance(around, FuncOp):
+            return runs
+        if name_of(around) not in ONE_REGION_RUNS:
+            iterations = most_iterations(around)
+            if iterations is None:
+                return None
+            runs *= iterations
         op = around
-    return _has_blocks(op)
-
-
-def _has_blocks(op: Operation) -> bool:
-    """Whether there are several in the region of an operation."""
-    region = op.parent_region()
-    assert region is not None
-    return len(region.blocks) > 1
+    return None
