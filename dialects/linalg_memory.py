@@ -27,13 +27,26 @@ def outputs(op: Operation) -> Sequence[int] | None:
     name = name_of(op)
     if not name.startswith("linalg.") or name in ("linalg.yield", "linalg.index"):
         return None
-    segments = op.properties.get("operandSegmentSizes") or op.attributes.get(
-        "operandSegmentSizes"
-    )
-    if not isinstance(segments, DenseArrayBase):
+    if not is_divided(op):
         return range(len(op.operands) - 1, len(op.operands))
+    counts = segments_of(op)
+    return range(counts[0], sum(counts[:2])) if counts else None
+
+
+def is_divided(op: Operation) -> bool:
+    """Whether an operation says how its operands are divided, right or wrong."""
+    return "operandSegmentSizes" in {**op.properties, **op.attributes}
+
+
+def segments_of(op: Operation) -> Sequence[int]:
+    """Into how many operands each the operation divides them; none if these are not
+    numbers of all its operands, as in a file that is damaged."""
+    segments = {**op.attributes, **op.properties}.get("operandSegmentSizes")
+    if not isinstance(segments, DenseArrayBase):
+        return ()
     counts = [int(n) for n in cast(DenseArrayBase[IntegerType], segments).get_values()]
-    return range(counts[0], sum(counts[:2]))
+    is_right = min(counts, default=-1) >= 0 and sum(counts) == len(op.operands)
+    return counts if is_right else ()
 
 
 def overwritten(op: Operation) -> Sequence[int]:
@@ -69,9 +82,8 @@ def _maps(op: Operation) -> Sequence[AffineMap] | None:
     if not isinstance(given, ArrayAttr):
         return None
     maps = cast(ArrayAttr[Attribute], given)
-    if len(maps) != len(op.operands):
-        return None
-    return [each.data for each in maps if isinstance(each, AffineMapAttr)]
+    found = [each.data for each in maps if isinstance(each, AffineMapAttr)]
+    return found if len(found) == len(op.operands) == len(maps) else None
 
 
 def _is_permutation(map: AffineMap) -> bool:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     IntegerAttr,
     MemRefType,
     UnrankedMemRefType,
@@ -262,8 +261,8 @@ def freed(op: Operation) -> Sequence[int]:
         return (0,)
     if name_of(op) != "bufferization.dealloc":
         return ()
-    sizes = op.properties.get("operandSegmentSizes")
-    return range(sizes.get_values()[0]) if isinstance(sizes, DenseArrayBase) else ()
+    first, *_ = linalg_memory.segments_of(op) or (len(op.operands),)
+    return range(first)
 
 
 def destinations(op: Operation) -> Sequence[int]:
