@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, cast
 
 import memref_programs
+import numpy as np
 from jax_cpu import run_stablehlo
 from limits import Hang, time_limit
 from model_programs import model_text
@@ -53,7 +54,7 @@ from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.passes.reporting.report import buffers
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.runtime.dtypes import Array
+from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.executor import Executable
 
 SECONDS = 30
@@ -169,11 +170,17 @@ def check_model(module: ModuleOp, seed: int) -> None:
         converted = applied(module, ConvertStablehloToTGraph(), TGraphInferShapes())
         inputs = fractions(converted, seed)
     want = reference(converted, inputs)
-    if find_spec("jax"):
-        text = text_of(module, generic=True)
+    text = text_of(module, generic=True)
+    if find_spec("jax") and not _xla_loses_nans(text, want):
         got = run("XLA", lambda *x: run_stablehlo(text, x), inputs)
         compare("XLA", got, want, slack=MODEL_SLACK)
     _check_passes(converted, seed, inputs, want, MODEL_SLACK)
+
+
+def _xla_loses_nans(text: str, want: list[Array]) -> bool:
+    """XLA's windows leave NaNs out on a CPU (jaxlib 0.10.2), which StableHLO keeps."""
+    has_nans = any(is_float(x.dtype) and np.isnan(x).any() for x in want)
+    return has_nans and "stablehlo.reduce_window" in text
 
 
 def _check_passes(
@@ -198,7 +205,7 @@ def _check_passes(
             after = applied(current, pass_)
         except Refused:
             continue
-        exact &= promise.exact
+        exact &= promise.exact and (promise.keeps_order or slack == 1)
         got = reference(after, inputs)
         compare(pass_.name, got, want, slack=0 if exact else slack)
         if promise.idempotent and text_of(applied(after, pass_)) != text_of(after):

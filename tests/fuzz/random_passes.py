@@ -40,6 +40,7 @@ class Promise(NamedTuple):
 
     make: Callable[[Random], ModulePass]
     exact: bool = True  # values stay as they are, bit by bit
+    keeps_order: bool = True  # of what is added up: else that is so of integers only
     idempotent: bool = True
 
 
@@ -47,7 +48,8 @@ PASSES: Sequence[Promise] = [
     Promise(lambda r: TGraphInferShapes(r.random() < 0.5)),
     Promise(lambda r: TGraphInferDevices(fallback="cpu:0")),
     Promise(lambda r: place(r)),
-    Promise(lambda r: CanonicalizePass()),
+    # The transpose of a product is that of its operands, swapped.
+    Promise(lambda r: CanonicalizePass(), keeps_order=False),
     Promise(lambda r: CommonSubexpressionElimination(), idempotent=False),
     Promise(lambda r: DeadCodeElimination()),
     Promise(lambda r: TGraphSimplifyInference(), exact=False),
