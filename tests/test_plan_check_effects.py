@@ -2,7 +2,20 @@
 
 import pytest
 from plan_checks import refused, remarks, unproved
-from planted import I8, M, arena, branch, copy, each, free, lines, loop, program, view
+from planted import (
+    I8,
+    M,
+    arena,
+    branch,
+    copy,
+    each,
+    free,
+    lines,
+    loop,
+    parallel,
+    program,
+    view,
+)
 
 HIDDEN = "addresses taken of buffers, uses not checked: {} ({})"
 NO_EFFECTS = "operations of unknown effect, taken to be over when they end: {} ({})"
@@ -75,6 +88,8 @@ def test_a_call_that_writes_what_is_read() -> None:
         )
 
     assert unproved(text(copy("x", "a"))) == []
+    again = f"func.call @g(%a, %x) : ({M}, {M}) -> ()"
+    assert unproved(text(again)) == []
     refused(text(), "tgraph.negate reads buffer %a, expected a write before$")
     refused(text(copy("a", "x")), "reads buffer %a, expected a write before on every")
 
@@ -124,6 +139,25 @@ def test_what_hides_no_address(type: str) -> None:
     assert unproved(text) == [NO_EFFECTS.format(1, "test.show")]
 
 
+def test_what_is_stored_hides_no_address() -> None:
+    store = f"%v = arith.constant 0.0 : f32\nmemref.store %v, %a[%c0] : {M}"
+    assert unproved(program(arena(), view("a"), store, free())) == []
+
+
+def test_loops_and_structured_operations_are_over_when_they_end() -> None:
+    body = (arena(), view("a"), parallel(copy("x", "a"), to="%c1"), free())
+    assert unproved(program(*body)) == []
+    affine = ('"affine.parallel"() ({', copy("x", "a"), '"affine.yield"() : () -> ()')
+    assert unproved(program(arena(), view("a"), *affine, "}) : () -> ()", free())) == []
+
+
+def test_operations_in_a_payload_are_told() -> None:
+    use = f'"test.use"(%a) : ({M}) -> ()\nlinalg.yield'
+    text = each("x", "y").replace("linalg.yield", use)
+    text = program(arena(), view("a"), copy("x", "a"), text, free())
+    assert NO_EFFECTS.format(1, "test.use") in unproved(text)
+
+
 def test_kinds_and_names_are_told_once() -> None:
     text = program(
         *(arena(), view("a"), copy("x", "a")),
@@ -169,6 +203,11 @@ def test_what_is_called_hides_an_address(body: str) -> None:
     h = f"func.func @h(%b: {M}) {{\n{HIDES['another type'][0]}\nreturn\n}}"
     text = with_call(body, read=copy("x", "y"), beside=h.replace("%a", "%b"))
     assert HIDDEN.format(1, "func.call") in unproved(text)
+
+
+def test_what_is_called_makes_no_address_of_a_memref() -> None:
+    other = '%q = "test.make"() : () -> !test.token'
+    assert unproved(with_call(other, read=copy("x", "y"))) == []
 
 
 def test_what_is_called_waits_for_its_transfer() -> None:
@@ -245,6 +284,19 @@ LEAVES = {
 @pytest.mark.parametrize("used", LEAVES.values(), ids=LEAVES)
 def test_a_call_leaves_other_bytes_of_a_global(used: list[str]) -> None:
     assert unproved(shared(*used)) == []
+
+
+def test_the_first_byte_of_a_global() -> None:
+    def text(*used: str) -> str:
+        byte = view("a", "%c0", "memref<1xi8>")
+        store = "%v = arith.constant 1 : i8\nmemref.store %v, %a[%c0] : memref<1xi8>"
+        text = shared(*used, read="%w = memref.load %a[%c0] : memref<1xi8>")
+        return text.replace(
+            view("a", "%c64") + "\n" + copy("x", "a"), byte + "\n" + store
+        )
+
+    refused(text(TAKES["all of it"][0]), "memref.load uses buffer %a, whose bytes")
+    assert unproved(text()) == []
 
 
 def test_another_global_is_other_memory() -> None:

@@ -76,6 +76,26 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 1",
         ): _NO_STRIDES,
     },
+    "passes/checking/effects.py": {
+        (
+            "(True, True) if callee_of(use.operation) else effects_on(use.operation, "
+            "each)",
+            "the other",
+        ): "who asks whether something may be read asks whether it may be written, too",
+        (
+            "if not isinstance(view, memref.ViewOp) or not shift or view.sizes:",
+            "without part 0",
+        ): _GUARD,
+        (
+            "return min((r[0] for r in ranges), default=0), max(",
+            "one more",
+        ): "nothing ends before it starts",
+        (
+            "return callee if isinstance(callee, FuncOp) and not callee.is_declaration "
+            "else None",
+            "without part 0",
+        ): _GUARD,
+    },
     "passes/checking/written.py": {
         ("self._count += 1", "one more"): "any bits that differ will do",
     },
