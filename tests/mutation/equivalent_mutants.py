@@ -166,7 +166,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if lives_on and over:  # until it is freed, whatever overwrites it",
             "without part 1",
         ): _GUARD,
-        ("if isinstance(", "without part 0"): "nothing frees what is no memref",
+        (
+            "yield from (r for r in op.results if _is_memref(r) and not passes_on(op))",
+            "without part 0",
+        ): "nothing frees what is no memref",
         (
             "accesses[step] = accesses.get(step, True) and is_whole",
             "without part 0",
