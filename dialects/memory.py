@@ -274,7 +274,7 @@ def destinations(op: Operation) -> Sequence[int]:
         return trait.destinations(op)
     if isinstance(op, memref.CopyOp):
         return (1,)
-    return linalg_memory.overwritten(op)
+    return tuple(linalg_memory.overwritten(op))
 
 
 def written_operands(op: Operation) -> Sequence[int]:

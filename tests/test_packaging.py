@@ -78,6 +78,8 @@ def test_every_factory_loads():
 
 
 def test_a_wheel_has_what_the_demo_needs(tmp_path: Path):
+    # What pyproject.toml builds with; the environment of test-oldest has an older one.
+    pytest.importorskip("setuptools", minversion="77")
     build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns(".*", "build", "docs", "tests", "lit_tests")
