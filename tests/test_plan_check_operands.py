@@ -81,6 +81,7 @@ def with_region(inside: str, source: str = "x", target: str = "b") -> str:
     return text
 
 
+T16 = "tensor<16xf32>"
 SOUND = {
     "other memory": [neg("a", "b")],
     "in place": [neg("a", "a")],
@@ -122,6 +123,14 @@ SOUND = {
             to="%c1",
         )
     ],
+    "a region that writes other memory": [
+        with_region(f"memref.store %in0, %y[%c0] : {M}"),
+    ],
+    "one tensor as two outputs": [
+        '%r:2 = "linalg.unknown"(%t, %t, %t) {operandSegmentSizes = array<i32: 1, 2>} '
+        f": ({T16}, {T16}, {T16}) -> ({T16}, {T16})",
+        f'%t = "test.tensor"() : () -> {T16}',
+    ],
     "a region that reads other memory": [
         with_region(f"%more = memref.load %a[%c0] : {M}"),
     ],
@@ -161,6 +170,14 @@ FAULTS = {
     "overlapping parts, the other way": (parts(4, 0), PART.format(1, 0)),
     "backwards": (
         [neg("u", "a", strided(15, 16, -1), M), part("u", 15, 16, -1)],
+        PART.format(1, 0),
+    ),
+    "parts of its own": (
+        [
+            neg("u", "v", strided(0), strided(7)),
+            f"%own = memref.alloca() : {M}\n{copy('x', 'own')}",
+            *(part("u", 0, of="own"), part("v", 7, of="own")),
+        ],
         PART.format(1, 0),
     ),
     "the second operand": (
@@ -218,6 +235,38 @@ UNKNOWN = {
             )
         ],
         MAY.format("tgraph.negate"),
+    ),
+    "a part somewhere of one that is known": (
+        [neg("u", "v", SOMEWHERE, strided(8)), somewhere("u", "%n"), part("v", 8)],
+        MAY.format("tgraph.negate"),
+    ),
+    "a part that is known of one somewhere": (
+        [neg("v", "u", strided(8), SOMEWHERE), somewhere("u", "%n"), part("v", 8)],
+        MAY.format("tgraph.negate"),
+    ),
+    "ranges with one element in common": (
+        [
+            neg("u", "v", SOMEWHERE),
+            "%c7 = arith.constant 7 : index",
+            *(somewhere("u", "%c0"), somewhere("v", "%c7")),
+        ],
+        MAY.format("tgraph.negate"),
+    ),
+    "ranges with one element in common, the other way": (
+        [
+            neg("v", "u", SOMEWHERE),
+            "%c7 = arith.constant 7 : index",
+            *(somewhere("u", "%c0"), somewhere("v", "%c7")),
+        ],
+        MAY.format("tgraph.negate"),
+    ),
+    "what a branch yields": (
+        [
+            each("e", "a", read=REVERSED),
+            f"%e = scf.if %p -> ({M}) {{\nscf.yield %a : {M}\n}} else {{\n"
+            f"scf.yield %b : {M}\n}}",
+        ],
+        MAY.format("linalg.generic"),
     ),
     "one of two": (
         [neg("e", "a"), f"%e = arith.select %p, %a, %b : {M}"],
@@ -357,6 +406,9 @@ NOT_IN_PLACE = {
         combined("k", "v"),
     ],
     "with the sum of its column": [reduced("0"), spread("1"), combined("v", "r")],
+    "with the sum of the column of its row's number": [
+        *(reduced("0"), spread("0"), combined("v", "r")),
+    ],
     "with the sum of another row": [reduced("1"), spread("1"), combined("v", "r")],
     "with its first row, spread over all": [
         f"%s = tgraph.slice %v {{start = array<i64: 0, 0>, limit = array<i64: 1, 4>, "
@@ -411,3 +463,10 @@ def test_fusions_that_do_not_say_so() -> None:
     refused(fusion(body), "tgraph.fusion " + OVER.format(2, 0))
     assert unproved(fusion(IN_PLACE["elementwise"])) == []
     assert unproved(fusion(IN_PLACE["elementwise"], "b")) == []
+
+
+@pytest.mark.usefixtures("declared")
+def test_fusions_of_two_rows() -> None:
+    text = fusion(NOT_IN_PLACE["with the sum of another row"])
+    text = text.replace("4x4", "2x2").replace(ROW, "tensor<2xf32>")
+    refused(text, "tgraph.fusion " + OVER.format(2, 0))

@@ -104,7 +104,7 @@ class _Checker:
         for value, is_written in _inside(op):
             for index in range(len(op.operands)) if is_written else ():
                 relation = self._relation(op.operands[index], value, known)
-                if index not in written and relation is not _Relation.DISJOINT:
+                if relation is not _Relation.DISJOINT:
                     unchecked.add("regions that write operands of their operation", op)
 
     def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
@@ -136,8 +136,6 @@ class _Checker:
         )
 
     def _relation(self, a: SSAValue, b: SSAValue, known: Known) -> "_Relation":
-        if not is_memref(a) or not is_memref(b):
-            return _Relation.DISJOINT
         first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
         if a is b:
             return _Relation.EQUAL
@@ -258,6 +256,5 @@ def _keeps_rows(op: BroadcastInDimOp) -> bool:
     """Whether what holds a number for each row is repeated along rows."""
     dims = list(op.broadcast_dimensions.get_values())
     source = shape_of(tensor_type_of(op.inputs[0].type))
-    target = shape_of(tensor_type_of(op.results[0].type))
     rows = [n for n, size in enumerate(source) if size != 1]
-    return all(dims[n] == n and source[n] == target[n] for n in rows)
+    return all(dims[n] == n for n in rows)
