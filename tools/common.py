@@ -97,8 +97,11 @@ def check_outputs(*paths: str | None) -> None:
             where = "stdout" if place == "-" else place
             raise UsageError(f"only one output can go to {where}")
     for path in paths:
-        if path and path != "-" and not os.path.isdir(os.path.dirname(path) or "."):
-            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if path and path != "-":
+            try:
+                os.stat(os.path.join(os.path.dirname(path) or ".", ""))
+            except OSError as error:  # of the output, not of its folder
+                raise OSError(error.errno, error.strerror, path) from None
 
 
 def write_atomically(path: str, data: bytes) -> None:
