@@ -322,7 +322,8 @@ def compile(
     from tensorplan.runtime.executor import Executable
 
     _expect_module(module)
-    if not is_runnable(device := options.get("device", "cpu:0")):
+    device: object = options.get("device", "cpu:0")  # `plan` refuses other types
+    if isinstance(device, str) and not is_runnable(device):
         raise ValueError(f"device is {device!r}, expected {RUNNABLE} to run")
     driver.check(module)
     if not options and is_planned(module):
