@@ -19,6 +19,16 @@ from xdsl.ir.affine import AffineMap
 from tensorplan.dialects.diagnostics import name_of
 
 
+_ELEMENTWISE = frozenset(
+    f"linalg.{name}"
+    for name in """
+    abs add ceil copy div div_unsigned erf exp floor log map max min mul negf powf
+    reciprocal round rsqrt select sqrt square sub tanh
+    """.split()
+)
+"""Named operations whose maps are the identity; MLIR does not write these."""
+
+
 def outputs(op: Operation) -> Sequence[int] | None:
     """The outputs of a structured operation, by operand number; None of others.
 
@@ -69,6 +79,8 @@ def reads_output(op: Operation, index: int) -> bool:
 def elementwise_inputs(op: Operation) -> Sequence[int]:
     """The inputs whose elements are read where the first output's are written."""
     written, maps = outputs(op), _maps(op)
+    if written and name_of(op) in _ELEMENTWISE:
+        return range(written[0])
     if not written or maps is None or not _is_parallel(op):
         return ()
     if not _is_permutation(maps[written[0]]):  # elements are computed several times

@@ -201,6 +201,15 @@ def test_operations(
             assert overwrites(op, value) is (index in whole)
 
 
+def test_a_named_operation_without_maps_is_elementwise_by_its_name() -> None:
+    """MLIR 22 writes linalg.negf without maps, and xDSL does not know it."""
+    segments = "{operandSegmentSizes = array<i32: 1, 1>}"
+    for name, over in (("negf", [0]), ("softmax", [])):
+        text = f'"linalg.{name}"(%x, %y) {segments} : ({M}, {M}) -> ()'
+        (op,) = operations(program(text), "linalg.")
+        assert list(overwritable(op)) == over
+
+
 def test_operations_in_a_payload_are_none() -> None:
     text = each("x", "y").replace("%new =", "%i = linalg.index 0 : index\n%new =")
     _, index, end = operations(program(text), "linalg.")
