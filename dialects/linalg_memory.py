@@ -18,7 +18,6 @@ from xdsl.ir.affine import AffineMap
 
 from tensorplan.dialects.diagnostics import name_of
 
-
 _ELEMENTWISE = frozenset(
     f"linalg.{name}"
     for name in """
