@@ -6,8 +6,8 @@ _AVX512 = 0x20  # a bit of oneDNN's `dnnl_cpu_isa_t`
 
 
 def multiplies_packed() -> bool:
-    """Whether oneDNN multiplies matrices in layouts of its own, and without a workspace:
-    its kernels for AVX2 and less do not."""
+    """Whether oneDNN multiplies matrices in layouts of its own and needs no workspace:
+    its kernels for AVX2 do neither."""
     from tensorplan.runtime.onednn.library import library
 
     return onednn.is_available() and bool(
