@@ -24,7 +24,7 @@ from tensorplan.dialects.memory import (
     overwritable,
     written_operands,
 )
-from tensorplan.dialects.tgraph.base import shape_of, tensor_type_of
+from tensorplan.dialects.tgraph.base import is_static, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp
@@ -210,6 +210,8 @@ def _proved(op: Operation, declared: Sequence[int]) -> Sequence[int]:
     """Those of the operands that may be overwritten of which that is so."""
     if not isinstance(op, FusionOp):
         return declared
+    if not all(is_static(tensor_type_of(a.type)) for a in op.body.block.args):
+        declared = range(len(op.inputs))  # it cannot tell before the sizes are given
     return [n for n in declared if _dependence(op, n) < _Dependence.ANYTHING]
 
 
