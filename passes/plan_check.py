@@ -56,7 +56,7 @@ from tensorplan.dialects.compatibility import AssumeAlignmentOp
 from tensorplan.dialects.diagnostics import LocatedError, name_of, remark
 from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
-from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of
+from tensorplan.passes.checking.buffers import ArenaBuffer, Memory, maker_of, origin_of
 from tensorplan.passes.checking.extents import extent_of, is_reached, reach_of
 from tensorplan.passes.checking.happens_before import HappensBefore
 from tensorplan.passes.checking.memories import find_memories
@@ -155,7 +155,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
     accesses = check_owners(func.body, memories, aliases, frees, unchecked)
     check_operands(func, list(values), sizes.range, unchecked)
     if sizes.are_typical:
-        prove(func, memories, aliases, frees)
+        prove(func, memories, aliases, frees, sizes)
     lives = _lives(func, buffers, accesses)
     pools = [
         PlannedPool(
@@ -250,6 +250,8 @@ def _check_view(
     if value is base or not isinstance(type, MemRefType) or not is_view(op):
         return
     whole, width = sizes.bytes(base), element_bytes(cast(AnyMemRef, type).element_type)
+    if origin_of(value) is base and not is_static(cast(AnyMemRef, type)):
+        return
     reach = reach_of(value, base, sizes.range)
     if reach is not None and (
         reach.most < reach.least or (reach.least >= 0 and reach.most < whole // width)

@@ -57,7 +57,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.intervals import interval
-from tensorplan.dialects.symbolic import Size, Symbolic, names_in, typical
+from tensorplan.dialects.symbolic import (
+    Size,
+    Symbolic,
+    is_known_at_least,
+    names_in,
+    typical,
+)
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from tensorplan.dialects.tgraph.dims import BOUNDS, HINTS
 from tensorplan.passes.index_sizes import SizeReader
@@ -129,7 +135,7 @@ class PlanMemory(ModulePass):
         pools: dict[Attribute, list[Allocation]] = {}
         sizes = None
         if self.dynamic != "allocator":
-            sizes = SizeReader(func, name_operands=not self.bounds)
+            sizes = SizeReader(func, name_operands=not self.bounds and _is_proved(func))
         for allocation in find_allocations(func, flow, sizes=sizes):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
@@ -268,6 +274,18 @@ def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
         func.attributes[name] = DictionaryAttr(
             {name: IntegerAttr(value, i64) for name, value in values.items()}
         )
+
+
+def _is_proved(func: FuncOp) -> bool:
+    """Whether plan-check can prove a plan for all sizes: without streams, and where no
+    size may be negative."""
+    sizes = SizeReader(func)
+    for op in func.walk():
+        shape = sizes.shape(op.memref) if isinstance(op, memref.AllocOp) else ()
+        known = [size for size in shape if size is not None]
+        if STREAM in op.attributes or not all(is_known_at_least(s, 0) for s in known):
+            return False
+    return True
 
 
 def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:

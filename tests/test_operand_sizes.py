@@ -56,6 +56,31 @@ def planned(text: str) -> str:
     return str(module)
 
 
+PERHAPS_NEGATIVE = """
+  %c64 = arith.constant 64 : index
+  %d = memref.dim %x, %c0 : memref<?xf32>
+  %less = arith.subi %d, %c64 : index
+  %b = memref.alloc(%less) : memref<?xf32>
+  "memref.copy"(%x, %b) : (memref<?xf32>, memref<?xf32>) -> ()
+  "memref.copy"(%b, %x) : (memref<?xf32>, memref<?xf32>) -> ()
+"""
+STREAM = "tgraph.exponential %x outs(%x) {tgraph.stream = 1 : i32} : memref<?xf32>"
+
+
+@pytest.mark.parametrize("line", [PERHAPS_NEGATIVE, STREAM], ids=["negative", "stream"])
+def test_what_is_not_proved_is_left(line: str) -> None:
+    text = f"""
+    func.func @main(%n: index, %x: memref<?xf32>) {{
+      %c0 = arith.constant 0 : index
+      %a = memref.alloc(%n) : memref<?xf32>
+      "memref.copy"(%x, %a) : (memref<?xf32>, memref<?xf32>) -> ()
+      {line}
+      "memref.copy"(%a, %x) : (memref<?xf32>, memref<?xf32>) -> ()
+      func.return
+    }}"""
+    assert "%a = memref.alloc(%n)" in planned(text)
+
+
 @needs_mlir
 def test_values() -> None:
     text = planned(SUM)

@@ -428,6 +428,15 @@ def test_parts_may_be_read_when_any_is_written() -> None:
     assert unproved(text) == []
 
 
+def test_an_element_may_be_read_when_any_is_written() -> None:
+    load = f"%l = memref.load %a[%n] : {M}"
+    store = f"memref.store %v, %a[%n] : {M}"
+    head = (arena(), view("a"), "%v = arith.constant 0.0 : f32")
+    assert unproved(program(*head, store, load, free())) == []
+    told = "reads of what may not be written yet: 1 (memref.load)"
+    assert unproved(program(*head, load, store, free())) == [told]
+
+
 def test_a_part_of_what_is_not_written_is_not_read() -> None:
     text = program(arena(), view("a"), half("h", 0), neg("h", "h", strided(0)), free())
     refused(text, "tgraph.negate .*" + NEVER)

@@ -62,6 +62,9 @@ from tensorplan.passes.checking.sharing import Overlaps, Sharing
 from tensorplan.passes.checking.unchecked import Unchecked
 from tensorplan.passes.checking.written import Parts
 
+_LOADS = ("memref.load", "affine.load")
+"""Operations that read one element."""
+
 
 class Access(NamedTuple):
     """What an operation does to buffers, by their numbers."""
@@ -412,7 +415,8 @@ class _Walk:
                         written |= self.parts.written(number, value, user)
                 if reads and user is op and says_effects(op) and self._is_a_view(value):
                     (number,) = numbers
-                    read[number] = read.get(number, False) or value in self.number
+                    is_all = value in self.number and name_of(user) not in _LOADS
+                    read[number] = read.get(number, False) or is_all
         taken = self._taken_by_callees(op)
         for start in self.waits.get(op, ()):
             for value in _operands(start):

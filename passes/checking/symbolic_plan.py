@@ -58,6 +58,11 @@ class CountedSizes:
         values = counted_sizes(self._func)
         return SizeReader(self._func, values, name_operands=True)
 
+    @property
+    def has_operands(self) -> bool:
+        """Whether sizes were asked for that are no expressions of arguments' sizes."""
+        return self.are_typical and bool(self._typical.operands)
+
     def bytes(self, buffer: SSAValue) -> int:
         """Bytes of a memref, at most. Raises `LocatedError` if they are not known."""
         type, op = cast(AnyMemRef, buffer.type), maker_of(buffer)
@@ -112,9 +117,12 @@ def prove(
     memories: Sequence[Memory],
     may_be: Mapping[SSAValue, Sequence[int]],
     frees: Mapping[SSAValue, Sequence[int]],
+    sizes: CountedSizes,
 ) -> None:
     """Shows for all sizes what has been checked for typical ones; a remark says if that
-    fails. `may_be` has the numbers of buffers, and others, which are larger."""
+    fails, or a `LocatedError` where nobody checks the sizes of a call. `may_be` has the
+    numbers of buffers, and others, which are larger.
+    """
     arenas = [memory for memory in memories if memory.result is None]
     buffers = [buffer for memory in arenas for buffer in memory.buffers]
     known = {
@@ -134,6 +142,8 @@ def prove(
         reason, op = error.message, func
     else:
         return
+    if sizes.has_operands:
+        raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
     remark(
         f"not proved for all sizes, but checked when they are given: {reason}",
         cast(Operation, op),
