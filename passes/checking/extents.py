@@ -9,9 +9,8 @@ operands, the bytes lie within a range that follows from those of the operands
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import numpy as np
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -33,6 +32,9 @@ from tensorplan.passes.checking.ranges import (
     range_of,
     varying,
 )
+
+if TYPE_CHECKING:  # takes 0.1 s, and few programs need it
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,18 @@ class Extent:
 
     def overlaps(self, other: "Extent") -> bool:
         """Whether a byte is in both; true if that takes too long to find out."""
+        import numpy as np
+
         most_work: Any = 10_000  # NumPy's stubs know two of its values
         try:
             return np.shares_memory(self._array(), other._array(), max_work=most_work)
         except np.exceptions.TooHardError:
             return True
 
-    def _array(self) -> np.ndarray:
+    def _array(self) -> "np.ndarray[Any, Any]":
         """An array with these addresses, for NumPy to compare; nothing is there."""
+        import numpy as np
+
         return np.asarray(_Addresses(self))
 
 
@@ -114,6 +120,8 @@ def covered(extents: Sequence[Extent], size: int) -> int:
     total = sum(extent.bytes for extent in extents)
     if total < size or size > _MOST_MARKS:
         return min(total, size)
+    import numpy as np
+
     marks = np.zeros(size, bool)
     for extent in extents:
         shape, strides = (*extent.shape, extent.width), (*extent.strides, 1)
