@@ -1,0 +1,1 @@
+"""Questions about a program that passes, checkers and reports ask. Changes nothing."""
