@@ -23,11 +23,11 @@ from in_xla import called, compiled
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Input, signature
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.signature import Input, signature
 
 TOLERANCE = 2e-4
 WAYS: dict[str, tuple[dict[str, Any], bool, bool | None]] = {

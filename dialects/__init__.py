@@ -1,4 +1,15 @@
-"""The dialects, by name; each factory imports on first use."""
+"""The dialects, by name; each factory imports on first use.
+
+tgraph/       tensor programs: operations, types, rules
+reference/    what they compute, in plain NumPy
+dtypes.py     element types and constants as NumPy sees them
+signature.py  a program's inputs and results in the caller's order
+memory.py     what an operation of any dialect does to memory
+linalg_memory.py, strides.py   the same of linalg; the strides of arrays
+symbolic.py, intervals.py      sizes that have names, and their bounds
+workspaces.py   who knows how much workspace operations take
+diagnostics.py, compatibility.py   located errors; versions of xDSL
+"""
 
 from collections.abc import Callable
 

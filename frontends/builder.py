@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from tensorplan.dialects.dtypes import Array, DType, constant_attribute
 from tensorplan.dialects.tgraph import base, reducing, shaping
 from tensorplan.dialects.tgraph.base import (
     LARGEST_SIZE,
@@ -41,7 +42,6 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.dims import DIMS, Dims, DimsAttr, is_dynamic, static
 from tensorplan.dialects.tgraph.elementwise import ConvertOp
 from tensorplan.dialects.tgraph.indexing import GatherOp
-from tensorplan.runtime.dtypes import Array, DType, constant_attribute
 
 ELEMENTS: Mapping[str, Attribute] = {
     "bool": i1,

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
@@ -19,7 +20,6 @@ from tensorplan.frontends.builder import (
     shape_of,
     type_of,
 )
-from tensorplan.runtime.dtypes import Array
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ from tensorplan.passes.functions import (
 )
 
 if TYPE_CHECKING:
-    from tensorplan.runtime.dtypes import Array
+    from tensorplan.dialects.dtypes import Array
 
 PRECOMPUTED = "tgraph.precomputed"
 """Integer attribute of an argument: the result of `@precompute` that it takes."""
@@ -142,8 +142,8 @@ def _evaluate(op: TensorOp, inputs: "Sequence[Array]", limit: int) -> "Array | N
     """The result's elements, or one number for all; None where that is not small."""
     import numpy as np
 
-    from tensorplan.runtime import reference
-    from tensorplan.runtime.dtypes import constant, numpy_dtype
+    from tensorplan.dialects.dtypes import constant, numpy_dtype
+    from tensorplan.dialects.reference import interpreter as reference
 
     types = [tensor_type_of(value.type) for value in (op.result, *op.inputs)]
     if not reference.can_evaluate(op) or not all(map(is_complete, types)):
@@ -166,7 +166,7 @@ def _evaluate(op: TensorOp, inputs: "Sequence[Array]", limit: int) -> "Array | N
 
 
 def _constant(op: TensorOp, array: "Array") -> ConstantOp:
-    from tensorplan.runtime.dtypes import constant_attribute
+    from tensorplan.dialects.dtypes import constant_attribute
 
     element_type = op.result.type.element_type
     new = ConstantOp(constant_attribute(array, element_type), op.result.type)

@@ -20,9 +20,6 @@ pool.py        a device's memory; what kernels take while they run
 workspaces.py  how much that is, for plan-workspaces
 prepacking.py  constants in the layouts that kernels want
 allocators/    memory for what has no planned offset
-reference.py   run_reference: level 1, plainly
-signature.py   inputs and results in the caller's order
-dtypes.py      element types and constants as NumPy sees them
 """
 
 from collections.abc import Callable

@@ -12,11 +12,11 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, address
+from tensorplan.dialects.signature import Result, Signature, Slot
 from tensorplan.runtime.donation import donations
-from tensorplan.runtime.dtypes import Array, address
 from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import Result, Signature, Slot
 
 Results: TypeAlias = Literal["copy", "view"]
 

@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.runtime import linalg
-from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.native.records import joined
 from tensorplan.runtime.numbers import Function, function_of

@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.signature import Signature
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import Signature
 from tensorplan.runtime.steps import Step
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Input, Result, Signature, signature
 from tensorplan.dialects.symbolic import (
     Size,
     Symbolic,
@@ -25,10 +27,8 @@ from tensorplan.dialects.symbolic import (
 )
 from tensorplan.dialects.tgraph.dims import BOUNDS, REQUIRES, numbers_in, violated
 from tensorplan.runtime.devices import check_devices
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool
-from tensorplan.runtime.signature import Input, Result, Signature, signature
 
 Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
 """A copy of a module with numbers for its symbolic sizes."""

@@ -11,18 +11,18 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Input, Result, signature
 from tensorplan.runtime.arguments import Arguments, Results
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.local import local
 from tensorplan.runtime.devices.processes import Processes, Remote
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool, exclusive
 from tensorplan.runtime.profile import Profile
 from tensorplan.runtime.program import Program
 from tensorplan.runtime.sanitizer import PlanViolation
 from tensorplan.runtime.sanitizer import sanitize as install_sanitizer
-from tensorplan.runtime.signature import Input, Result, signature
 from tensorplan.runtime.steps import Step
 
 __all__ = ["Executable", "PlanViolation"]
@@ -35,7 +35,7 @@ class Executable:
     clones (`clone`) run in parallel.
 
     `executable(*arrays)` takes an array for each input and returns the results in the
-    order of the signature (see `tensorplan.runtime.signature`):
+    order of the signature (see `tensorplan.dialects.signature`):
 
     - An input that is a C-contiguous array of the right type is used where it is, and
       kept alive until another takes its place: a NumPy array, or whatever shows its

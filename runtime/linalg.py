@@ -30,7 +30,7 @@ from xdsl.ir.affine import (
 )
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.runtime.dtypes import Array, constant, numpy_dtype
+from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.numbers import function_of
 

@@ -30,10 +30,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Input, Result, Signature, Slot, is_number
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 from tensorplan.runtime.devices import check_devices
-from tensorplan.runtime.dtypes import Array
-from tensorplan.runtime.signature import Input, Result, Signature, Slot, is_number
 
 PIPELINE = (
     "--symbol-dce",

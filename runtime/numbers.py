@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from tensorplan.dialects.diagnostics import name_of
-from tensorplan.runtime.dtypes import Array, DType, numpy_dtype
+from tensorplan.dialects.dtypes import Array, DType, numpy_dtype
 
 Function = Callable[..., Any]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.prepacking import Prepacked
 
 ALIGNMENT = 64

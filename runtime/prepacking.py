@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.runtime.dtypes import Array, address
+from tensorplan.dialects.dtypes import Array, address
 
 
 class Prepacked:

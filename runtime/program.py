@@ -24,7 +24,9 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.dtypes import constant, numpy_dtype
 from tensorplan.dialects.memory import is_buffer
+from tensorplan.dialects.signature import Signature, check_one_block, is_number
 from tensorplan.dialects.tgraph.base import (
     STREAM,
     AnyMemRef,
@@ -34,11 +36,9 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
 from tensorplan.runtime.control import Control
 from tensorplan.runtime.devices import check_devices, device_of
-from tensorplan.runtime.dtypes import constant, numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.signature import Signature, check_one_block, is_number
 from tensorplan.runtime.steps import COPIES, Buffer, Memory, Step, View
 
 _NOTHING = np.empty(0, np.uint8)

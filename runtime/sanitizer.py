@@ -36,11 +36,11 @@ from xdsl.dialects.memref import AllocOp, CopyOp, ViewOp
 from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Signature
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import Signature
 from tensorplan.runtime.steps import Buffer, Memory, Step, View
 
 DEAD = 0xFF

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool, Scratch
 from tensorplan.runtime.prepacking import Prepacked

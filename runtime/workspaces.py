@@ -16,13 +16,13 @@ from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import is_view
+from tensorplan.dialects.signature import attributes_of
 from tensorplan.dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
 from tensorplan.runtime.allocators.host import aligned_bytes
 from tensorplan.runtime.kernels import compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Scratch
 from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program import layout_of, size_of
-from tensorplan.runtime.signature import attributes_of
 from tensorplan.runtime.steps import Buffer, Memory
 
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 import tensorplan
-from tensorplan.runtime.dtypes import Array
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 
 # result 0 = tanh(v + x), and v = v + x, which is result 1.

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import VariableType, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, NegateOp
 from tensorplan.dialects.tgraph.shaping import ReverseOp
@@ -24,7 +25,6 @@ from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 TENSOR = TensorType(f32, [4])
 PLACE = TGraphPlaceDevices(default="cpu:0")

@@ -21,6 +21,8 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import DEVICE, STREAM, TensorOp
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes import driver, plan_memory
@@ -32,8 +34,6 @@ from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 MODES = ["critical-path", "nnvm"]
 

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "lit_tests/tgraph-consume-stacked/update.mlir").read_text()

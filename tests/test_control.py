@@ -5,7 +5,7 @@ import pytest
 from modules import parse
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.runtime.dtypes import Array
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 
 HEAD = """

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func, FuncOp
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
@@ -22,7 +23,6 @@ from tensorplan.frontends import read
 from tensorplan.frontends.jax import lower
 from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.driver import check
-from tensorplan.runtime.reference import run_reference
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -29,6 +29,9 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, ConvertOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
@@ -37,11 +40,8 @@ from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.linalg.reducing import PANEL
 from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.mlir import MlirExecutable, Tools, find_tools
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 from tensorplan.tools.plan_run import main as plan_run
 
 pytestmark = needs_mlir

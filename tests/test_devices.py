@@ -19,6 +19,8 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import DEVICE, GROUP, TensorOp, device_of
 from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp
 from tensorplan.dialects.tgraph.structure import OnDeviceOp
@@ -29,8 +31,6 @@ from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 DEVICES = ("cpu:0", "cpu:1", "cpu:2")
 GROUPS = ("first=cpu:0", "second=cpu:1", "third=cpu:2")

@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.symbolic import Undecided, symbol
 from tensorplan.frontends.jax import lower
 from tensorplan.options import PlanOptions
@@ -23,7 +24,6 @@ from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.specialize_sizes import specialize, specialized
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.pool import Pool
-from tensorplan.runtime.reference import run_reference
 from tensorplan.tools import plan_run
 
 jax = pytest.importorskip("jax")

@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.runtime.dtypes import Array
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool, Scratch
 from tensorplan.runtime.steps import Step

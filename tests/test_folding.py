@@ -16,19 +16,19 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import TensorOp, with_element
-from tensorplan.dialects.tgraph.elements import holds
-from tensorplan.dialects.tgraph.folding import FoldElementwise
-from tensorplan.dialects.tgraph.shaping import ConstantOp
-from tensorplan.runtime.dtypes import (
+from tensorplan.dialects.dtypes import (
     Array,
     DType,
     constant_attribute,
     is_float,
     numpy_dtype,
 )
-from tensorplan.runtime.reference import run_reference
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph import elementwise as ops
+from tensorplan.dialects.tgraph.base import TensorOp, with_element
+from tensorplan.dialects.tgraph.elements import holds
+from tensorplan.dialects.tgraph.folding import FoldElementwise
+from tensorplan.dialects.tgraph.shaping import ConstantOp
 
 pytest.importorskip("ml_dtypes")
 

@@ -12,6 +12,8 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.fusing import Form
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes import driver
@@ -21,8 +23,6 @@ from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 PLACE = TGraphPlaceDevices(default="cpu:0")
 REST = (TGraphEliminateAssigns(), TGraphBufferize(), PlanMemory())

@@ -11,6 +11,9 @@ from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph import (
     TGraph,
     bodies,
@@ -23,9 +26,6 @@ from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.passes.gradients.site import RULES
 from tensorplan.passes.tgraph_gradient import TGraphGradient
-from tensorplan.runtime.dtypes import Array
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 
 def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> None:

@@ -17,6 +17,9 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import PARAMETER, VariableType
 from tensorplan.passes import driver
 from tensorplan.passes.functions import (
@@ -28,10 +31,7 @@ from tensorplan.passes.functions import (
 from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
 from tensorplan.passes.tgraph_precompute import PRECOMPUTED, TGraphPrecompute
 from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 MODELS = Path(__file__).parent / "models"
 SIMPLIFY = [TGraphSimplifyInference(), TGraphFoldScaleAxis()]

@@ -21,11 +21,11 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.kernels import KERNELS, compile_call
 from tensorplan.runtime.kernels.base import tiles, try_reshape
 from tensorplan.runtime.kernels.elementwise import TILE

@@ -7,8 +7,8 @@ import pytest
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.kernels import compile_call
 from tensorplan.runtime.kernels.elementwise import TILE
 from tensorplan.runtime.kernels.reductions import BLOCK, LONGEST, reduced

@@ -11,10 +11,10 @@ from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
 from tensorplan.planning.lending import Loan, lend
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 
 def arena_bytes(module: ModuleOp) -> int:

@@ -9,11 +9,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.tgraph_gradient import TGraphGradient
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 T = "tensor<16xf32>"
 LONG = 1500

@@ -13,10 +13,10 @@ from modules import parse
 from upstream import run_natively, with_each_mlir
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph, differentiation, shaping, structure
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.mlir import Tools
-from tensorplan.runtime.reference import run_reference
 
 TENSORS_ONLY = {
     differentiation.GradientOp,

@@ -28,16 +28,16 @@ from xdsl.printer import Printer
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import RESULT, element_bytes
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.memory.allocations import find_allocations
 from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.mlir import MlirExecutable, Tools
-from tensorplan.runtime.signature import signature
 
 HERE = Path(__file__).parent / "mlir"
 EXPECTED = json.loads((HERE / "expected.json").read_text())

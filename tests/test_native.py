@@ -18,12 +18,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime import native, onednn
 from tensorplan.runtime.devices.local import Serial
-from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.kernels import compile_call
 from tensorplan.runtime.native import code_cache, llvm

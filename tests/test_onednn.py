@@ -13,10 +13,10 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import numpy_dtype
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime import onednn
-from tensorplan.runtime.dtypes import numpy_dtype
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.kernels.contraction import BLOCK
 from tensorplan.runtime.pool import Scratch

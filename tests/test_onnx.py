@@ -10,12 +10,12 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.passes import driver
 from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
 from tensorplan.passes.tgraph_precompute import TGraphPrecompute
 from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 from tensorplan.tools import plan_opt, plan_run
 
 onnx = pytest.importorskip("onnx")

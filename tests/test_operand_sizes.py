@@ -6,11 +6,11 @@ import pytest
 from upstream import needs_mlir
 
 import tensorplan
+from tensorplan.dialects.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.runtime.mlir import MlirExecutable
-from tensorplan.runtime.signature import signature
 
 SUM = """
 func.func @main(%n: index, %m: i64, %r: memref<f32> {tgraph.result = 0 : i32}) {

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.passes import driver
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
@@ -27,7 +28,6 @@ from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.planning import STRATEGIES
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 
 def name_of(pass_: ModulePass) -> str:

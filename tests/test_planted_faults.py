@@ -20,13 +20,13 @@ from xdsl.ir import SSAValue, Use
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.passes import plan_check, plan_memory
 from tensorplan.passes.checking import happens_before, ownership, pointees, result_pools
 from tensorplan.passes.memory import allocations, lending, liveness
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 Patch = pytest.MonkeyPatch
 FOUND_BY_CHECK, FOUND_BY_RUN, UNNOTICED, WRONG = "check", "run", "unnoticed", "wrong"

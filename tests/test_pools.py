@@ -7,8 +7,8 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.allocators import ALLOCATORS
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.pool import Pool
 

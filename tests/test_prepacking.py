@@ -8,9 +8,9 @@ from processors import multiplies_packed
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime import onednn
 from tensorplan.runtime.devices.local import Serial
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")

@@ -9,11 +9,11 @@ from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "lit_tests/tgraph-recompute-stacked/stacked.mlir").read_text()

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan import frontends
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.elementwise import TanhOp
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.kernels import KERNELS, Call
 from tensorplan.runtime.pool import Scratch

@@ -8,10 +8,10 @@ from levels import inputs, planned_bytes
 from modules import parse, run
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 ROOT = Path(__file__).parent.parent
 LIT = (ROOT / "lit_tests/tgraph-scatter-into/scatter.mlir").read_text()

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from programs import Program, programs
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 
 @settings(max_examples=15)

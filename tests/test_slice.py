@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects import workspaces
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.plan_memory import PlanMemory
@@ -28,7 +29,6 @@ from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_schedule import TGraphSchedule
 from tensorplan.passes.tgraph_slice import TGraphSlice
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 MODELS = Path(__file__).parent / "models"
 

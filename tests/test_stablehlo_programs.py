@@ -18,10 +18,10 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from tensorplan.frontends.jax import lower
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

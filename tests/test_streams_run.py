@@ -23,9 +23,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.devices.local import Serial, Threads
 from tensorplan.runtime.devices.order import pays, queue_of, waits
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.steps import Buffer, Memory, Step, View

@@ -11,9 +11,9 @@ import pytest
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array
 from tensorplan.passes.specialize_sizes import specialized
 from tensorplan.runtime import mlir, onednn
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.native.llvm import Compiler
@@ -281,7 +281,7 @@ def test_calls_with_many_sizes(kept: int, are_clones: bool) -> None:
 def test_mlir_runner_serves_threads() -> None:
     if not next(mlir.installed(), None):
         pytest.skip("needs mlir-opt")
-    from tensorplan.runtime.signature import signature
+    from tensorplan.dialects.signature import signature
     from tensorplan.tools.plan_run import native
 
     module = planned()

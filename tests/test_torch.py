@@ -10,8 +10,8 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 
 torch = pytest.importorskip("torch")
 import torch_models  # noqa: E402

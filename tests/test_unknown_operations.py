@@ -9,12 +9,12 @@ from xdsl.irdl import irdl_op_definition
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.elementwise import BinaryOp
 from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 
 @irdl_op_definition

@@ -7,9 +7,9 @@ from numpy.testing import assert_array_equal
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.passes.tgraph_slice import TGraphSlice
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
 
 PART = """
   %c0 = tgraph.constant<0 : i32> : tensor<i32>

@@ -15,8 +15,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.runtime.dtypes import Array, is_float
-from tensorplan.runtime.signature import Input, Signature
+from tensorplan.dialects.dtypes import Array, is_float
+from tensorplan.dialects.signature import Input, Signature
 from tensorplan.tools.common import write_atomically
 
 _UNREADABLE = (

@@ -43,11 +43,11 @@ from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.progress import Progress
 
 if TYPE_CHECKING:
+    from tensorplan.dialects.signature import Signature
     from tensorplan.runtime.allocators import Statistics
     from tensorplan.runtime.mlir import MlirExecutable
     from tensorplan.runtime.pool import Pool
     from tensorplan.runtime.profile import Profile
-    from tensorplan.runtime.signature import Signature
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
@@ -284,9 +284,9 @@ def run(options: argparse.Namespace) -> int:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
     # NumPy takes longer to load than most errors above need to show.
-    from tensorplan.runtime.dtypes import Array
+    from tensorplan.dialects.dtypes import Array
+    from tensorplan.dialects.signature import signature
     from tensorplan.runtime.dynamic import is_dynamic
-    from tensorplan.runtime.signature import signature
     from tensorplan.tools import arrays
 
     io = signature(module, options.entry)
@@ -447,7 +447,7 @@ def make_step(
     """What runs the program once, arrays in, arrays out; what gives its bytes beside
     the pools; the pools; what records it."""
     if options.level == "reference":
-        from tensorplan.runtime.reference import run_reference
+        from tensorplan.dialects.reference.interpreter import run_reference
 
         return partial(run_reference, module, entry=options.entry), dict, (), None
     if options.backend == "mlir":
@@ -475,10 +475,10 @@ def make_step(
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":
     """The planned program as MLIR compiles it."""
+    from tensorplan.dialects.signature import signature
     from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
     from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
     from tensorplan.runtime.mlir import MlirExecutable
-    from tensorplan.runtime.signature import signature
 
     lowered = module.clone()
     driver.run(Context(), lowered, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])

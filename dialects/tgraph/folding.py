@@ -74,8 +74,8 @@ def _element(value: SSAValue) -> Attribute:
 
 def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
     """What an operation gives on numbers, if it is defined on them."""
-    from tensorplan.runtime import reference
-    from tensorplan.runtime.dtypes import constant, constant_attribute, numpy_dtype
+    from tensorplan.dialects.dtypes import constant, constant_attribute, numpy_dtype
+    from tensorplan.dialects.reference import interpreter as reference
 
     try:
         dtype, *dtypes = (

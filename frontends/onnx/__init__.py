@@ -34,7 +34,7 @@ from tensorplan.frontends.model import Model
 if TYPE_CHECKING:
     import onnx
 
-    from tensorplan.runtime.dtypes import Array
+    from tensorplan.dialects.dtypes import Array
 
 OPSETS = range(13, 24)
 

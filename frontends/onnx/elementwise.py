@@ -8,6 +8,7 @@ from onnx import helper
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import AnyInteger
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.frontends.builder import (
@@ -27,7 +28,6 @@ from tensorplan.frontends.formulas import (
     softplus,
 )
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
-from tensorplan.runtime.dtypes import AnyInteger
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:

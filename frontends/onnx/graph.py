@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, errors_at
+from tensorplan.dialects.dtypes import numpy_dtype
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
 from tensorplan.frontends.builder import (
     Unsupported,
@@ -53,7 +54,6 @@ from tensorplan.frontends.onnx.functions import (
     opset_of,
 )
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
-from tensorplan.runtime.dtypes import numpy_dtype
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.frontends.builder import axis_of, counted, shape_of
 from tensorplan.frontends.onnx.node import Conversion, Node, Value
 from tensorplan.frontends.windows import (
@@ -13,7 +14,6 @@ from tensorplan.frontends.windows import (
     linear_weights,
     take_places,
 )
-from tensorplan.runtime.dtypes import Array
 
 
 def _resize(n: Node) -> Sequence[Value]:

@@ -6,6 +6,7 @@ from math import ceil, prod
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import ints
 from tensorplan.frontends.builder import (
@@ -18,7 +19,6 @@ from tensorplan.frontends.builder import (
 from tensorplan.frontends.formulas import triangle
 from tensorplan.frontends.onnx import array_of
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
-from tensorplan.runtime.dtypes import Array
 
 
 def _shape(n: Node) -> Sequence[Value]:

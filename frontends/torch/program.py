@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError, errors_at
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph import elementwise as e
 from tensorplan.dialects.tgraph.base import (
     NAME,
@@ -51,7 +52,6 @@ from tensorplan.frontends.torch import (
 )
 from tensorplan.frontends.torch.call import Call, Conversion, element_of
 from tensorplan.frontends.torch.sizes import Sizes
-from tensorplan.runtime.dtypes import Array
 
 _CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,

@@ -1,7 +1,7 @@
 """Random bits: a loop over the blocks that the counters give.
 
-As `tensorplan.runtime.reference_random`, which says how XLA lays numbers out. Words are
-kept in i64, so that products of two fit.
+As `tensorplan.dialects.reference.random`, which says how XLA lays numbers out. Words
+are kept in i64, so that products of two fit.
 """
 
 from collections.abc import Sequence

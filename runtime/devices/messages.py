@@ -11,9 +11,9 @@ from typing import cast
 
 import numpy as np
 
-from tensorplan.runtime.dtypes import Array
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import Signature
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import Signature
 from tensorplan.runtime.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"

@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.printer import Printer
 
+from tensorplan.dialects.signature import Signature
 from tensorplan.runtime.devices.messages import (
     TOKEN,
     Job,
@@ -53,7 +54,6 @@ from tensorplan.runtime.devices.messages import (
     results_of,
 )
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import Signature
 from tensorplan.runtime.steps import View
 
 WORKER = "tensorplan.runtime.devices.worker"

@@ -22,6 +22,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.devices.messages import (
@@ -34,7 +35,6 @@ from tensorplan.runtime.devices.messages import (
 )
 from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.program import Program
-from tensorplan.runtime.signature import signature
 from tensorplan.runtime.steps import Step, View
 
 

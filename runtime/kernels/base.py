@@ -18,9 +18,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.pool import Scratch
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]

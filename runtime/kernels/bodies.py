@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, SSAValue
 
+from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.dialects.tgraph.structure import yielded
-from tensorplan.runtime.dtypes import Array, constant, numpy_dtype
 from tensorplan.runtime.kernels.base import Call, copy, fill, kernel
 from tensorplan.runtime.kernels.elementwise import Body, Instruction, loop
 from tensorplan.runtime.pool import Scratch

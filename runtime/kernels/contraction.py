@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, numpy_dtype
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from tensorplan.runtime.dtypes import Array, numpy_dtype
 from tensorplan.runtime.kernels.base import Call, tiles
 from tensorplan.runtime.pool import Scratch
 

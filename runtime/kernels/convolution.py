@@ -23,9 +23,9 @@ from math import gcd, prod
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.dtypes import Array, DType
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,

@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, DType, accumulator, is_float
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.dtypes import Array, DType, accumulator, is_float
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,

@@ -16,9 +16,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
-from tensorplan.runtime.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.runtime.kernels import special
 from tensorplan.runtime.kernels.base import (
     Call,

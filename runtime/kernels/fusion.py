@@ -17,17 +17,17 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
-from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.dtypes import (
+from tensorplan.dialects.dtypes import (
     Array,
     constant,
     identity,
     is_float,
 )
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.kernels.base import (
     Call,
     copy,

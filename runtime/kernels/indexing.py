@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -17,7 +18,6 @@ from tensorplan.dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import (
     Call,
     copy,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.memref import CopyOp
 
+from tensorplan.dialects.dtypes import Array, DType, constant
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.dtypes import Array, DType, constant
 from tensorplan.runtime.kernels.base import Call, copy, fill, kernel, reshaped
 from tensorplan.runtime.pool import Scratch
 

@@ -1,6 +1,6 @@
 """Kernel of random bits: all counters at a time. Allocates some arrays of their size.
 
-See `tensorplan.runtime.reference_random` for the generators.
+See `tensorplan.dialects.reference.random` for the generators.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.random import (
     PHILOX_KEY_STEPS,
@@ -17,7 +18,6 @@ from tensorplan.dialects.tgraph.random import (
     THREEFRY_ROTATIONS,
     RngBitGeneratorOp,
 )
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import Call, kernel
 from tensorplan.runtime.pool import Scratch
 

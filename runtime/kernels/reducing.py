@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, DType, accumulator, identity
 from tensorplan.dialects.tgraph.base import Shape, TensorOp
 from tensorplan.dialects.tgraph.reducing import (
     ReduceOp,
     ReduceWindowOp,
     SelectAndScatterOp,
 )
-from tensorplan.runtime.dtypes import Array, DType, accumulator, identity
 from tensorplan.runtime.kernels.base import (
     Call,
     check_types,

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from tensorplan.runtime.dtypes import Array, DType
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.runtime.kernels.base import Call, try_reshape
 from tensorplan.runtime.kernels.dot import is_blasable
 from tensorplan.runtime.pool import Scratch

@@ -10,11 +10,11 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.fusing import Group
 from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.runtime.kernels.base import Call, copy, tiles
 from tensorplan.runtime.kernels.elementwise import (
     COMPOSITES,

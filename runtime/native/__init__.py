@@ -26,6 +26,7 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
@@ -33,7 +34,6 @@ from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime import onednn
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.pool import Scratch
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from tensorplan.dialects.dtypes import identity, is_float
 from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.dtypes import identity, is_float
 from tensorplan.runtime.native import operations
 from tensorplan.runtime.native.code import Code, Value
 from tensorplan.runtime.native.elements import mask_of, register_type, rounded

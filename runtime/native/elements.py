@@ -7,7 +7,7 @@ booleans are one byte in memory and `i1` in registers.
 from collections.abc import Sequence
 from functools import cache
 
-from tensorplan.runtime.dtypes import DType
+from tensorplan.dialects.dtypes import DType
 from tensorplan.runtime.native.code import Code, Value, suffix, typed, vector
 
 

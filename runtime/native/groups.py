@@ -14,11 +14,11 @@ from typing import TypeAlias, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.dtypes import Array, DType, constant, numpy_dtype
 from tensorplan.runtime.kernels.base import try_reshape
 from tensorplan.runtime.kernels.moving import broadcast_in_dim, iota
 from tensorplan.runtime.native.code import Number

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, address
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.runtime import onednn
-from tensorplan.runtime.dtypes import Array, address
 from tensorplan.runtime.kernels.base import Call, kernel_of
 from tensorplan.runtime.kernels.contraction import (
     BLOCK,

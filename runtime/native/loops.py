@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tensorplan.runtime.dtypes import DType, is_float
+from tensorplan.dialects.dtypes import DType, is_float
 from tensorplan.runtime.native import operations
 from tensorplan.runtime.native.accumulators import BLOCK, Accumulator
 from tensorplan.runtime.native.code import Code, Value

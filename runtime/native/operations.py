@@ -1,4 +1,4 @@
-"""Elementwise operations on values, with the meaning that `runtime/reference.py` gives.
+"""Elementwise operations on values, with the meaning that `dialects/reference/` gives.
 
 None stands for what is not supported here: the NumPy kernel then decides, and refuses
 what has no meaning.
@@ -6,9 +6,9 @@ what has no meaning.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tensorplan.dialects.dtypes import DType, is_float
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.dtypes import DType, is_float
 from tensorplan.runtime.native import math
 from tensorplan.runtime.native.code import Value
 from tensorplan.runtime.native.elements import converted, rounded

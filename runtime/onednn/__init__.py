@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.pool import Scratch
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import Call, copy
 from tensorplan.runtime.kernels.convolution import by_labels
 from tensorplan.runtime.native import with_native_copies

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.kernels.base import Call, try_reshape
 from tensorplan.runtime.kernels.dot import matrices
 from tensorplan.runtime.native import with_native_copies

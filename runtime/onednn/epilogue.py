@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
+from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.elementwise import (
     AddOp,
@@ -17,7 +18,6 @@ from tensorplan.dialects.tgraph.elementwise import (
     SubtractOp,
 )
 from tensorplan.dialects.tgraph.shaping import ConstantOp, FullLikeOp, ViewOp
-from tensorplan.runtime.dtypes import Array, constant, numpy_dtype
 from tensorplan.runtime.kernels.base import same_memory
 from tensorplan.runtime.onednn.library import Refused
 from tensorplan.runtime.onednn.primitives import Attributes

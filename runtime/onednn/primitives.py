@@ -5,8 +5,8 @@ from ctypes import Structure, addressof, c_int, c_void_p
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, address
 from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.dtypes import Array, address
 from tensorplan.runtime.kernels.base import Call
 from tensorplan.runtime.native.llvm import compiler
 from tensorplan.runtime.native.records import Record

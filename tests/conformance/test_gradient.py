@@ -24,6 +24,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
@@ -31,7 +32,6 @@ from tensorplan.dialects.tgraph.shaping import ReshapeOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes import driver
 from tensorplan.passes.tgraph_gradient import TGraphGradient
-from tensorplan.runtime.reference import run_reference
 
 Json = Mapping[str, Any]
 

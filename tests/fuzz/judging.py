@@ -44,6 +44,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
+from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
@@ -54,7 +55,6 @@ from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.passes.reporting.report import buffers
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.runtime.dtypes import Array, is_float
 from tensorplan.runtime.executor import Executable
 
 SECONDS = 30

@@ -16,10 +16,10 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array, is_float
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.runtime.dtypes import Array, is_float
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 
 class Failure(Exception):

@@ -3,9 +3,9 @@
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tensorplan.runtime.dtypes import Array
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import signature
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.signature import signature
 
 
 def inputs(executable: Executable) -> list[Array]:

@@ -13,8 +13,8 @@ from one_op import operation, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Region
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.dtypes import Array
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 import tensorplan
+from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.signature import signature
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.plan_memory import PlanMemory
@@ -14,8 +16,6 @@ from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.reference import run_reference
-from tensorplan.runtime.signature import signature
 
 READY = (
     TGraphPlaceDevices(default="cpu:0"),

@@ -24,9 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import TensorOp, segments
-from tensorplan.runtime.dtypes import Array
-from tensorplan.runtime.reference import run_reference
 
 Rng = np.random.Generator
 

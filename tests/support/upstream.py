@@ -7,11 +7,11 @@ import pytest
 from modules import run
 from xdsl.dialects.builtin import ModuleOp
 
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.signature import signature
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-from tensorplan.runtime.dtypes import Array
 from tensorplan.runtime.mlir import MlirExecutable, Tools, installed
-from tensorplan.runtime.signature import signature
 
 UPSTREAM = {
     *("arith", "builtin", "cf", "func", "linalg", "llvm", "math", "memref", "scf")

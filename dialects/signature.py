@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import DType, numpy_dtype
 from tensorplan.dialects.tgraph.base import (
     PARAMETER,
     RESULT,
@@ -37,7 +38,6 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.dims import DIMS, named_sizes
-from tensorplan.runtime.dtypes import DType, numpy_dtype
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from operator import mul
 
 import numpy as np
 
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.strides import contiguous_strides
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.dtypes import Array, DType
 
 _WORD = (1 << 32) - 1
 _LONG = (1 << 64) - 1

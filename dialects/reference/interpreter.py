@@ -29,6 +29,17 @@ from xdsl.interpreters.func import FuncFunctions
 from xdsl.ir import Operation, Region, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import (
+    Array,
+    DType,
+    accumulator,
+    constant,
+    identity,
+    is_float,
+    numpy_dtype,
+)
+from tensorplan.dialects.reference.random import random_bits
+from tensorplan.dialects.signature import check_one_block, signature
 from tensorplan.dialects.tgraph import (
     bodies,
     elementwise,
@@ -48,17 +59,6 @@ from tensorplan.dialects.tgraph.structure import (
     YieldOp,
     yielded,
 )
-from tensorplan.runtime.dtypes import (
-    Array,
-    DType,
-    accumulator,
-    constant,
-    identity,
-    is_float,
-    numpy_dtype,
-)
-from tensorplan.runtime.reference_random import random_bits
-from tensorplan.runtime.signature import check_one_block, signature
 
 
 def run_reference(
@@ -67,7 +67,7 @@ def run_reference(
     """The results of `entry` for `inputs` (an initial value for each variable).
 
     Neither the inputs nor the variables' initial arrays are changed. Inputs and results
-    are ordered as `tensorplan.runtime.signature` says.
+    are ordered as `tensorplan.dialects.signature` says.
 
     Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
     `TypeError` for inputs that do not fit.

@@ -1,0 +1,5 @@
+"""The reference interpreter: what each operation of tgraph means, in plain NumPy.
+
+interpreter.py   run_reference: programs; evaluate: single operations
+random.py        random bits
+"""
