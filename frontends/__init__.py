@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tensorplan.dialects.diagnostics import LocatedError, depth_limited
 from tensorplan.frontends import onnx
 from tensorplan.frontends.mlir_text import parse_module, permissive
+from tensorplan.frontends.onnx.reading import is_model
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(
@@ -58,7 +59,7 @@ def read(
         if not trusted:
             reader.bytecode.check(bytecode, name)
         return reader.read_bytecode(bytecode, name, ctx)
-    if onnx.is_model(data):
+    if is_model(data):
         return onnx.import_model(data, name, sizes).module
     text = decode(data, name)
     if (operation := _STABLEHLO.search(text)) is None:

@@ -32,8 +32,6 @@ from tensorplan.frontends.builder import (
     type_of,
 )
 from tensorplan.frontends.onnx import (
-    OPSETS,
-    array_of,
     elementwise,
     indexing,
     products,
@@ -54,6 +52,7 @@ from tensorplan.frontends.onnx.functions import (
     opset_of,
 )
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from tensorplan.frontends.onnx.reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,

@@ -17,8 +17,8 @@ from tensorplan.frontends.builder import (
     shape_of,
 )
 from tensorplan.frontends.formulas import triangle
-from tensorplan.frontends.onnx import array_of
 from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from tensorplan.frontends.onnx.reading import array_of
 
 
 def _shape(n: Node) -> Sequence[Value]:

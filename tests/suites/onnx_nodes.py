@@ -29,7 +29,7 @@ from onnx.backend.test.case import node as node_cases
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.frontends.onnx import OPSETS
+from tensorplan.frontends.onnx.reading import OPSETS
 
 Arrays = Sequence[np.ndarray]
 

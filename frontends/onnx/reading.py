@@ -1,0 +1,86 @@
+"""An ONNX file as `onnx` reads it, checked; the package is imported on first use."""
+
+from os.path import dirname
+from typing import TYPE_CHECKING, Any, cast
+
+from tensorplan.dialects.diagnostics import LocatedError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tensorplan.dialects.dtypes import Array
+
+OPSETS = range(13, 24)
+
+_GRAPH_KEYS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+
+
+def is_model(data: bytes) -> bool:
+    """Whether these bytes begin as a `ModelProto`: its version, then another field."""
+    return len(data) > 2 and data[0] == 8 and data[1] < 32 and data[2] in _GRAPH_KEYS
+
+
+def check_opset(name: str, whose: str, opset: int) -> None:
+    """Raises `LocatedError` for an opset that is not supported."""
+    if opset not in OPSETS:
+        raise LocatedError(
+            f"{name}: {whose} is of opset {opset}, expected {OPSETS[0]} to "
+            f"{OPSETS[-1]} (onnx.version_converter converts)"
+        )
+
+
+def array_of(tensor: "onnx.TensorProto", name: str) -> "Array":
+    """The elements of a tensor in the file called `name`.
+
+    Raises `LocatedError` if they are not as many as its shape says, or of a type that
+    ONNX does not define.
+    """
+    from onnx import numpy_helper
+
+    try:
+        return numpy_helper.to_array(tensor)
+    except (LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise LocatedError(
+            f"{name}: tensor {tensor.name!r} is not valid: {reason}"
+        ) from None
+
+
+def parse(data: bytes, name: str) -> "onnx.ModelProto":
+    """The model in the contents of a file called `name`.
+
+    Raises `LocatedError` if it is not valid, or if the package `onnx` is missing.
+    """
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+        from onnx import checker, external_data_helper
+    except ImportError as error:
+        raise LocatedError(
+            f"{name} holds an ONNX model, which takes the package onnx to read: "
+            f"pip install 'tensorplan[onnx]' ({error})"
+        ) from None
+    try:
+        model = onnx.load_model_from_string(data)
+        _check_texts(model)
+        external_data_helper.load_external_data_for_model(model, dirname(name))
+        for output in model.graph.output:  # the checker wants types; we find our own
+            output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            output.type.tensor_type.shape.SetInParent()
+        cast(Any, checker).check_model(model)
+    except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise LocatedError(f"{name} is no valid ONNX model: {message}") from None
+    return model
+
+
+def _check_texts(message: Any) -> None:
+    """Raises `ValueError` for names that are no UTF-8; protobuf gives them as bytes."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in [value] if hasattr(value, "ListFields") else value:
+                _check_texts(inner)
+        elif field.type == field.TYPE_STRING:
+            for text in [value] if isinstance(value, str | bytes) else value:
+                if not isinstance(text, str):
+                    raise ValueError(f"{field.name} is {text!r}, expected UTF-8")
