@@ -28,9 +28,9 @@ from tensorplan.tools.views.model import (
     PlanView,
     PoolView,
     pool_of,
-    readable,
 )
 from tensorplan.tools.views.reading import Reader
+from tensorplan.tools.wording import readable
 
 MODELS = Path(__file__).parent / "models"
 DOCUMENTATION = Path(__file__).parent.parent / "docs" / "plan-view.md"

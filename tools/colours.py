@@ -7,6 +7,8 @@ empty nor 0, turns them on for files and pipes too (bixense.com/clicolors).
 import os
 from typing import IO
 
+from tensorplan.tools.wording import bold
+
 _SEVERITIES = {"error": "31", "warning": "35", "remark": "34", "note": "36"}
 """The colours that compilers give them: red, magenta, blue, cyan."""
 
@@ -18,10 +20,6 @@ def wanted(stream: IO[str]) -> bool:
     if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
         return True
     return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def bold(text: str, colour: bool) -> str:
-    return f"\x1b[1m{text}\x1b[m" if colour else text
 
 
 def diagnostic(text: str, stream: IO[str]) -> str:

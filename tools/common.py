@@ -61,6 +61,15 @@ class Source(NamedTuple):
     """Of the dimensions that an ONNX model leaves open, by name."""
 
 
+class FileError(Exception):
+    """A file is at fault."""
+
+    def __init__(self, source: Source, reason: str, line: int | None = None):
+        self.place = source.name if line is None else f"{source.name}:{line}"
+        self.reason = reason
+        super().__init__(f"{self.place}: {reason}")
+
+
 def parse_sizes(text: str) -> Mapping[str, int]:
     """`batch=1,sequence=128` as a dictionary; for argparse."""
     sizes: dict[str, int] = {}

@@ -16,9 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from tensorplan.passes.reporting.peaks import LiveBuffer, Peak, Site
 from tensorplan.passes.reporting.trials import Outcome, Trial
-from tensorplan.tools.colours import bold
-from tensorplan.tools.tables import aligned
-from tensorplan.tools.views.model import readable
+from tensorplan.tools.wording import aligned, bold, readable
 
 LISTED = 12
 """Buffers that the text lists for each arena, at most."""

@@ -10,10 +10,16 @@ import sys
 from collections.abc import Sequence
 
 from tensorplan.tools.arguments import Parser
-from tensorplan.tools.common import guard, parse_sizes, read_source, write_atomically
+from tensorplan.tools.common import (
+    FileError,
+    guard,
+    parse_sizes,
+    read_source,
+    write_atomically,
+)
 from tensorplan.tools.plan_solve import chosen
 from tensorplan.tools.views.model import PlanView
-from tensorplan.tools.views.reading import FileError, Reader
+from tensorplan.tools.views.reading import Reader
 
 _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplan.planning import Buffer, Problem, peak_of
+from tensorplan.tools.wording import readable
 
 if TYPE_CHECKING:
     from tensorplan.tools.explanation import Explanation
@@ -94,16 +94,3 @@ def pool_of(name: str, buffers: Sequence[Placed]) -> PoolView:
     """A pool that is just as large as its buffers need."""
     peak = peak_of([b.buffer for b in buffers], [b.offset for b in buffers])
     return PoolView(name, peak, buffers)
-
-
-def readable(count: int) -> str:
-    """`640 B`, `2.5 KiB`, ... with four digits at most, for pictures."""
-    if count < 1024:
-        return f"{count} B"
-    power = min((count.bit_length() - 1) // 10, len(_UNITS))
-    scaled = _FOUR_DIGITS.divide(Decimal(count), Decimal(1024**power))
-    return f"{scaled.normalize():f} {_UNITS[power - 1]}"
-
-
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)

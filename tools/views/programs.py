@@ -18,13 +18,12 @@ from tensorplan.passes.reporting.placements import (
 )
 from tensorplan.passes.reporting.printed import Printed, printed
 from tensorplan.passes.reporting.report import sizes
-from tensorplan.tools.common import Source
+from tensorplan.tools.common import FileError, Source
 from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.explanation import Explanation, explain
 from tensorplan.tools.explanation_text import in_place, summary, waits_for
 from tensorplan.tools.progress import tracked
 from tensorplan.tools.views.model import Placed, PlanView, PoolView
-from tensorplan.tools.views.reading import FileError
 
 PIPELINE = PlanPipeline()
 """What programs are planned by."""

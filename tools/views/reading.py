@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
 from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve, validate
-from tensorplan.tools.common import Source
+from tensorplan.tools.common import FileError, Source
 from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
 
 EFFORT = 0.02
@@ -18,15 +18,6 @@ EFFORT = 0.02
 
 _DEFAULT_STRATEGY = "auto"
 _NOT_OURS = "expected a report of plan-opt or plan-run"
-
-
-class FileError(Exception):
-    """A file is at fault."""
-
-    def __init__(self, source: Source, reason: str, line: int | None = None):
-        self.place = source.name if line is None else f"{source.name}:{line}"
-        self.reason = reason
-        super().__init__(f"{self.place}: {reason}")
 
 
 @dataclass(frozen=True)

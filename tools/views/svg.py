@@ -7,7 +7,8 @@ viewer can, pointing at a buffer says what it is.
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from tensorplan.tools.views.model import Placed, PlanView, PoolView, readable
+from tensorplan.tools.views.model import Placed, PlanView, PoolView
+from tensorplan.tools.wording import readable
 
 WIDTH = 1000  # of the drawing; all in user units, which are pixels on a screen
 MAP = 300  # height of the map

@@ -1,0 +1,34 @@
+"""What texts for people are made of: sizes, tables, bold print."""
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str = "") -> Iterator[str]:
+    """The rows as lines, columns two spaces apart.
+
+    `sides` has `<` or `>` for each column that is aligned there; the others are `<`.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = sides.ljust(len(widths), "<")
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{text:{side}{width}}" for text, side, width in cells).rstrip()
+
+
+def bold(text: str, colour: bool) -> str:
+    """The text; with `colour`, between a terminal's escapes."""
+    return f"\x1b[1m{text}\x1b[m" if colour else text
+
+
+def readable(count: int) -> str:
+    """`640 B`, `2.5 KiB`, ... with four digits at most."""
+    if count < 1024:
+        return f"{count} B"
+    power = min((count.bit_length() - 1) // 10, len(_UNITS))
+    scaled = _FOUR_DIGITS.divide(Decimal(count), Decimal(1024**power))
+    return f"{scaled.normalize():f} {_UNITS[power - 1]}"
+
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
