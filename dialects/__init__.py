@@ -12,8 +12,12 @@ diagnostics.py, compatibility.py   located errors; versions of xDSL
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Dialect
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
 
 
 def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
@@ -25,3 +29,14 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
         return TGraph
 
     return {"tgraph": get_tgraph}
+
+
+def context() -> "Context":
+    """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
+    from xdsl import dialects
+    from xdsl.context import Context
+
+    ctx = Context(allow_unregistered=True)
+    for name, factory in (dialects.get_all_dialects() | get_all_dialects()).items():
+        ctx.register_dialect(name, factory)
+    return ctx

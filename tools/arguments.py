@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tensorplan import __version__
 from tensorplan.tools import colours
 from tensorplan.tools.completion import SHELLS, script
 from tensorplan.tools.messages import hinted, suggest
+from tensorplan.version import VERSION
 
 EXIT_CODES = """\
 exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
@@ -95,7 +95,7 @@ class _Version(argparse.Action):
         from xdsl import __version__ as xdsl_version
 
         python = platform.python_version()
-        print(f"{parser.prog} {__version__} (xdsl {xdsl_version}, Python {python})")
+        print(f"{parser.prog} {VERSION} (xdsl {xdsl_version}, Python {python})")
         parser.exit()
 
 

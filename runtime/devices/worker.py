@@ -20,7 +20,7 @@ except ImportError as error:
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 
-import tensorplan
+from tensorplan import dialects
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
@@ -57,7 +57,7 @@ def serve(link: Link, comm: Any) -> None:
 
 def _prepare(job: Job, link: Link, comm: Any) -> Callable[[], None]:
     """What runs the program once: inputs in, results out."""
-    module = Parser(tensorplan.context(), job.text, "program").parse_module()
+    module = Parser(dialects.context(), job.text, "program").parse_module()
     io = signature(module, job.entry)
     program = Program(module, io, (), job.allocator, job.native)
     program.steps = [s for step in program.steps for s in _own_steps(step, job, comm)]

@@ -11,8 +11,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-import tensorplan
 from tensorplan.runtime.native import code_cache
+from tensorplan.version import VERSION
 
 _compiler: "Compiler | None" = None
 _lock = Lock()
@@ -45,7 +45,7 @@ class Compiler:
         self._machine = llvm.Target.from_triple(triple).create_target_machine(
             cpu=cpu, features=features, opt=2, jit=True
         )
-        versions = tensorplan.__version__, import_module("llvmlite").__version__
+        versions = VERSION, import_module("llvmlite").__version__
         host_is = (*llvm.llvm_version_info, triple, cpu, features)
         self._setting = "\n".join(map(str, (*versions, *host_is)))
         tuning = llvm.PipelineTuningOptions(speed_level=1)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tensorplan.version import VERSION
+
 if TYPE_CHECKING:
     from typing import Unpack
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from tensorplan.runtime.executor import Executable
     from tensorplan.tools.explanation import Explanation
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "compile",
@@ -46,15 +48,9 @@ __all__ = [
 
 def context() -> Context:
     """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
-    from xdsl.context import Context
-    from xdsl.dialects import get_all_dialects
-
     from tensorplan import dialects
 
-    ctx = Context(allow_unregistered=True)
-    for name, factory in (get_all_dialects() | dialects.get_all_dialects()).items():
-        ctx.register_dialect(name, factory)
-    return ctx
+    return dialects.context()
 
 
 def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:

@@ -1,0 +1,3 @@
+"""The version of tensorplan, for all that need it without the public functions."""
+
+VERSION = "0.1.0"
