@@ -4,6 +4,7 @@ executor.py    Executable: binds the caller's arrays, runs the list of calls
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as the memory of arguments, results handed out
 donation.py    which results may take the memory of which inputs
+runnable.py    which devices there are
 program.py     memref IR to memory and steps
 steps.py       what these are: buffers, arrays in them, calls
 control.py     numbers between operations on memrefs, loops and branches

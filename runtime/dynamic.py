@@ -26,9 +26,9 @@ from tensorplan.dialects.symbolic import (
     substitute,
 )
 from tensorplan.dialects.tgraph.dims import BOUNDS, REQUIRES, numbers_in, violated
-from tensorplan.runtime.devices import check_devices
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.runnable import check_devices
 
 Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
 """A copy of a module with numbers for its symbolic sizes."""

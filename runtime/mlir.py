@@ -33,7 +33,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import Input, Result, Signature, Slot, is_number
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
-from tensorplan.runtime.devices import check_devices
+from tensorplan.runtime.runnable import check_devices
 
 PIPELINE = (
     "--symbol-dce",

@@ -35,10 +35,10 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
 from tensorplan.runtime.control import Control
-from tensorplan.runtime.devices import check_devices, device_of
 from tensorplan.runtime.kernels import Call, compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 from tensorplan.runtime.prepacking import Prepacked
+from tensorplan.runtime.runnable import check_devices, device_of
 from tensorplan.runtime.steps import COPIES, Buffer, Memory, Step, View
 
 _NOTHING = np.empty(0, np.uint8)

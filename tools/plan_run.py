@@ -243,7 +243,7 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _runnable(device: str) -> str:
-    from tensorplan.runtime.devices import RUNNABLE, is_runnable
+    from tensorplan.runtime.runnable import RUNNABLE, is_runnable
 
     if not is_runnable(device):
         raise argparse.ArgumentTypeError(

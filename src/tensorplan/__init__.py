@@ -313,9 +313,9 @@ def compile(
     from tensorplan.passes import driver
     from tensorplan.passes.memory.allocations import is_planned
     from tensorplan.passes.plan_check import check_plan
-    from tensorplan.runtime.devices import RUNNABLE, is_runnable
     from tensorplan.runtime.dynamic import DynamicExecutable, is_dynamic
     from tensorplan.runtime.executor import Executable
+    from tensorplan.runtime.runnable import RUNNABLE, is_runnable
 
     _expect_module(module)
     device: object = options.get("device", "cpu:0")  # `plan` refuses other types

@@ -1,0 +1,49 @@
+"""The devices that programs run on: parts of processors, `cpu:0`, `cpu:1`, ..., as many
+as a program names."""
+
+import re
+from typing import cast
+
+from xdsl.dialects.builtin import MemRefType, NoneAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+
+from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.tgraph.base import DEVICE, AnyMemRef
+
+RUNNABLE = "cpu:0, cpu:1, ..."
+"""The devices that there are, for messages."""
+
+
+def is_runnable(device: str) -> bool:
+    return re.fullmatch("cpu:[0-9]+", device) is not None
+
+
+def device_of(type: AnyMemRef) -> str:
+    """The device that a memref's memory belongs to."""
+    space = type.memory_space
+    if isinstance(space, StringAttr):
+        return space.data
+    return "cpu:0" if isinstance(space, NoneAttr) else str(space)
+
+
+def check_devices(function: Operation) -> None:
+    """Raises `LocatedError` if a program on memrefs names a device that there is not:
+    plans are for any device, runs for those that are here."""
+    checked: set[Attribute] = set()
+    for op in function.walk():
+        if isinstance(name := op.attributes.get(DEVICE), StringAttr):
+            _check(name.data, op)
+        arguments = (a for region in op.regions for b in region.blocks for a in b.args)
+        for type in (value.type for value in (*op.results, *arguments)):
+            if isinstance(type, MemRefType) and type not in checked:
+                _check(device_of(cast(AnyMemRef, type)), op)
+                checked.add(cast(Attribute, type))
+
+
+def _check(device: str, op: Operation) -> None:
+    if not is_runnable(device):
+        raise LocatedError(
+            f"{name_of(op)} is on {device}, expected {RUNNABLE}: only processors run "
+            "programs here, plan-opt plans for any device",
+            op,
+        )
