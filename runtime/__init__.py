@@ -4,21 +4,13 @@ executor.py    Executable: binds the caller's arrays, runs the list of calls
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as the memory of arguments, results handed out
 donation.py    which results may take the memory of which inputs
+program/       memref IR to memory and steps
+backends/      the calls that compute: NumPy, native code, oneDNN; MLIR's own tools
 runnable.py    which devices there are
-program.py     memref IR to memory and steps
-steps.py       what these are: buffers, arrays in them, calls
-control.py     numbers between operations on memrefs, loops and branches
-numbers.py     what arith and math operations compute
-linalg.py      linalg operations, by NumPy
-mlir.py        level 4 run natively, by mlir-opt and mlir-runner
 devices/       where steps run: one thread, one for each stream, other processes
 sanitizer.py   finds unsound use of memory
 profile.py     records runs for Chrome's trace viewer and Perfetto
-kernels/       the calls for each operation, in NumPy
-native/        the same, compiled, for elementwise operations, reductions and groups
-onednn/        the same for contractions and convolutions, by oneDNN
 pool.py        a device's memory; what kernels take while they run
-workspaces.py  how much that is, for plan-workspaces
 prepacking.py  constants in the layouts that kernels want
 allocators/    memory for what has no planned offset
 """
@@ -30,7 +22,7 @@ from tensorplan.dialects import workspaces
 
 def _measure(native: bool) -> Callable[[], workspaces.Measure]:
     def load() -> workspaces.Measure:
-        from tensorplan.runtime.workspaces import Workspaces
+        from tensorplan.runtime.program.workspaces import Workspaces
 
         return Workspaces(native)
 

@@ -16,7 +16,7 @@ from tensorplan.dialects.dtypes import Array, address
 from tensorplan.dialects.signature import Result, Signature, Slot
 from tensorplan.runtime.donation import donations
 from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.program import Program
+from tensorplan.runtime.program.program import Program
 
 Results: TypeAlias = Literal["copy", "view"]
 

@@ -7,8 +7,8 @@ from xdsl.ir import SSAValue
 
 from tensorplan.dialects.signature import Signature
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import Step
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import Step
 
 
 def donations(

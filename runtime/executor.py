@@ -14,16 +14,16 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import Input, Result, signature
 from tensorplan.runtime.arguments import Arguments, Results
+from tensorplan.runtime.backends.numpy import Call
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.local import local
 from tensorplan.runtime.devices.processes import Processes, Remote
-from tensorplan.runtime.kernels import Call
 from tensorplan.runtime.pool import Pool, exclusive
 from tensorplan.runtime.profile import Profile
-from tensorplan.runtime.program import Program
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import Step
 from tensorplan.runtime.sanitizer import PlanViolation
 from tensorplan.runtime.sanitizer import sanitize as install_sanitizer
-from tensorplan.runtime.steps import Step
 
 __all__ = ["Executable", "PlanViolation"]
 

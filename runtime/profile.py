@@ -20,9 +20,9 @@ from xdsl.dialects.memref import CopyOp
 
 from tensorplan.dialects.diagnostics import name_of, place_of
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import COPIES, Buffer, Step
+from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import COPIES, Buffer, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]

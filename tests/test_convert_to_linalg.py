@@ -40,8 +40,12 @@ from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.linalg.reducing import PANEL
 from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.runtime.backends.mlir.executable import (
+    MlirExecutable,
+    Tools,
+    find_tools,
+)
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.mlir import MlirExecutable, Tools, find_tools
 from tensorplan.tools.plan_run import main as plan_run
 
 pytestmark = needs_mlir

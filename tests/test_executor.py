@@ -16,7 +16,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool, Scratch
-from tensorplan.runtime.steps import Step
+from tensorplan.runtime.program.steps import Step
 
 
 def parse(text: str) -> ModuleOp:

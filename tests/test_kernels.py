@@ -26,11 +26,11 @@ from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime.kernels import KERNELS, compile_call
-from tensorplan.runtime.kernels.base import tiles, try_reshape
-from tensorplan.runtime.kernels.elementwise import TILE
-from tensorplan.runtime.kernels.reducing import spans
-from tensorplan.runtime.native import is_available
+from tensorplan.runtime.backends.native import is_available
+from tensorplan.runtime.backends.numpy import KERNELS, compile_call
+from tensorplan.runtime.backends.numpy.base import tiles, try_reshape
+from tensorplan.runtime.backends.numpy.elementwise import TILE
+from tensorplan.runtime.backends.numpy.reducing import spans
 from tensorplan.runtime.pool import Scratch
 
 Rng = np.random.Generator
@@ -40,7 +40,9 @@ Rng = np.random.Generator
 def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs with NumPy's kernels and with native code."""
     if request.param == "numpy":
-        monkeypatch.setattr("tensorplan.runtime.native.is_available", lambda: False)
+        monkeypatch.setattr(
+            "tensorplan.runtime.backends.native.is_available", lambda: False
+        )
     elif not is_available():
         pytest.skip("llvmlite is not installed")
 
@@ -524,8 +526,8 @@ def test_dot_general(seed: int, dtypes: Sequence[str], sums: str) -> None:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensorplan.runtime.kernels.dot.PART", 10)
-    monkeypatch.setattr("tensorplan.runtime.kernels.dot.FEWEST", 2)
+    monkeypatch.setattr("tensorplan.runtime.backends.numpy.dot.PART", 10)
+    monkeypatch.setattr("tensorplan.runtime.backends.numpy.dot.FEWEST", 2)
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -9,10 +9,10 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.kernels import compile_call
-from tensorplan.runtime.kernels.elementwise import TILE
-from tensorplan.runtime.kernels.reductions import BLOCK, LONGEST, reduced
-from tensorplan.runtime.kernels.rows import UNBUFFERED
+from tensorplan.runtime.backends.numpy import compile_call
+from tensorplan.runtime.backends.numpy.elementwise import TILE
+from tensorplan.runtime.backends.numpy.reductions import BLOCK, LONGEST, reduced
+from tensorplan.runtime.backends.numpy.rows import UNBUFFERED
 from tensorplan.runtime.pool import Scratch
 
 F32, F64, F16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)

@@ -16,7 +16,7 @@ import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph, differentiation, shaping, structure
-from tensorplan.runtime.mlir import Tools
+from tensorplan.runtime.backends.mlir.executable import Tools
 
 TENSORS_ONLY = {
     differentiation.GradientOp,

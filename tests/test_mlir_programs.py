@@ -36,8 +36,8 @@ from tensorplan.passes import driver
 from tensorplan.passes.memory.allocations import find_allocations
 from tensorplan.passes.memory.control_flow import ControlFlow
 from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.mlir import MlirExecutable, Tools
 
 HERE = Path(__file__).parent / "mlir"
 EXPECTED = json.loads((HERE / "expected.json").read_text())

@@ -22,12 +22,12 @@ from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime import native, onednn
+from tensorplan.runtime.backends import native, onednn
+from tensorplan.runtime.backends.jit import code_cache, llvm
+from tensorplan.runtime.backends.jit.records import Record, joined
+from tensorplan.runtime.backends.numpy import compile_call
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.kernels import compile_call
-from tensorplan.runtime.native import code_cache, llvm
-from tensorplan.runtime.native.records import Record, joined
 from tensorplan.runtime.pool import Scratch
 
 pytest.importorskip("llvmlite")
@@ -530,9 +530,9 @@ def test_a_contraction_and_its_epilogue() -> None:
 def test_the_code_does_not_depend_on_hashes() -> None:
     source = """
 import numpy as np
-from tensorplan.runtime.native.groups import group_of
-from tensorplan.runtime.native.loops import lower
-from tensorplan.runtime.native.nests import nest_of
+from tensorplan.runtime.backends.native.groups import group_of
+from tensorplan.runtime.backends.native.loops import lower
+from tensorplan.runtime.backends.native.nests import nest_of
 from test_native import softmax
 op, x = softmax((7, 100), 1), np.ones((7, 100), np.float32)
 ops = [o for o in op.body.block.ops if o.results]

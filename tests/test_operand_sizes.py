@@ -10,7 +10,7 @@ from tensorplan.dialects.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.runtime.mlir import MlirExecutable
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable
 
 SUM = """
 func.func @main(%n: index, %m: i64, %r: memref<f32> {tgraph.result = 0 : i32}) {

@@ -11,8 +11,8 @@ import tensorplan
 from tensorplan import frontends
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.elementwise import TanhOp
+from tensorplan.runtime.backends.numpy import KERNELS, Call
 from tensorplan.runtime.executor import Executable, PlanViolation
-from tensorplan.runtime.kernels import KERNELS, Call
 from tensorplan.runtime.pool import Scratch
 
 

@@ -24,11 +24,11 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
+from tensorplan.runtime.backends.numpy import Call
 from tensorplan.runtime.devices.local import Serial, Threads
 from tensorplan.runtime.devices.order import pays, queue_of, waits
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.steps import Buffer, Memory, Step, View
+from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
 
 TWO_DEVICES = Path(__file__).parents[1] / "examples" / "mlp_train_two_devices.mlir"
 RUNS = 200

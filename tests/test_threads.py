@@ -13,10 +13,11 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.passes.specialize_sizes import specialized
-from tensorplan.runtime import mlir, onednn
+from tensorplan.runtime.backends import onednn
+from tensorplan.runtime.backends.jit.llvm import Compiler
+from tensorplan.runtime.backends.mlir import executable as mlir
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.native.llvm import Compiler
 from tensorplan.runtime.pool import Pool
 
 THREADS = 8
@@ -295,7 +296,7 @@ def test_programs_are_compiled_at_once(
 ) -> None:
     """Reading, planning, native code: nothing that threads share is in the way."""
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
-    monkeypatch.setattr("tensorplan.runtime.native.llvm._compiler", Compiler())
+    monkeypatch.setattr("tensorplan.runtime.backends.jit.llvm._compiler", Compiler())
     texts = [str(planned(20 + n)) for n in range(THREADS)]
 
     def work(n: int) -> bool:

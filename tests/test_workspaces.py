@@ -22,9 +22,9 @@ from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.reporting.peaks import peaks
 from tensorplan.passes.reporting.report import buffers
-from tensorplan.runtime import onednn
+from tensorplan.runtime.backends import onednn
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.workspaces import Workspaces
+from tensorplan.runtime.program.workspaces import Workspaces
 
 MODELS = Path(__file__).parent / "models"
 KERNELS = ("native", "numpy")

@@ -45,7 +45,7 @@ from tensorplan.tools.progress import Progress
 if TYPE_CHECKING:
     from tensorplan.dialects.signature import Signature
     from tensorplan.runtime.allocators import Statistics
-    from tensorplan.runtime.mlir import MlirExecutable
+    from tensorplan.runtime.backends.mlir.executable import MlirExecutable
     from tensorplan.runtime.pool import Pool
     from tensorplan.runtime.profile import Profile
 
@@ -478,7 +478,7 @@ def native(module: ModuleOp, entry: str) -> "MlirExecutable":
     from tensorplan.dialects.signature import signature
     from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
     from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-    from tensorplan.runtime.mlir import MlirExecutable
+    from tensorplan.runtime.backends.mlir.executable import MlirExecutable
 
     lowered = module.clone()
     driver.run(Context(), lowered, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])

@@ -2,7 +2,7 @@
 
 Threads run at the same time where they are in native code or in NumPy's loops. Between
 queues a step waits for an event, which the step that it depends on signals; each event
-has one of either. What queues run between two events is one tape (native/records.py).
+has one of either. What queues run between two events is one tape (jit/records.py).
 
 When a step raises, no queue computes any further, but all events are still signalled:
 so nothing hangs, the events are ready for the next run, and the caller gets the error.
@@ -19,12 +19,12 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.runtime.backends.jit.records import is_native, joined
+from tensorplan.runtime.backends.numpy import Call
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.order import Queue, pays, queue_of, waits
-from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.native.records import is_native, joined
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import Step
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import Step
 
 
 def local(program: Program, threads: bool | None = None) -> Runner:

@@ -13,8 +13,8 @@ import numpy as np
 
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import Signature
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import View
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
 """The environment variable by which processes know their controller's secret."""

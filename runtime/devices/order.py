@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tensorplan.dialects.tgraph.costs import cost
-from tensorplan.runtime.steps import Memory, Step, View
+from tensorplan.runtime.program.steps import Memory, Step, View
 
 Queue = tuple[str, int]
 """A device, and the number of a stream on it."""

@@ -53,8 +53,8 @@ from tensorplan.runtime.devices.messages import (
     processes_of,
     results_of,
 )
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import View
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import View
 
 WORKER = "tensorplan.runtime.devices.worker"
 

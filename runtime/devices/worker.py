@@ -24,6 +24,7 @@ from tensorplan import dialects
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
+from tensorplan.runtime.backends.numpy import Call
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.devices.messages import (
     TOKEN,
@@ -33,9 +34,8 @@ from tensorplan.runtime.devices.messages import (
     inputs_of,
     results_of,
 )
-from tensorplan.runtime.kernels import Call
-from tensorplan.runtime.program import Program
-from tensorplan.runtime.steps import Step, View
+from tensorplan.runtime.program.program import Program
+from tensorplan.runtime.program.steps import Step, View
 
 
 def serve(link: Link, comm: Any) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tensorplan.runtime.mlir import Tools
+from tensorplan.runtime.backends.mlir.executable import Tools
 
 HERE = Path(__file__).parent
 BUFFERIZE = (

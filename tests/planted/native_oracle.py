@@ -15,7 +15,7 @@ from oracles import text_of
 from unchanged_ir import parsed
 from upstream import lowered
 
-from tensorplan.runtime.mlir import Tools
+from tensorplan.runtime.backends.mlir.executable import Tools
 
 TRIPS = (0, 1, 2, 3)
 POISONS = (0x41, 0x43)  # as bytes of floats: 12.07, 195.26

@@ -11,7 +11,7 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import signature
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-from tensorplan.runtime.mlir import MlirExecutable, Tools, installed
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools, installed
 
 UPSTREAM = {
     *("arith", "builtin", "cf", "func", "linalg", "llvm", "math", "memref", "scf")

@@ -1,0 +1,6 @@
+"""LLVM IR as functions of this process, by llvmlite, and calls of these.
+
+llvm.py         LLVM IR to machine code
+code_cache.py   machine code on disk
+records.py      calls with their arrays; runs of calls as one call
+"""

@@ -1,0 +1,93 @@
+"""Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
+
+Each function is a module of its own: that costs little next to its machine code, and a
+program finds every function in the cache (code_cache.py) that any other program has
+used, under a hash of the IR, the versions of what compiles, and the processor.
+"""
+
+from ctypes import CFUNCTYPE, c_int, c_void_p
+from hashlib import sha256
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from tensorplan.runtime.backends.jit import code_cache
+from tensorplan.version import VERSION
+
+_compiler: "Compiler | None" = None
+_lock = Lock()
+
+
+def compiler() -> "Compiler":
+    """The process's compiler. Raises `ImportError` without a recent llvmlite."""
+    global _compiler
+    with _lock:
+        if _compiler is None:
+            _compiler = Compiler()
+        return _compiler
+
+
+class Compiler:
+    def __init__(self) -> None:
+        llvm: Any = import_module("llvmlite.binding")
+        if llvm.llvm_version_info < (20,):
+            raise ImportError("llvmlite is too old, expected 0.45 or later")
+        self._llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        host = llvm.get_host_cpu_features()
+        self.has_fma: bool = bool(host.get("fma") or host.get("neon"))
+        # By default LLVM halves 512-bit vectors on some processors.
+        features = f"{host.flatten()},-prefer-256-bit".lstrip(",")
+        if not host.get("avx512f"):
+            features = host.flatten()
+        triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
+        self._machine = llvm.Target.from_triple(triple).create_target_machine(
+            cpu=cpu, features=features, opt=2, jit=True
+        )
+        versions = VERSION, import_module("llvmlite").__version__
+        host_is = (*llvm.llvm_version_info, triple, cpu, features)
+        self._setting = "\n".join(map(str, (*versions, *host_is)))
+        tuning = llvm.PipelineTuningOptions(speed_level=1)
+        tuning.loop_vectorization = tuning.slp_vectorization = False
+        tuning.loop_unrolling = False
+        self._tuning = tuning
+        empty = llvm.parse_assembly("")
+        empty.triple = triple
+        self._engine = llvm.create_mcjit_compiler(empty, self._machine)
+        self._lock = Lock()
+        self._functions: dict[str, Any] = {}
+
+    def function(self, text: str) -> Any:
+        """The function that `text` defines under the name `{name}`, which takes a
+        pointer and returns an `i32`. Its attribute `address` is where its code is."""
+        digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
+        with self._lock:
+            if digest not in self._functions:
+                name = f"tensorplan_{digest}"
+                code = self._cached(digest, text.replace("{name}", name))
+                llvm = self._llvm
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.finalize_object()
+                address = self._engine.get_function_address(name)
+                function = CFUNCTYPE(c_int, c_void_p)(address)
+                function.address = address  # pyright: ignore
+                self._functions[digest] = function
+            return self._functions[digest]
+
+    def _cached(self, digest: str, text: str) -> bytes:
+        """Machine code as an object file."""
+        code = code_cache.read(digest)
+        if code is None:
+            code = self._compile(text)
+            code_cache.write(digest, code)
+        return code
+
+    def _compile(self, text: str) -> bytes:
+        llvm, machine = self._llvm, self._machine
+        module = llvm.parse_assembly(text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        builder = llvm.create_pass_builder(machine, self._tuning)
+        builder.getModulePassManager().run(module, builder)
+        return machine.emit_object(module)

@@ -1,0 +1,103 @@
+"""Calls of native functions, and runs of such calls as one call.
+
+A native function takes the address of its words, mostly addresses themselves, and
+returns 0 or, as only oneDNN's do, the status of an error.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorplan.runtime.backends.jit.llvm import compiler
+
+TAPE = """define i32 @{name}(ptr %words) {
+entry:
+  %count = load i64, ptr %words
+  %first = getelementptr i64, ptr %words, i64 1
+  br label %next
+next:
+  %left = phi i64 [%count, %entry], [%fewer, %next]
+  %at = phi ptr [%first, %entry], [%following, %next]
+  %function = load ptr, ptr %at
+  %sizeat = getelementptr i64, ptr %at, i64 1
+  %size = load i64, ptr %sizeat
+  %arguments = getelementptr i64, ptr %at, i64 2
+  %status = call i32 %function(ptr %arguments)
+  %following = getelementptr i64, ptr %arguments, i64 %size
+  %fewer = sub i64 %left, 1
+  %more = icmp ne i64 %fewer, 0
+  %good = icmp eq i32 %status, 0
+  %goes_on = and i1 %more, %good
+  br i1 %goes_on, label %next, label %done
+done:
+  ret i32 %status
+}"""
+"""Calls functions one after the other, up to the first that fails. The words: how many
+there are, then for each its address, the number of its words, and these."""
+
+
+class Record:
+    """A call of a native function, which keeps alive what its words point to.
+
+    Raises `RuntimeError` if the function fails.
+    """
+
+    __slots__ = ("_function", "_kept", "_words", "words")
+
+    def __init__(self, function: Any, words: Sequence[int], kept: object):
+        self._function = function
+        self._kept = kept
+        self.words = [function.address, len(words), *words]
+        self._words = (ctypes.c_int64 * len(words))(*words)
+
+    def __call__(self) -> None:
+        if status := self._function(self._words):
+            raise RuntimeError(f"native code (oneDNN) gives status {status}")
+
+
+class Tape:
+    """Records called one after the other in one call, outside of Python."""
+
+    __slots__ = ("_function", "_records", "_words")
+
+    def __init__(self, records: Sequence[Record]):
+        self._function = compiler().function(TAPE)
+        self._records = records
+        words = [len(records), *(word for r in records for word in r.words)]
+        self._words = np.array(words, np.uint64).ctypes.data_as(ctypes.c_void_p)
+
+    def __call__(self) -> None:
+        if status := self._function(self._words):
+            raise RuntimeError(f"native code (oneDNN) gives status {status}")
+
+
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+
+
+def is_native(calls: Sequence[Call]) -> bool:
+    """Whether no call is Python's or NumPy's."""
+    return all(isinstance(function, Record | Tape) for function, _ in calls)
+
+
+def joined(calls: Sequence[Call]) -> list[Call]:
+    """The same calls, with runs of records made into tapes."""
+    result: list[Call] = []
+    run: list[Record] = []
+
+    def end_run() -> None:
+        if len(run) > 1:
+            result.append((Tape(run.copy()), ()))
+        elif run:
+            result.append((run[0], ()))
+        run.clear()
+
+    for call in calls:
+        if isinstance(call[0], Record):
+            run.append(call[0])
+        else:
+            end_run()
+            result.append(call)
+    end_run()
+    return result

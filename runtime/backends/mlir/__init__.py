@@ -1,0 +1,1 @@
+"""Level-4 programs run natively, by MLIR's own tools."""

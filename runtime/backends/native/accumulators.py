@@ -1,0 +1,125 @@
+"""Reductions under way: partial results in registers, one for each lane."""
+
+from collections.abc import Sequence
+
+from tensorplan.dialects.dtypes import identity, is_float
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.runtime.backends.native import operations
+from tensorplan.runtime.backends.native.code import Code, Value
+from tensorplan.runtime.backends.native.elements import mask_of, register_type, rounded
+from tensorplan.runtime.backends.native.groups import Node
+from tensorplan.runtime.backends.native.math import any_lane
+
+BLOCK = 32
+"""Additions to a partial sum before it is added to the total."""
+
+
+class Accumulator:
+    """Takes values of any of some `widths` in lanes. If the reduction is `across` the
+    lanes, the result is a scalar, else a vector. `long` sums of floats have totals in
+    f64, to which someone has to `flush` the partial sums now and then.
+    """
+
+    def __init__(
+        self, code: Code, node: Node, widths: Sequence[int], across: bool, long: bool
+    ):
+        assert isinstance(node.op, ReduceOp)
+        self.node = node
+        self._code = code
+        self._kind = node.op.kind.data
+        self._dtype = node.dtype
+        self._is_across = across
+        element = register_type(node.dtype)
+        assert element is not None
+        self._element = element
+        number = identity(self._kind, node.dtype)
+        if is_float(node.dtype):
+            number = number.astype("float64")
+        self._identity = code.number(number.item(), element)
+        self._partial = {lanes: self._slot(self._identity, lanes) for lanes in widths}
+        is_extreme = self._kind in ("maximum", "minimum")
+        self._totals: dict[int, str] = {}
+        self._nans: dict[int, str] = {}  # whether there was one
+        if long and self._kind == "add" and is_float(node.dtype):
+            zero = code.number(0, "double")
+            self._totals = {lanes: self._slot(zero, lanes) for lanes in widths}
+        if is_extreme and is_float(node.dtype):
+            false = code.number(0, "i1")
+            self._nans = {lanes: self._slot(false, lanes) for lanes in widths}
+
+    def _slot(self, value: Value, lanes: int) -> str:
+        return self._code.slot(self._code.widened(value, lanes))
+
+    @property
+    def has_totals(self) -> bool:
+        return bool(self._totals)
+
+    def take(self, value: Value, lanes: int, active: int) -> None:
+        code = self._code
+        value = code.widened(value, lanes)
+        if active < lanes and self._is_across:
+            mask = Value(code, mask_of(lanes, active), "i1", lanes)
+            value = code.select(mask, value, self._identity)
+        if self._nans:
+            seen = code.get(self._nans[lanes], "i1", lanes)
+            code.set(self._nans[lanes], seen | value.is_nan)
+        so_far = code.get(self._partial[lanes], self._element, lanes)
+        code.set(self._partial[lanes], self._combined(value, so_far))
+
+    def flush(self) -> None:
+        """Adds the partial sums to the totals."""
+        for lanes, slot in self._totals.items():
+            self._code.set(slot, self._total(lanes))
+            self._code.set(
+                self._partial[lanes], self._code.widened(self._identity, lanes)
+            )
+
+    def result(self) -> Value:
+        parts = [
+            self._total(lanes)
+            if self._totals
+            else self._code.get(slot, self._element, lanes)
+            for lanes, slot in self._partial.items()
+        ]
+        if self._is_across:
+            parts = [self._across(part) for part in parts]
+        result = parts[0]
+        for part in parts[1:]:
+            result = self._combined(result, part)
+        for lanes, slot in self._nans.items():
+            seen = self._code.get(slot, "i1", lanes)
+            if self._is_across:
+                seen = any_lane(seen)
+            result = self._code.select(seen, float("nan"), result)
+        if result.element != self._element:
+            result = result.cast("fptrunc", self._element)
+        return rounded(result, self._dtype)
+
+    def _total(self, lanes: int) -> Value:
+        part = self._code.get(self._partial[lanes], self._element, lanes)
+        if self._element == "float":
+            part = part.cast("fpext", "double")
+        return self._code.get(self._totals[lanes], "double", lanes) + part
+
+    def _across(self, value: Value) -> Value:
+        """All lanes combined, in halves."""
+        while value.lanes > 1:
+            half = value.lanes // 2
+            low = self._code.part(value, 0, half)
+            high = self._code.part(value, half, half)
+            value = self._combined(low, high)
+        return value
+
+    def _combined(self, x: Value, y: Value) -> Value:
+        is_bool = self._dtype.kind == "b"
+        match self._kind:
+            case "add":
+                return x | y if is_bool else x + y
+            case "multiply":
+                return x & y if is_bool else x * y
+            case "maximum" | "minimum":
+                return operations.better(self._kind, self._dtype, x, y)
+            case "and":
+                return x & y
+            case _:
+                return x | y

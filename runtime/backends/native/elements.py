@@ -1,0 +1,194 @@
+"""Elements in memory and in registers, by NumPy's types.
+
+Small floats are computed on as f32 and rounded after every operation, as NumPy does;
+booleans are one byte in memory and `i1` in registers.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from tensorplan.dialects.dtypes import DType
+from tensorplan.runtime.backends.native.code import Code, Value, suffix, typed, vector
+
+
+@cache
+def register_type(dtype: DType) -> str | None:
+    """LLVM's type for an element in a register; None if it has none here."""
+    match dtype.kind:
+        case "b":
+            return "i1"
+        case "i" | "u":
+            return f"i{8 * dtype.itemsize}"
+        case _:
+            names = {"float64": "double", "float32": "float", "float16": "float"}
+            return {**names, "bfloat16": "float"}.get(dtype.name)
+
+
+def _memory_type(dtype: DType) -> str:
+    if dtype.kind == "b":
+        return "i8"
+    if dtype.name in ("float16", "bfloat16"):
+        return "i16"
+    element = register_type(dtype)
+    assert element is not None
+    return element
+
+
+def load(
+    code: Code, pointer: str, stride: int, dtype: DType, lanes: int, active: int
+) -> Value:
+    """Elements `stride` bytes from one another, the first at `pointer`.
+
+    If `stride` is 0 that is a scalar. Of `lanes` lanes only the first `active` are
+    read; the others are zero.
+    """
+    element = _memory_type(dtype)
+    if stride == 0 or lanes == 1:
+        lanes = 1
+        raw = code.op(f"load {element}, ptr {pointer}, align 1", element, 1)
+        return _expanded(raw, dtype)
+    type = vector(element, lanes)
+    if stride != dtype.itemsize:
+        name = f"llvm.masked.gather.{suffix(element, lanes)}.v{lanes}p0"
+        code.declare(f"{type} @{name}(<{lanes} x ptr>, <{lanes} x i1>, {type})")
+        at = _pointers(code, pointer, stride, lanes)
+        mask = _typed_mask(lanes, active)
+        text = f"call {type} @{name}({at}, {mask}, {type} zeroinitializer)"
+    elif active < lanes:
+        name = f"llvm.masked.load.{suffix(element, lanes)}.p0"
+        code.declare(f"{type} @{name}(ptr, <{lanes} x i1>, {type})")
+        text = (
+            f"call {type} @{name}(ptr align 1 {pointer}, {_typed_mask(lanes, active)}, "
+            f"{type} zeroinitializer)"
+        )
+    else:
+        text = f"load {type}, ptr {pointer}, align 1"
+    return _expanded(code.op(text, element, lanes), dtype)
+
+
+def store(
+    value: Value, pointer: str, stride: int, dtype: DType, lanes: int, active: int
+) -> None:
+    """The opposite of `load`. A scalar value goes into all lanes."""
+    code = value.code
+    raw = code.widened(_shortened(value, dtype), lanes)
+    if lanes == 1:
+        code.line(f"store {typed(raw)}, ptr {pointer}, align 1")
+        return
+    type = vector(raw.element, lanes)
+    if stride != dtype.itemsize:
+        name = f"llvm.masked.scatter.{suffix(raw.element, lanes)}.v{lanes}p0"
+        code.declare(f"void @{name}({type}, <{lanes} x ptr>, <{lanes} x i1>)")
+        at = _pointers(code, pointer, stride, lanes)
+        code.line(
+            f"call void @{name}({typed(raw)}, {at}, {_typed_mask(lanes, active)})"
+        )
+    elif active < lanes:
+        name = f"llvm.masked.store.{suffix(raw.element, lanes)}.p0"
+        code.declare(f"void @{name}({type}, ptr, <{lanes} x i1>)")
+        code.line(
+            f"call void @{name}({typed(raw)}, ptr align 1 {pointer}, "
+            f"{_typed_mask(lanes, active)})"
+        )
+    else:
+        code.line(f"store {typed(raw)}, ptr {pointer}, align 1")
+
+
+def _pointers(code: Code, pointer: str, stride: int, lanes: int) -> str:
+    offsets = _listed("i64", [i * stride for i in range(lanes)])
+    name = code.name(f"getelementptr i8, ptr {pointer}, <{lanes} x i64> {offsets}")
+    return f"<{lanes} x ptr> {name}"
+
+
+def mask_of(lanes: int, active: int) -> str:
+    """A vector of `i1` with the first `active` lanes set."""
+    return _listed("i1", [int(i < active) for i in range(lanes)])
+
+
+def _typed_mask(lanes: int, active: int) -> str:
+    return f"<{lanes} x i1> {mask_of(lanes, active)}"
+
+
+def _listed(element: str, values: Sequence[int]) -> str:
+    return f"<{', '.join(f'{element} {v}' for v in values)}>"
+
+
+def _expanded(raw: Value, dtype: DType) -> Value:
+    """From memory to register."""
+    if dtype.kind == "b":
+        return raw.compare("ne", 0)
+    if dtype.name == "float16":
+        return raw.cast("bitcast", "half").cast("fpext", "float")
+    if dtype.name == "bfloat16":
+        return (raw.cast("zext", "i32") << 16).cast("bitcast", "float")
+    return raw
+
+
+def _shortened(value: Value, dtype: DType) -> Value:
+    """From register to memory; a small float was rounded before."""
+    if dtype.kind == "b":
+        return value.cast("zext", "i8")
+    if dtype.name == "float16":
+        return value.cast("fptrunc", "half").cast("bitcast", "i16")
+    if dtype.name == "bfloat16":
+        return value.cast("bitcast", "i32").logical_shift(16).cast("trunc", "i16")
+    return value
+
+
+def rounded(value: Value, dtype: DType) -> Value:
+    """An f32 that an element of a small float type can hold, ties to even."""
+    if dtype.name == "float16":
+        return value.cast("fptrunc", "half").cast("fpext", "float")
+    if dtype.name == "bfloat16":
+        bits = value.cast("bitcast", "i32")
+        odd = bits.logical_shift(16) & 1
+        short = ((bits + odd + 0x7FFF) & -0x10000).cast("bitcast", "float")
+        return value.code.select(value.is_nan, float("nan"), short)
+    return value
+
+
+def converted(value: Value, source: DType, target: DType) -> Value | None:
+    """The same numbers in another type; None where this is not supported.
+
+    Floats that no integer of the target equals become its nearest (NaN becomes 0).
+    """
+    element = register_type(target)
+    assert element is not None
+    if target.kind == "b":
+        return value.compare("une" if value.is_float else "ne", 0)
+    if source.kind in "bu" and value.is_float is False:
+        if element in ("float", "double"):
+            return rounded(value.cast("uitofp", element), target)
+        return _resized(value, element, "zext")
+    if source.kind == "i":
+        if element in ("float", "double"):
+            return rounded(value.cast("sitofp", element), target)
+        return _resized(value, element, "sext")
+    if element not in ("float", "double"):
+        return _saturated(value, element, target.kind == "u")
+    if element == value.element:
+        return rounded(value, target)
+    if element == "double":
+        return value.cast("fpext", element)
+    if target.itemsize < 4:
+        return None  # would be rounded twice
+    return value.cast("fptrunc", element)
+
+
+def _resized(value: Value, element: str, extend: str) -> Value:
+    narrow, wide = int(value.element[1:]), int(element[1:])
+    if narrow == wide:
+        return value
+    return value.cast(extend if narrow < wide else "trunc", element)
+
+
+def _saturated(value: Value, element: str, is_unsigned: bool) -> Value:
+    name = "fptoui.sat" if is_unsigned else "fptosi.sat"
+    to = vector(element, value.lanes)
+    function = (
+        f"llvm.{name}.{suffix(element, value.lanes)}."
+        f"{suffix(value.element, value.lanes)}"
+    )
+    code = value.code
+    code.declare(f"{to} @{function}({vector(value.element, value.lanes)})")
+    return code.op(f"call {to} @{function}({typed(value)})", element, value.lanes)

@@ -1,0 +1,287 @@
+"""What an operation or a fusion computes, as a graph over one iteration space.
+
+The space has the shape of the result, or of what is reduced. Each node of the graph is
+an element at a place of the space: read from an array, through strides that are zero
+along dimensions which it does not depend on, computed from other nodes, or reduced over
+the space's reduced dimensions. Transposes, slices, reshapes and broadcasts of arrays
+are strides; within the graph they only say which dimension is which.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import AnyTensor, Shape, TensorOp
+from tensorplan.dialects.tgraph.elementwise import CompareOp, ElementwiseOp
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.runtime.backends.native.code import Number
+from tensorplan.runtime.backends.native.elements import register_type
+from tensorplan.runtime.backends.numpy.base import try_reshape
+from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim, iota
+
+Mapped: TypeAlias = tuple[int | None, ...]
+"""For each dimension of a value the space's; None for one of size 1."""
+
+
+class Unsupported(Exception):
+    """The NumPy kernels have to do it."""
+
+
+@dataclass(eq=False)
+class Node:
+    dtype: DType
+    op: TensorOp | None = None
+    """None for what is read from an array and for constants."""
+    operands: Sequence["Node"] = ()
+    number: Number | None = None
+    """The element of a constant."""
+    array: int = -1
+    """The number of the array that is read."""
+    dims: frozenset[int] = frozenset()
+    """The loops (see `Nest`) that it depends on."""
+    stage: int = 0
+    """How many reductions it waits for, one after the other."""
+
+    @property
+    def is_reduction(self) -> bool:
+        return isinstance(self.op, ReduceOp)
+
+
+@dataclass
+class Group:
+    """A graph. `arrays` are views with the space's dimensions, the last the output."""
+
+    shape: Shape
+    reduced: frozenset[int]
+    root: Node
+    arrays: list[Array] = field(default_factory=list[Array])
+    nodes: list[Node] = field(default_factory=list[Node])
+    """Operands before users; `root` is the last."""
+
+
+def group_of(
+    ops: Sequence[TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+) -> Group:
+    """The graph of `result`, computed by `ops` from `arrays`.
+
+    Raises `Unsupported` if it has no such form.
+    """
+    return _Builder(ops, dict(arrays)).group(result, out)
+
+
+def views(
+    ops: Sequence[TensorOp], arrays: Mapping[SSAValue, Array]
+) -> Mapping[SSAValue, Array]:
+    """The values that are there without any computing: `arrays`, and views of them."""
+    return _Builder(ops, dict(arrays)).arrays
+
+
+class _Builder:
+    def __init__(self, ops: Sequence[TensorOp], arrays: dict[SSAValue, Array]):
+        self._ops = {op.results[0] if op.results else op.outs[0]: op for op in ops}
+        self.arrays = arrays
+        self._splats: dict[SSAValue, Number] = {}
+        reductions = [op for op in ops if isinstance(op, ReduceOp)]
+        for value, op in self._ops.items():
+            self._read_ahead(value, op)
+        self._shape: Shape = ()
+        self._reduced: frozenset[int] = frozenset()
+        if reductions:
+            self._shape = _shape(reductions[0].inputs[0])
+            self._reduced = frozenset(reductions[0].dimensions.get_values())
+        self._nodes: dict[tuple[SSAValue, Mapped], Node] = {}
+        self._views: list[Array] = []
+
+    def group(self, result: SSAValue, out: Array) -> Group:
+        if not self._reduced:
+            self._shape = out.shape
+        identity = tuple(range(len(self._shape)))
+        if out.shape == self._shape:
+            mapped: Mapped = identity
+        else:
+            kept = tuple(d for d in identity if d not in self._reduced)
+            mapped = _matched(out.shape, [self._shape[d] for d in kept], kept)
+        op = self._ops.get(result)
+        if isinstance(op, ElementwiseOp | ReduceOp):
+            # In place, the result is also the name of an array.
+            root = self._computed(op, mapped)
+        else:
+            root = self._node(result, mapped)
+        self._views.append(self._in_space(out, mapped))
+        nodes = [node for node in self._nodes.values() if node is not root]
+        return Group(self._shape, self._reduced, root, self._views, [*nodes, root])
+
+    def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
+        """Finds what is an array or a constant without any computing."""
+        if isinstance(op, ElementwiseOp | ReduceOp):
+            return
+        dtype, shape = _dtype(value), _shape(value)
+        if isinstance(op, shaping.ConstantOp | shaping.FullLikeOp):
+            elements = constant(op.value, dtype)
+            if elements.ndim:
+                self.arrays[value] = elements
+            else:
+                self._splats[value] = elements.astype(
+                    np.float64 if elements.dtype.kind in "fV" else elements.dtype
+                ).item()
+        elif isinstance(op, shaping.IotaOp):
+            self.arrays[value] = iota(op, shape, dtype)
+        elif isinstance(op, _VIEWS) and op.inputs[0] in self._splats:
+            self._splats[value] = self._splats[op.inputs[0]]
+        elif isinstance(op, _VIEWS) and op.inputs[0] in self.arrays:
+            view = _view(op, self.arrays[op.inputs[0]], shape)
+            if view is not None:
+                self.arrays[value] = view
+
+    def _node(self, value: SSAValue, mapped: Mapped) -> Node:
+        """The node of a value whose dimensions are these of the space."""
+        waiting = [(value, mapped)]  # groups are chains of any length: no recursion
+        while waiting:
+            missing = [k for k in self._operands(*waiting[-1]) if k not in self._nodes]
+            if missing:
+                waiting += reversed(missing)
+                continue
+            key = waiting.pop()
+            if key not in self._nodes:
+                self._nodes[key] = self._made(*key)
+        return self._nodes[value, mapped]
+
+    def _operands(
+        self, value: SSAValue, mapped: Mapped
+    ) -> Sequence[tuple[SSAValue, Mapped]]:
+        """What the node of a value is made of: values, with their dimensions."""
+        op = self._ops.get(value)
+        if op is None or value in self._splats or value in self.arrays:
+            return ()
+        if isinstance(op, ElementwiseOp):
+            return [(x, mapped) for x in op.inputs]
+        operand = op.inputs[0]
+        if isinstance(op, ReduceOp):
+            return [(operand, tuple(range(len(_shape(operand)))))]
+        if isinstance(op, _VIEWS):
+            return [(operand, _mapped_through(op, _shape(operand), mapped))]
+        return ()
+
+    def _made(self, value: SSAValue, mapped: Mapped) -> Node:
+        if value in self._splats:
+            return Node(_dtype(value), number=self._splats[value])
+        if value in self.arrays:
+            array = self.arrays[value]
+            if register_type(array.dtype) is None:
+                raise Unsupported
+            self._views.append(self._in_space(array, mapped))
+            return Node(array.dtype, array=len(self._views) - 1)
+        if value not in self._ops:
+            raise Unsupported
+        return self._computed(self._ops[value], mapped)
+
+    def _computed(self, op: TensorOp, mapped: Mapped) -> Node:
+        dtype = _dtype((op.results or op.outs)[0])
+        if register_type(dtype) is None:
+            raise Unsupported
+        if isinstance(op, ElementwiseOp):
+            operands = [self._node(x, mapped) for x in op.inputs]
+            return Node(dtype, op, operands, stage=max(x.stage for x in operands))
+        if isinstance(op, ReduceOp):
+            return self._reduction(op, dtype, mapped)
+        if isinstance(op, _VIEWS):
+            operand = op.inputs[0]
+            shape = _shape(operand)
+            return self._node(operand, _mapped_through(op, shape, mapped))
+        raise Unsupported
+
+    def _reduction(self, op: ReduceOp, dtype: DType, mapped: Mapped) -> Node:
+        shape = _shape(op.inputs[0])
+        kept = [d for d in range(len(shape)) if d not in self._reduced]
+        same = all(
+            to == d or shape[d] == 1 for to, d in zip(mapped, kept, strict=False)
+        )
+        dims = frozenset(op.dimensions.get_values())
+        if shape != self._shape or dims != self._reduced or not same:
+            raise Unsupported
+        operand = self._node(op.inputs[0], tuple(range(len(shape))))
+        return Node(dtype, op, [operand], stage=operand.stage + 1)
+
+    def _in_space(self, array: Array, mapped: Mapped) -> Array:
+        strides = [0] * len(self._shape)
+        for size, stride, dim in zip(array.shape, array.strides, mapped, strict=True):
+            if size > 1 and dim is not None:
+                strides[dim] = stride
+        return np.lib.stride_tricks.as_strided(array, self._shape, strides)
+
+
+def _shape(value: SSAValue) -> Shape:
+    return cast(AnyTensor, value.type).get_shape()  # or a memref, which has it too
+
+
+def _dtype(value: SSAValue) -> DType:
+    return numpy_dtype(cast(AnyTensor, value.type).element_type)
+
+
+_VIEWS = (shaping.ViewOp, shaping.DeviceCopyOp)
+
+
+def _view(op: TensorOp, x: Array, shape: Shape) -> Array | None:
+    """The operation's result as a view of its operand, if it can be one."""
+    match op:
+        case shaping.DeviceCopyOp():
+            return x
+        case shaping.ReshapeOp():
+            return try_reshape(x, shape)
+        case shaping.BroadcastInDimOp():
+            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
+        case shaping.TransposeOp():
+            return x.transpose(op.permutation.get_values())
+        case shaping.SliceOp():
+            bounds = op.start_indices, op.limit_indices, op.strides
+            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
+        case shaping.ReverseOp():
+            return np.flip(x, op.dimensions.get_values())
+        case _:
+            return None
+
+
+def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:
+    """Where the operand's dimensions are, if the result's are `mapped`."""
+    match op:
+        case shaping.DeviceCopyOp():
+            return mapped
+        case shaping.BroadcastInDimOp():
+            dims = op.broadcast_dimensions.get_values()
+            return tuple(
+                mapped[d] if size > 1 else None
+                for size, d in zip(shape, dims, strict=True)
+            )
+        case shaping.TransposeOp():
+            order = op.permutation.get_values()
+            return tuple(mapped[order.index(d)] for d in range(len(order)))
+        case shaping.ReshapeOp():
+            return _matched(shape, op.declared[0].get_shape(), mapped)
+        case _:
+            raise Unsupported
+
+
+def _matched(shape: Shape, like: Sequence[int], mapped: Mapped) -> Mapped:
+    """The map for a shape that differs by dimensions of size 1 only."""
+    long = [(size, to) for size, to in zip(like, mapped, strict=True) if size != 1]
+    if [size for size, _ in long] != [size for size in shape if size != 1]:
+        raise Unsupported
+    rest: Iterator[int | None] = iter([to for _, to in long])
+    return tuple(None if size == 1 else next(rest) for size in shape)
+
+
+def description(node: Node) -> str:
+    """The operation's name with the properties that matter to its value."""
+    if isinstance(node.op, CompareOp):
+        return f"compare {node.op.direction.data}"
+    if isinstance(node.op, ReduceOp):
+        return f"reduce {node.op.kind.data}"
+    return "" if node.op is None else node.op.name

@@ -1,0 +1,135 @@
+"""From operations to calls of native functions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.dtypes import Array, address
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
+from tensorplan.runtime.backends import onednn
+from tensorplan.runtime.backends.jit.llvm import compiler
+from tensorplan.runtime.backends.jit.records import Record
+from tensorplan.runtime.backends.native.elements import register_type
+from tensorplan.runtime.backends.native.groups import (
+    Group,
+    Node,
+    Unsupported,
+    group_of,
+    views,
+)
+from tensorplan.runtime.backends.native.loops import lower
+from tensorplan.runtime.backends.native.nests import Nest, nest_of
+from tensorplan.runtime.backends.numpy.base import Call, kernel_of
+from tensorplan.runtime.backends.numpy.contraction import (
+    BLOCK,
+    Contraction,
+    contraction,
+)
+from tensorplan.runtime.pool import Scratch
+
+LARGEST = 1000
+"""Nodes of a group: from there on LLVM's time grows with the square of them."""
+
+_functions: dict[object, Any] = {}
+"""By `Nest.key()`; None for what is not supported."""
+
+
+def calls_of(
+    ops: Sequence[TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call] | None:
+    """The calls that compute `result` into `out`, or None if it has no native form.
+
+    `arrays` are the values that `ops` start from.
+    """
+    try:
+        if any(isinstance(op, CONTRACTIONS) for op in ops):
+            return _contraction(ops, result, arrays, out, scratch)
+        return [(_record(group_of(ops, result, arrays, out), scratch), ())]
+    except (Unsupported, KeyError):
+        return None
+
+
+def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
+    """`np.copyto(out, x)`, for arrays of one type. `out` is not empty.
+
+    Raises `Unsupported` for elements that have no native type.
+    """
+    if register_type(x.dtype) is None:
+        raise Unsupported
+    node = Node(x.dtype, array=0)
+    arrays = [np.broadcast_to(x, out.shape), out]
+    return _record(Group(out.shape, frozenset(), node, arrays, [node]), scratch), ()
+
+
+def _contraction(
+    ops: Sequence[TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
+    """The contraction by a library, and what follows by it too or by a nest."""
+    (first,) = (op for op in ops if isinstance(op, CONTRACTIONS))
+    if first.declared[0].get_shape() != out.shape:
+        raise Unsupported
+    known = views(ops, arrays)
+    inputs = [known[value] for value in first.inputs]
+    after = [op for op in ops if op is not first and op.results[0] not in known]
+    whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
+    if whole is not None:
+        return whole
+    read = {value for op in after for value in op.inputs}
+    sides = {value: array for value, array in known.items() if value in read}
+    if any(array.shape != out.shape for array in sides.values()):
+        raise Unsupported  # a leaf that is no view
+
+    def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
+        return [(_record(group_of(after, result, arrays, out), scratch), ())]
+
+    # oneDNN's convolutions want arrays without gaps, not parts of them.
+    is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
+    limit = out.size if is_whole else BLOCK
+    return contraction(first, inputs, sides, out, scratch, _product, loop, limit)
+
+
+def _product(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> list[Call]:
+    mark = scratch.mark
+    calls = onednn.compiled(op, inputs, out, scratch)
+    if calls is not None:
+        return calls
+    scratch.mark = mark
+    return kernel_of(op)(op, inputs, [out], scratch)
+
+
+def _record(group: Group, scratch: Scratch) -> Record:
+    if 0 in group.shape or len(group.nodes) > LARGEST:
+        raise Unsupported
+    nest = nest_of(group)
+    function = _function(nest)
+    sizes = tuple(nest.sizes[nest.kept :])
+    buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
+    used = [*group.arrays, *buffers]
+    return Record(function, [address(x) for x in used], used)
+
+
+def _function(nest: Nest) -> Any:
+    key = nest.key()
+    if key not in _functions:
+        try:
+            _functions[key] = compiler().function(lower(nest))
+        except Unsupported:
+            _functions[key] = None
+    function = _functions[key]
+    if function is None:
+        raise Unsupported
+    return function

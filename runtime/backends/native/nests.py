@@ -1,0 +1,178 @@
+"""The loops of a group: few, in a good order, one of them vectorised.
+
+Loops over the kept dimensions come first, ordered by the output's strides; then those
+over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
+through as if they were one are one loop. The vectorised loop, `lane`, is the innermost
+of the kept ones or the innermost of all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tensorplan.runtime.backends.native.groups import Group, Node, description
+from tensorplan.runtime.backends.native.operations import COSTLY
+
+
+@dataclass
+class Nest:
+    group: Group
+    sizes: list[int]
+    """Of the loops, outermost first."""
+    kept: int
+    """The number of loops over kept dimensions."""
+    lane: int
+    """The loop that is vectorised."""
+    strides: list[list[int]]
+    """For each array, in bytes for each loop."""
+    saved: list[Node] = field(default_factory=list[Node])
+    """Nodes kept from one pass over a row for the next, in buffers of a row."""
+
+    @property
+    def root(self) -> Node:
+        return self.group.root
+
+    def key(self) -> object:
+        """Equal for nests with the same machine code."""
+        number = {node: i for i, node in enumerate(self.group.nodes)}
+        nodes = tuple(
+            (
+                description(node),
+                node.dtype,
+                repr(node.number),
+                node.array,
+                tuple(number[x] for x in node.operands),
+            )
+            for node in self.group.nodes
+        )
+        strides = tuple(map(tuple, self.strides))
+        return nodes, tuple(self.sizes), self.kept, self.lane, strides
+
+    @property
+    def fills_rows(self) -> bool:
+        """Whether the output has elements along reduced dimensions."""
+        return any(self.strides[-1][self.kept :])
+
+    def is_inner(self, node: Node) -> bool:
+        """Whether it differs within a row, that is, along reduced dimensions."""
+        return any(d >= self.kept for d in node.dims)
+
+
+def nest_of(group: Group) -> Nest:
+    arrays = group.arrays
+    kept = [d for d in range(len(group.shape)) if d not in group.reduced]
+    reduced = sorted(group.reduced)
+    columns = [[a.strides[d] for a in arrays] for d in range(len(group.shape))]
+
+    def by_output(d: int) -> int:
+        return -abs(columns[d][-1])
+
+    def by_reading(d: int) -> int:
+        return -max(map(abs, columns[d]))
+
+    outer = _merged(group, sorted(kept, key=by_output), columns)
+    inner = _merged(group, sorted(reduced, key=by_reading), columns)
+    if not outer and not (reduced and inner):
+        outer = [(1, [0] * len(arrays))]
+    if reduced and not inner:
+        inner = [(1, [0] * len(arrays))]
+    loops = [*outer, *inner]
+    strides = [list(column) for column in zip(*(s for _, s in loops), strict=True)]
+    nest = Nest(group, [size for size, _ in loops], len(outer), 0, strides)
+    nest.lane = _lane(nest)
+    for node in group.nodes:
+        if node.array >= 0:
+            steps = strides[node.array]
+            node.dims = frozenset(d for d, step in enumerate(steps) if step)
+        elif node.is_reduction:
+            node.dims = frozenset(d for d in node.operands[0].dims if d < nest.kept)
+        else:
+            node.dims = frozenset[int]().union(*(x.dims for x in node.operands))
+    if nest.lane >= nest.kept:
+        nest.saved = _worth_saving(nest)
+    return nest
+
+
+def _merged(
+    group: Group, dims: Sequence[int], columns: Sequence[Sequence[int]]
+) -> list[tuple[int, Sequence[int]]]:
+    """Loops of sizes and strides; none of size 1."""
+    loops: list[tuple[int, Sequence[int]]] = []
+    for d in dims:
+        size = group.shape[d]
+        if size == 1:
+            continue
+        whole = [step * size for step in columns[d]]
+        if loops and list(loops[-1][1]) == whole:
+            loops[-1] = loops[-1][0] * size, columns[d]
+        else:
+            loops.append((size, columns[d]))
+    return loops
+
+
+def _lane(nest: Nest) -> int:
+    """The loop along which more arrays lie without gaps; rather the innermost."""
+    last = len(nest.sizes) - 1
+    if nest.kept in (0, last + 1):
+        return last
+
+    def contiguous(loop: int) -> int:
+        return sum(
+            steps[loop] == array.itemsize
+            for steps, array in zip(nest.strides, nest.group.arrays, strict=True)
+            if any(steps[nest.kept :])
+        )
+
+    outer = nest.kept - 1
+    return outer if contiguous(outer) > contiguous(last) else last
+
+
+def reductions(nest: Nest, stage: int) -> list[Node]:
+    """Those that are made by pass number `stage` over a row."""
+    return [n for n in nest.group.nodes if n.is_reduction and n.stage == stage + 1]
+
+
+def targets(nest: Nest, stage: int) -> list[Node]:
+    """What is needed in pass number `stage` over a row."""
+    wanted = [node.operands[0] for node in reductions(nest, stage)]
+    return [*wanted, nest.root] if stage == nest.root.stage else wanted
+
+
+def computed(nest: Nest, stage: int) -> list[Node]:
+    """What pass number `stage` computes at each place, in no order."""
+    nodes: dict[Node, None] = {}
+    waiting = targets(nest, stage)
+    while waiting:
+        node = waiting.pop()
+        is_done = node in nest.saved and node.stage < stage
+        if node in nodes or is_done or (nest.group.reduced and not nest.is_inner(node)):
+            continue
+        nodes[node] = None
+        waiting += node.operands
+    return list(nodes)
+
+
+def _worth_saving(nest: Nest) -> list[Node]:
+    """What a later pass needs again and would be costly to compute again."""
+    first: dict[Node, int] = {}
+    saved: dict[Node, None] = {}
+    costly: dict[Node, bool] = {}
+    inner = frozenset(range(nest.kept, len(nest.sizes)))
+    for node in nest.group.nodes:
+        costly[node] = nest.is_inner(node) and (
+            isinstance(node.op, COSTLY) or any(costly[x] for x in node.operands)
+        )
+
+    for stage in range(nest.root.stage + 1):
+        visited = set[Node]()
+        waiting = targets(nest, stage)[::-1]
+        while waiting:
+            node = waiting.pop()
+            if not nest.is_inner(node) or node in visited:
+                continue
+            visited.add(node)
+            is_later = first.setdefault(node, stage) < stage
+            if is_later and costly[node] and inner <= node.dims:
+                saved[node] = None
+            else:
+                waiting += reversed(node.operands)
+    return list(saved)

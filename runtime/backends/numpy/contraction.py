@@ -1,0 +1,109 @@
+"""A contraction, then elementwise operations on its result: in place, or in blocks.
+
+Usually the contraction is computed into the result's memory, and the loop runs over it
+in place. Where that memory also holds an operand of the loop (`w - lr * dot(x, g)` in
+the memory of `w`), or has elements of another size, both run block by block, and the
+contraction's blocks lie in the workspace.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.dtypes import Array, numpy_dtype
+from tensorplan.dialects.tgraph.base import Shape
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from tensorplan.runtime.backends.numpy.base import Call, tiles
+from tensorplan.runtime.pool import Scratch
+
+BLOCK = 1 << 16
+"""Elements of a block: 256 KiB of f32."""
+
+Contraction: TypeAlias = DotGeneralOp | ConvolutionOp
+Product: TypeAlias = Callable[
+    [Contraction, Sequence[Array], Array, Scratch], list[Call]
+]
+"""Computes the contraction of two arrays into a third."""
+
+Loop: TypeAlias = Callable[[Mapping[SSAValue, Array], Array], list[Call]]
+"""Computes the result from the loop's operands, one of which it may overwrite."""
+
+
+def contraction(
+    op: Contraction,
+    inputs: Sequence[Array],
+    sides: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+    product: Product,
+    loop: Loop,
+    limit: int = BLOCK,
+) -> list[Call]:
+    """The calls for `op` on `inputs`, then a loop over its result and over `sides`,
+    which are of `out`'s shape. Blocks have at most `limit` elements, or one row."""
+    dtype = numpy_dtype(op.declared[0].element_type, op)
+    (result,) = op.results or op.outs
+    is_alike = dtype.itemsize == out.dtype.itemsize
+    if is_alike and not any(np.may_share_memory(x, out) for x in sides.values()):
+        target = out.view(dtype)
+        mark = scratch.mark
+        calls = product(op, inputs, target, scratch)
+        scratch.mark = mark
+        return [*calls, *loop({**sides, result: target}, out)]
+    calls: list[Call] = []
+    for block in _blocks(op, out.shape, limit):
+        start = scratch.mark
+        part_of_out = out[*block, ...]  # a view even of what has no dimensions
+        target = scratch.take(part_of_out.shape, dtype)
+        mark = scratch.mark
+        calls += product(op, _operands(op, inputs, block), target, scratch)
+        scratch.mark = mark
+        part = {value: array[*block, ...] for value, array in sides.items()}
+        calls += loop({**part, result: target}, part_of_out)
+        scratch.mark = start
+    return calls
+
+
+def _blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
+    if isinstance(op, DotGeneralOp):
+        yield from tiles(shape, limit)
+        return
+    # A convolution is cut along its batches or features, whichever lie outside.
+    whole = [slice(0, size) for size in shape]
+    labels = op.labels[2]
+    cut = min(labels.index("b"), labels.index("f"))
+    if op.groups > 1:
+        yield tuple(whole)
+        return
+    step = max(1, limit // prod(size for d, size in enumerate(shape) if d != cut))
+    for start in range(0, shape[cut], step):
+        whole[cut] = slice(start, min(start + step, shape[cut]))
+        yield tuple(whole)
+
+
+def _operands(
+    op: Contraction, inputs: Sequence[Array], block: Sequence[slice]
+) -> Sequence[Array]:
+    """The parts of both operands that a part of the result depends on."""
+    parts: list[Array] = []
+    if isinstance(op, ConvolutionOp):
+        *labels, out = op.labels
+        for x, own, cut, of in zip(inputs, labels, "bo", "bf", strict=True):
+            where = [slice(None)] * x.ndim
+            where[own.index(cut)] = block[out.index(of)]
+            parts.append(x[*where, ...])
+        return parts
+    place = len(op.batching[0])
+    for x, batch, contracting in zip(inputs, op.batching, op.contracting, strict=True):
+        where = [slice(None)] * x.ndim
+        for number, d in enumerate(batch):
+            where[d] = block[number]
+        for d in range(x.ndim):
+            if d not in batch and d not in contracting:
+                where[d] = block[place]
+                place += 1
+        parts.append(x[*where, ...])
+    return parts

@@ -1,0 +1,397 @@
+"""Convolution as matrix products of what the window sees and the kernel (im2col).
+
+Per tile of the result: the window's elements are copied to the workspace, one row for
+each place, and multiplied with the kernel into the result. Where they already lie in
+memory as a matrix (1x1 kernels), nothing is copied.
+
+Which dimensions are batch, feature or spatial only changes strides here, and so does
+what the groups divide: all arrays are seen as `image[g, b, s..., i]`,
+`kernel[g, k..., i, o]` and `out[g, b, t..., o]`, in which
+
+    out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation + base, i]
+                                       * kernel[g, k, i, o]
+
+for each spatial dimension, with zeros outside the image. A gradient's dilated image
+(`lhs_dilation`) has holes that no product needs: the places are split into those that
+meet the same elements of the window, and each part is a convolution without holes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import gcd, prod
+
+import numpy as np
+
+from tensorplan.dialects.dtypes import Array, DType
+from tensorplan.dialects.tgraph.base import Shape
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
+from tensorplan.runtime.backends.numpy.base import (
+    Call,
+    check_types,
+    copy,
+    fill,
+    kernel,
+    tiles,
+    try_reshape,
+)
+from tensorplan.runtime.backends.numpy.dot import is_blasable, multiplied_in
+from tensorplan.runtime.pool import Scratch
+
+COLUMNS = 1 << 19
+"""Elements of what the window sees that are multiplied at a time (2 MiB of f32)."""
+
+PLACES = 256
+"""Places of the window to multiply at a time at least, however large the kernel."""
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """How one spatial dimension's places and window meet the image."""
+
+    places: slice
+    """The places that this is about, of all places."""
+    window: slice
+    """The window's elements that meet no holes there."""
+    stride: int
+    dilation: int
+    base: int
+
+
+@kernel(ConvolutionOp)
+def convolution(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    image_labels, kernel_labels, out_labels = op.labels
+    spatial = "".join(str(d) for d in range(len(image_labels) - 2))
+    image = by_labels(inputs[0], image_labels, "b" + spatial + "f")
+    kernel = by_labels(inputs[1], kernel_labels, spatial + "io")
+    out = by_labels(outs[0], out_labels, "b" + spatial + "f")
+    dtype = multiplied_in(out.dtype, inputs, prod(kernel.shape[:-1]))
+    check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
+    parts = list(product(*_without_holes(op, kernel.shape, out.shape)))
+    image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)
+    kernel, out = _divided(kernel, -1, op.groups), _divided(out, -1, op.groups)
+    calls: list[Call] = []
+    for dims in parts:
+        places = tuple(dim.places for dim in dims)
+        window = tuple(dim.window for dim in dims)
+        mark = scratch.mark
+        calls += _convolve(
+            image, kernel[:, *window, ...], out[:, :, *places, :], dims, dtype, scratch
+        )
+        scratch.mark = mark
+    return calls
+
+
+def by_labels(x: Array, labels: str, order: str) -> Array:
+    return x.transpose([labels.index(label) for label in order])
+
+
+def _divided(x: Array, axis: int, count: int) -> Array:
+    """`x` with `count` equal parts along an axis as a new first dimension."""
+    axis %= x.ndim
+    shape = (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :])
+    view = try_reshape(x, shape)
+    assert view is not None  # one dimension as two
+    return np.moveaxis(view, axis, 0)
+
+
+def _without_holes(
+    op: ConvolutionOp, kernel: Sequence[int], out: Sequence[int]
+) -> Iterator[list[Spatial]]:
+    """For each spatial dimension, the parts of its places that meet the same elements.
+
+    Place t and window element k meet position `(t * stride + k * dilation - low)` of
+    the image with holes, and an element of the image where `holes` divides this.
+    """
+    for d, (stride, low, holes, dilation) in enumerate(
+        zip(
+            op.window_strides.get_values(),
+            op.padding_low.get_values(),
+            op.lhs_dilation.get_values(),
+            op.rhs_dilation.get_values(),
+            strict=True,
+        )
+    ):
+        place_step = holes // gcd(stride, holes)
+        window_step = holes // gcd(dilation, holes)
+        parts: list[Spatial] = []
+        for place in range(min(place_step, out[d + 1])):
+            at = place * stride - low
+            hits = [
+                k
+                for k in range(min(window_step, kernel[d]))
+                if (at + k * dilation) % holes == 0
+            ]
+            first = hits[0] if hits else kernel[d]  # a window of nothing gives zeros
+            parts.append(
+                Spatial(
+                    slice(place, None, place_step),
+                    slice(first, None, window_step),
+                    stride * place_step // holes,
+                    dilation * window_step // holes,
+                    (at + first * dilation) // holes,
+                )
+            )
+        yield parts
+
+
+def _convolve(
+    image: Array,
+    kernel: Array,
+    out: Array,
+    dims: Sequence[Spatial],
+    dtype: DType,
+    scratch: Scratch,
+) -> list[Call]:
+    """One convolution without holes. `dtype` is what sums are kept in."""
+    if out.size == 0:
+        return []
+    if kernel.size == 0:
+        return fill(out, np.zeros((), out.dtype))
+    product_ = _Product(image, kernel, out, dims, dtype, scratch)
+    calls = product_.prepare_kernel()
+    for places, window in product_.parts():
+        calls += product_.multiply(places, window)
+    return calls
+
+
+class _Product:
+    """The matrix product that a convolution is, and the parts that it is cut into.
+
+    The rows of the left matrix are the places (batch and spatial), its columns and the
+    right matrix's rows the window (spatial and input feature), in the order in which
+    result and kernel lie in memory. Each group is a product. Where the result's
+    features lie between the places' dimensions, so is each place of the outer of these.
+    """
+
+    def __init__(
+        self,
+        image: Array,
+        kernel: Array,
+        out: Array,
+        dims: Sequence[Spatial],
+        dtype: DType,
+        scratch: Scratch,
+    ):
+        rank = len(dims)
+        self.image, self.dims, self.dtype, self.scratch = image, dims, dtype, scratch
+        self.groups = len(out)
+        # Windows are copied in long runs if an image has the features of one group.
+        self.is_regrouped = self.groups > 1 and prod(kernel.shape[1:-2]) > 1
+        self.place_order = _by_stride(out, range(1, rank + 2))
+        self.window_order = _by_stride(kernel, range(1, rank + 2))
+        self.out = out.transpose([0, *self.place_order, rank + 2])
+        self.kernel = kernel.transpose([0, *self.window_order, rank + 2])
+        feature = abs(out.strides[-1])
+        outer = [d for d in self.place_order if abs(out.strides[d]) > feature]
+        has_inner = any(out.shape[d] > 1 for d in self.place_order[len(outer) :])
+        self.batches = len(outer) if has_inner and out.shape[-1] > 1 else 0
+
+    def prepare_kernel(self) -> list[Call]:
+        """Makes of the kernel a matrix that BLAS takes."""
+        matrix = self._matrix(self.kernel)
+        if matrix is not None and matrix.dtype == self.dtype and is_blasable(matrix):
+            return []
+        buffer = self.scratch.take(self.kernel.shape, self.dtype)
+        source, self.kernel = self.kernel, buffer
+        return copy(buffer, source)
+
+    def _matrix(self, kernel: Array) -> Array | None:
+        """Part of the kernel as matrices that BLAS might take: groups, batches, ..."""
+        features = kernel.shape[-1]
+        window = kernel.size // (self.groups * features)
+        return try_reshape(kernel, (self.groups, 1, window, features))
+
+    def parts(self) -> Iterator[tuple[tuple[slice, ...], Sequence[tuple[slice, ...]]]]:
+        """Parts of the places; for each, the parts of the window to sum over."""
+        places, window = self.out.shape[1:-1], self.kernel.shape[1:-1]
+        all_places, all_window = _whole(places), _whole(window)
+        if not self.is_regrouped and not self._is_padded(all_places, all_window):
+            seen, _ = self._seen(all_places, all_window)
+            if self._as_matrices(seen) is not None:
+                yield all_places, [all_window]
+                return
+        columns = COLUMNS // self.groups
+        at_once = min(prod(places), max(PLACES, columns // prod(window)))
+        for part in tiles(places, at_once):
+            count = prod(s.stop - s.start for s in part)
+            yield part, list(tiles(window, columns // count))
+
+    def multiply(
+        self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
+    ) -> list[Call]:
+        """The result at some places, summed over parts of the window."""
+        start = self.scratch.mark
+        out = self.out[:, *places, ...]
+        target = self._target(out)
+        is_copied = target is None
+        if target is None:
+            _, *sizes, features = out.shape
+            counts = prod(sizes[: self.batches]), prod(sizes[self.batches :])
+            target = self.scratch.take((self.groups, *counts, features), self.dtype)
+        calls: list[Call] = []
+        for window in windows:
+            mark = self.scratch.mark
+            seen, made = self._seen(places, window)
+            columns, copied = self._columns(seen)
+            matrix = self._matrix(self.kernel[:, *window, ...])
+            assert matrix is not None
+            calls += [*made, *copied]
+            if window is windows[0]:
+                calls.append((np.matmul, (columns, matrix, target)))
+            else:
+                summand = self.scratch.take(target.shape, self.dtype)
+                calls.append((np.matmul, (columns, matrix, summand)))
+                calls.append((np.add, (target, summand, target)))
+            self.scratch.mark = mark
+        if is_copied:
+            calls += copy(out, target.reshape(out.shape))
+        self.scratch.mark = start
+        return calls
+
+    def _target(self, out: Array) -> Array | None:
+        """The result as matrices that BLAS writes; by groups and batches."""
+        if out.dtype != self.dtype:
+            return None
+        groups, *sizes, features = out.shape
+        outer, inner = prod(sizes[: self.batches]), prod(sizes[self.batches :])
+        in_memory = np.moveaxis(out, -1, self.batches + 1)
+        if self.batches or abs(out.strides[-1]) > out.itemsize:
+            target = try_reshape(in_memory, (groups, outer, features, inner))
+            target = None if target is None else target.swapaxes(2, 3)
+        else:
+            target = try_reshape(out, (groups, outer, inner, features))
+        return target if target is not None and is_blasable(target) else None
+
+    def _bounds(
+        self, places: tuple[slice, ...], window: tuple[slice, ...]
+    ) -> tuple[list[slice], list[slice], list[slice]]:
+        """Slices by dimension (batch or feature first, then spatial) of the places and
+        the window, and what of the image they span; that may lie outside."""
+        rank = len(self.dims)
+        by_place = [places[self.place_order.index(d)] for d in range(1, rank + 2)]
+        # The window's dimensions are spatial, then feature.
+        by_window = [window[self.window_order.index(d)] for d in range(1, rank + 2)]
+        spans = [
+            slice(
+                t.start * dim.stride + k.start * dim.dilation + dim.base,
+                (t.stop - 1) * dim.stride + (k.stop - 1) * dim.dilation + dim.base + 1,
+            )
+            for t, k, dim in zip(by_place[1:], by_window[:-1], self.dims, strict=True)
+        ]
+        return by_place, by_window, [by_place[0], *spans, by_window[-1]]
+
+    def _is_padded(self, places: tuple[slice, ...], window: tuple[slice, ...]) -> bool:
+        """Whether something outside the image is seen."""
+        _, _, spans = self._bounds(places, window)
+        return any(
+            span.start < 0 or span.stop > size
+            for span, size in zip(spans, self.image.shape[1:], strict=True)
+        )
+
+    def _seen(
+        self, places: tuple[slice, ...], window: tuple[slice, ...]
+    ) -> tuple[Array, list[Call]]:
+        """What the window sees: a view whose dimensions are groups, places, window."""
+        by_place, by_window, spans = self._bounds(places, window)
+        calls: list[Call] = []
+        if self.is_regrouped or self._is_padded(places, window):
+            box, calls = self._padded(spans)
+        else:
+            box = self.image[:, *spans, ...]
+        spatial = box.strides[2:-1]
+        seen = np.lib.stride_tricks.as_strided(
+            box,
+            [len(box), *(s.stop - s.start for s in (*by_place, *by_window))],
+            [
+                *box.strides[:2],
+                *(s * dim.stride for s, dim in zip(spatial, self.dims, strict=True)),
+                *(s * dim.dilation for s, dim in zip(spatial, self.dims, strict=True)),
+                box.strides[-1],
+            ],
+            writeable=False,
+        )
+        count = len(places)
+        order = [0, *self.place_order, *(count + d for d in self.window_order)]
+        return seen.transpose(order), calls
+
+    def _padded(self, spans: Sequence[slice]) -> tuple[Array, list[Call]]:
+        """A copy of part of the image, by groups, with zeros for what lies outside."""
+        order = [0, *_by_stride(self.image, range(1, self.image.ndim))]
+        sizes = [self.groups, *(span.stop - span.start for span in spans)]
+        shape = [sizes[d] for d in order]
+        buffer = self.scratch.take(tuple(shape), self.image.dtype)
+        box = buffer.transpose([order.index(d) for d in range(len(order))])
+        inside = [
+            slice(max(span.start, 0), max(span.start, 0, min(span.stop, size)))
+            for span, size in zip(spans, self.image.shape[1:], strict=True)
+        ]
+        to = [
+            slice(s.start - span.start, s.stop - span.start)
+            for s, span in zip(inside, spans, strict=True)
+        ]
+        calls = fill(box, np.zeros((), box.dtype))
+        part = self.image[:, *inside, ...]
+        return box, [*calls, *(copy(box[:, *to, ...], part) if part.size else ())]
+
+    def _shape(self, seen: Array) -> tuple[int, int, int, int]:
+        """Groups, batches, places and window elements of what is seen."""
+        groups, *sizes = seen.shape
+        count = len(self.place_order)
+        return (
+            groups,
+            prod(sizes[: self.batches]),
+            prod(sizes[self.batches : count]),
+            prod(sizes[count:]),
+        )
+
+    def _as_matrices(self, seen: Array) -> Array | None:
+        """What is seen as a view that BLAS takes, if there is one."""
+        if seen.dtype != self.dtype:
+            return None
+        view = try_reshape(seen, self._shape(seen))
+        return view if view is not None and is_blasable(view) else None
+
+    def _columns(self, seen: Array) -> tuple[Array, list[Call]]:
+        """What is seen as matrices: a view, or a copy in the workspace.
+
+        A copy has the places or the window last, whichever lies closer in the image.
+        """
+        view = self._as_matrices(seen)
+        if view is not None:
+            return view, []
+        groups, batches, places, window = self._shape(seen)
+        count = len(self.place_order) + 1
+        if _run(seen, range(count, seen.ndim)) <= _run(seen, range(1, count)):
+            buffer = self.scratch.take(seen.shape, self.dtype)
+            columns = buffer.reshape(groups, batches, places, window)
+            return columns, copy(buffer, seen)
+        order = [
+            *range(self.batches + 1),
+            *range(count, seen.ndim),
+            *range(self.batches + 1, count),
+        ]
+        swapped = seen.transpose(order)
+        buffer = self.scratch.take(swapped.shape, self.dtype)
+        columns = buffer.reshape(groups, batches, window, places).swapaxes(2, 3)
+        return columns, copy(buffer, swapped)
+
+
+def _whole(shape: Shape) -> tuple[slice, ...]:
+    return tuple(slice(0, size) for size in shape)
+
+
+def _run(x: Array, dims: Sequence[int]) -> tuple[int, int]:
+    """Stride, and size negated, of the last of some dimensions: less copies faster."""
+    last = max((d for d in dims if x.shape[d] > 1), default=dims[-1])
+    return abs(x.strides[last]), -x.shape[last]
+
+
+def _by_stride(x: Array, dims: Sequence[int]) -> list[int]:
+    """The dimensions, the one with the largest stride first."""
+    return sorted(dims, key=lambda d: -abs(x.strides[d]))

@@ -1,0 +1,159 @@
+"""Kernels of matrix products: `dot_general`, and the product that convolution uses.
+
+`np.matmul` hands a product to BLAS only if each matrix has unit stride along one of its
+dimensions; if not, it falls back to a loop that is a hundred times slower, as it does
+for integers. So matrices that BLAS cannot take are copied first. Floats smaller than
+f32 are multiplied as f32; integers as floats, too, where these hold all sums. Of what
+is to be converted a part at a time is, so that it stays in the cache.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tensorplan.dialects.dtypes import Array, DType, accumulator, is_float
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.backends.numpy.base import (
+    Call,
+    check_types,
+    copy,
+    kernel,
+    reshaped,
+    try_reshape,
+)
+from tensorplan.runtime.pool import Scratch
+
+PART = 1 << 16
+"""Elements of an operand that are converted at a time: 256 KiB of f32."""
+
+FEWEST = 64
+"""Rows or columns to multiply at a time at least, however long they are."""
+
+
+@kernel(DotGeneralOp)
+def dot_general(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    (out,) = outs
+    lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
+    rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
+    dtype = multiplied_in(out.dtype, inputs, lhs.shape[-1])
+    check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
+    shape = (*lhs.shape[:-1], rhs.shape[-1])
+    target = try_reshape(out, shape)
+    result: list[Call] = []
+    if target is None:
+        target = scratch.take(shape, out.dtype)
+        result = copy(out, target.reshape(out.shape))
+    if lhs.dtype == rhs.dtype == dtype:
+        lhs, copied_lhs = for_blas(lhs, scratch)
+        rhs, copied_rhs = for_blas(rhs, scratch)
+        product = [*copied_lhs, *copied_rhs, *_product(lhs, rhs, target, scratch)]
+    else:
+        product = _in_parts(lhs, rhs, target, dtype, scratch)
+    return [*made_lhs, *made_rhs, *product, *result]
+
+
+def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
+    """The type in which `count` products of two elements are added up: a float type for
+    integers, if it and `out` hold whatever the sum is."""
+    if is_float(out):
+        return accumulator(out)
+    if out.kind == "b" or any(x.dtype.kind == "b" for x in inputs):
+        return out
+    largest = count * prod(int(np.iinfo(x.dtype).max) + 1 for x in inputs)
+    if largest <= np.iinfo(out).max:
+        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+            if largest <= 1 << (np.finfo(dtype).nmant + 1):
+                return dtype
+    return out
+
+
+def _product(lhs: Array, rhs: Array, out: Array, scratch: Scratch) -> list[Call]:
+    """Of matrices that BLAS takes, into any."""
+    if out.dtype == lhs.dtype and is_blasable(out):
+        return [(np.matmul, (lhs, rhs, out))]
+    target = scratch.take(out.shape, lhs.dtype)
+    return [(np.matmul, (lhs, rhs, target)), *copy(out, target)]
+
+
+def _in_parts(
+    lhs: Array, rhs: Array, out: Array, dtype: DType, scratch: Scratch
+) -> list[Call]:
+    """The product of matrices of which one, or both, are multiplied in another type."""
+    *batch, rows, count = lhs.shape
+    columns = rhs.shape[-1]
+    lhs, copied_lhs = for_blas(lhs, scratch) if lhs.dtype == dtype else (lhs, ())
+    rhs, copied_rhs = for_blas(rhs, scratch) if rhs.dtype == dtype else (rhs, ())
+    calls = [*copied_lhs, *copied_rhs]
+    step = max(FEWEST, PART // max(count, 1))
+    lefts = [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
+    rights = [slice(at, min(at + step, columns)) for at in range(0, columns, step)]
+    buffers = [
+        scratch.take((min(step, size) * count if x.dtype != dtype else 0,), dtype)
+        for x, size in ((lhs, rows), (rhs, columns))
+    ]
+
+    def converted(x: Array, side: int) -> Array:
+        if x.dtype == dtype:
+            return x
+        buffer = buffers[side][: x.size].reshape(x.shape)
+        calls.extend(copy(buffer, x))
+        return buffer
+
+    start = scratch.mark
+    for place in np.ndindex(*batch):
+        x, y, to = lhs[place], rhs[place], out[place]
+        # The outer loop is over the side of which there are fewer parts: if it is one,
+        # all is converted once.
+        is_by_row = len(lefts) <= len(rights)
+        for outer in lefts if is_by_row else rights:
+            fixed = converted(x[outer] if is_by_row else y[:, outer], not is_by_row)
+            for inner in rights if is_by_row else lefts:
+                other = converted(y[:, inner] if is_by_row else x[inner], is_by_row)
+                left, right = (fixed, other) if is_by_row else (other, fixed)
+                at = (outer, inner) if is_by_row else (inner, outer)
+                calls += _product(left, right, to[at], scratch)
+                scratch.mark = start
+    return calls
+
+
+def matrices(
+    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
+) -> tuple[Array, list[Call]]:
+    """The left or right operand as matrices, one for each place of the batch
+    dimensions: a view, or else a copy that the calls make."""
+    batch, contracting = op.batching[side], op.contracting[side]
+    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
+    parts = (free, contracting) if side == 0 else (contracting, free)
+    ordered = x.transpose([*batch, *(d for part in parts for d in part)])
+    sizes = (prod(x.shape[d] for d in part) for part in parts)
+    return reshaped(ordered, (*(x.shape[d] for d in batch), *sizes), scratch)
+
+
+def for_blas(x: Array, scratch: Scratch) -> tuple[Array, Sequence[Call]]:
+    """`x`, or a copy if BLAS cannot take it."""
+    if is_blasable(x):
+        return x, ()
+    buffer = scratch.take(x.shape, x.dtype)
+    return buffer, copy(buffer, x)
+
+
+def is_blasable(x: Array) -> bool:
+    """Whether BLAS takes the matrices that the last two dimensions are."""
+    rows, columns = x.shape[-2:]
+    for size, stride, unit in (
+        (columns, x.strides[-2], x.strides[-1]),
+        (rows, x.strides[-1], x.strides[-2]),
+    ):
+        if (
+            unit == x.itemsize
+            and stride % x.itemsize == 0
+            and stride >= size * x.itemsize
+        ):
+            return True
+    return False

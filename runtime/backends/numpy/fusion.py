@@ -1,0 +1,250 @@
+"""Kernels of `tgraph.fusion`: groups computed without storing what is between them.
+
+By the group's form (`dialects/tgraph/fusing.py`):
+
+ * a loop, tile by tile;
+ * rows, some at a time (rows.py);
+ * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
+ * a contraction, then a loop over its result (contraction.py).
+
+A body that is none of these is computed operation by operation, in the workspace.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.dtypes import (
+    Array,
+    constant,
+    identity,
+    is_float,
+)
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime.backends.numpy.base import (
+    Call,
+    copy,
+    fill,
+    kernel,
+    kernel_of,
+    tiles,
+    try_reshape,
+    ufunc_call,
+)
+from tensorplan.runtime.backends.numpy.contraction import Contraction, contraction
+from tensorplan.runtime.backends.numpy.elementwise import (
+    TILE,
+    Body,
+    Instruction,
+    Program,
+    Registers,
+    loop,
+)
+from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim, iota
+from tensorplan.runtime.backends.numpy.reducing import reduce, reduction_ufunc
+from tensorplan.runtime.backends.numpy.rows import dtype_of, rows, shape_of
+from tensorplan.runtime.pool import Scratch
+
+
+@kernel(FusionOp)
+def fusion(
+    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    """The calls of a fusion, whatever its body is."""
+    parts = _parts(op, inputs)
+    group = op.group()
+    if group is None or parts is None or _is_empty(group):
+        return _stored(op, inputs, outs, scratch)
+    (out,) = outs
+    match group.form:
+        case Form.LOOP:
+            return loop(parts.body(), out, scratch)
+        case Form.CONTRACTION:
+            return _contraction(parts, out, scratch)
+        case Form.REDUCTION:
+            return _reduction(parts, out, scratch)
+        case Form.ROWS:
+            return rows(group, parts.ops, parts.arrays, parts.splats, out, scratch)
+        case _:
+            return _stored(op, inputs, outs, scratch)
+
+
+def _is_empty(group: Group) -> bool:
+    return any(prod(shape) == 0 for shape, _ in group.reductions)
+
+
+@dataclass
+class _Parts:
+    """A body's leaves, and the operations that its result needs beyond them."""
+
+    arrays: dict[SSAValue, Array]
+    splats: dict[SSAValue, Array]
+    ops: Sequence[TensorOp]
+
+    def body(self) -> Body:
+        """As a loop, of elementwise operations only."""
+        read = {value for op in self.ops for value in op.inputs}
+        leaves = {value: array for value, array in self.arrays.items() if value in read}
+        return Body(
+            leaves,
+            self.splats,
+            [Instruction(op, op.inputs, op.result) for op in self.ops],
+        )
+
+    def array(self, value: SSAValue) -> Array:
+        """A leaf at its full size."""
+        if value in self.splats:
+            return np.broadcast_to(self.splats[value], shape_of(value))
+        return self.arrays[value]
+
+
+def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
+    """None if a leaf is no view of an argument."""
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    splats: dict[SSAValue, Array] = {}
+    rest: list[TensorOp] = []
+    for inner in op.body.block.ops:
+        if not isinstance(inner, TensorOp):
+            continue
+        result, dtype = inner.results[0], dtype_of(inner)
+        if isinstance(inner, shaping.ConstantOp | shaping.FullLikeOp):
+            value = constant(inner.value, dtype)
+            (arrays if value.ndim else splats)[result] = value
+        elif isinstance(inner, shaping.IotaOp):
+            arrays[result] = iota(inner, shape_of(result), dtype)
+        elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in splats:
+            splats[result] = splats[inner.inputs[0]]
+        elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in arrays:
+            view = _viewed(inner, arrays[inner.inputs[0]])
+            if view is None:
+                return None
+            arrays[result] = view
+        else:
+            rest.append(inner)
+    return _Parts(arrays, splats, _needed(rest, op.yielded))
+
+
+def _viewed(op: shaping.ViewOp, x: Array) -> Array | None:
+    """The operation's result as a view, if there is one."""
+    shape = shape_of(op.results[0])
+    match op:
+        case shaping.BroadcastInDimOp():
+            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
+        case shaping.ReshapeOp():
+            return try_reshape(x, shape)
+        case shaping.TransposeOp():
+            return x.transpose(op.permutation.get_values())
+        case shaping.ReverseOp():
+            return np.flip(x, op.dimensions.get_values())
+        case shaping.SliceOp():
+            bounds = op.start_indices, op.limit_indices, op.strides
+            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
+        case _:
+            return None
+
+
+def _needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
+    """The operations that the results depend on, in order."""
+    needed = set(results)
+    kept: list[TensorOp] = []
+    for op in reversed(ops):
+        if not needed.isdisjoint(op.results):
+            needed.update(op.inputs)
+            kept.append(op)
+    return kept[::-1]
+
+
+# Operation by operation
+
+
+def _stored(
+    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    targets = dict(zip(op.yielded, outs, strict=True))
+    calls: list[Call] = []
+    ops = [inner for inner in op.body.block.ops if isinstance(inner, TensorOp)]
+    for inner in _needed(ops, op.yielded):
+        (result,) = inner.results
+        sources = [arrays[value] for value in inner.inputs]
+        view = _viewed(inner, sources[0]) if isinstance(inner, shaping.ViewOp) else None
+        if view is not None and result not in targets:
+            arrays[result] = view
+            continue
+        out = targets.get(result)
+        arrays[result] = (
+            scratch.take(shape_of(result), dtype_of(inner)) if out is None else out
+        )
+        mark = scratch.mark
+        calls += kernel_of(inner)(inner, sources, [arrays[result]], scratch)
+        scratch.mark = mark
+    for value, out in zip(op.yielded, outs, strict=True):
+        calls += copy(out, arrays[value])
+    return calls
+
+
+# A contraction and what follows
+
+
+def _contraction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
+    (first,) = (inner for inner in parts.ops if isinstance(inner, CONTRACTIONS))
+    rest = [inner for inner in parts.ops if inner is not first]
+    read = {value for inner in rest for value in inner.inputs}
+    sides = {value: x for value, x in parts.arrays.items() if value in read}
+
+    def product(
+        op: Contraction, inputs: Sequence[Array], target: Array, scratch: Scratch
+    ) -> list[Call]:
+        return kernel_of(op)(op, inputs, [target], scratch)
+
+    def after(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
+        if not rest:
+            return []
+        return loop(_Parts(dict(arrays), parts.splats, rest).body(), out, scratch)
+
+    inputs = [parts.array(value) for value in first.inputs]
+    return contraction(first, inputs, sides, out, scratch, product, after)
+
+
+# A reduction of what a loop computes
+
+
+def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
+    *before, last = parts.ops
+    assert isinstance(last, ReduceOp)
+    if not before:
+        return reduce(last, [parts.array(last.inputs[0])], [out], scratch)
+    shape, axes = shape_of(last.inputs[0]), set(last.dimensions.get_values())
+    kind, dtype = last.kind.data, dtype_of(before[-1])
+    body = _Parts(parts.arrays, parts.splats, before).body()
+    program, leaves = Program(body), list(body.leaves.values())
+    limit = min(TILE, prod(shape))
+    registers, computed = Registers(scratch, limit), scratch.take((limit,), dtype)
+    all_tiles = list(tiles(shape, limit))
+    is_complete = all(tile[d] == slice(0, shape[d]) for tile in all_tiles for d in axes)
+    total = np.dtype(np.float64) if is_float(dtype) else dtype
+    sums = out if is_complete else scratch.take(out.shape, total)
+    partial = scratch.take((min(limit, out.size),), sums.dtype)
+    calls = [] if is_complete else fill(sums, identity(kind, sums.dtype))
+    for tile in all_tiles:
+        sizes = tuple(s.stop - s.start for s in tile)
+        x = computed[: prod(sizes)].reshape(sizes)
+        calls += program.compile_tile([a[*tile, ...] for a in leaves], x, registers)
+        to = sums[*(s for d, s in enumerate(tile) if d not in axes), ...]
+        mark = scratch.mark
+        if is_complete:
+            calls += reduce(last, [x], [to], scratch)
+        else:
+            part = np.ndarray(to.shape, sums.dtype, partial)
+            calls += reduce(last, [x], [part], scratch)
+            combine = reduction_ufunc(last, kind, sums.dtype)
+            calls.append(ufunc_call(combine, to, part, to))
+        scratch.mark = mark
+    return [*calls, *copy(out, sums)]

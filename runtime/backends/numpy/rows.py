@@ -1,0 +1,180 @@
+"""Kernels of groups of rows (softmax, layer norm): some rows at a time.
+
+All that is between the group's operands and its result lies in tiles of the workspace;
+the last operation alone writes the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.fusing import Group
+from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.runtime.backends.numpy.base import Call, copy, tiles
+from tensorplan.runtime.backends.numpy.elementwise import (
+    COMPOSITES,
+    TILE,
+    Operand,
+    Registers,
+    one_ufunc,
+)
+from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim
+from tensorplan.runtime.backends.numpy.reducing import reduce
+from tensorplan.runtime.pool import Scratch
+
+UNBUFFERED = 384
+"""Elements of a row from which on NumPy's buffers only cost time."""
+
+
+def shape_of(value: SSAValue) -> Shape:
+    return tensor_type_of(value.type).get_shape()
+
+
+def dtype_of(op: TensorOp) -> DType:
+    return numpy_dtype(op.declared[0].element_type, op)
+
+
+def rows(
+    group: Group,
+    ops: Sequence[TensorOp],
+    arrays: Mapping[SSAValue, Array],
+    splats: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
+    """The calls for a group's operations, from arrays and constant numbers to `out`."""
+    count = group.rows
+    assert count is not None
+    full, _ = group.reductions[0]
+    length = prod(full[count:])
+    limit = max(1, TILE // length)
+    most = min(limit, prod(full[:count]))
+    program = _Program(ops, arrays, splats, count, most, scratch)
+    all_tiles = list(tiles(full[:count], limit))
+    calls = program.repeat_rows() if len(all_tiles) > 1 else []
+    for tile in all_tiles:
+        calls += program.compile_tile(tile, out[*tile, ...])
+    are_small = any(is_float(d) and d.itemsize < 4 for d in map(dtype_of, ops))
+    if length < UNBUFFERED or are_small:  # sums of these need buffers
+        return calls
+    return [(_call_unbuffered, (calls,))]
+
+
+def _call_unbuffered(calls: Sequence[Call]) -> None:
+    """From NumPy 2.3 on, an operand that is one number for each row is copied to a
+    buffer as large as NumPy allows, unless that is less than a row."""
+    size = np.setbufsize(16)
+    try:
+        for function, arguments in calls:
+            function(*arguments)
+    finally:
+        np.setbufsize(size)
+
+
+class _Program:
+    """The operations on some rows at a time, at most `rows`."""
+
+    def __init__(
+        self,
+        ops: Sequence[TensorOp],
+        arrays: Mapping[SSAValue, Array],
+        splats: Mapping[SSAValue, Array],
+        count: int,
+        rows: int,
+        scratch: Scratch,
+    ):
+        self.ops = ops
+        self.count = count  # of the dimensions that number rows
+        self.rows = rows
+        self.scratch = scratch
+        self.registers: dict[int, Registers] = {}  # by the elements of a row
+        read = {value for op in ops for value in op.inputs}
+        self.arrays = {v: x for v, x in arrays.items() if v in read}
+        self.repeated: dict[SSAValue, Array] = {}
+        self.splats = {v: Operand(x, x) for v, x in splats.items()}
+        self.dying: dict[TensorOp, list[SSAValue]] = {}
+        last_use: dict[SSAValue, TensorOp] = {}
+        sources: dict[SSAValue, SSAValue] = {}  # of broadcasts, which are views
+        for op in ops:
+            if isinstance(op, shaping.BroadcastInDimOp):
+                (source,) = op.inputs
+                sources[op.result] = sources.get(source, source)
+            else:
+                last_use |= {sources.get(value, value): op for value in op.inputs}
+        for value, op in last_use.items():
+            self.dying.setdefault(op, []).append(value)
+
+    def repeat_rows(self) -> list[Call]:
+        """Lays out rows that are the same in all tiles as a tile, once: NumPy repeats
+        them by copying, for each tile again."""
+        calls: list[Call] = []
+        for value, x in self.arrays.items():
+            if not any(x.strides[: self.count]) and any(x.strides):
+                row = x[*[0] * self.count, ...]
+                copies = self.scratch.take((self.rows, *row.shape), x.dtype)
+                calls += copy(copies, np.broadcast_to(row, copies.shape))
+                self.repeated[value] = copies
+        return calls
+
+    def _leaf(self, value: SSAValue, tile: tuple[slice, ...]) -> Array:
+        part = self.arrays[value][*tile, ...]
+        if value not in self.repeated:
+            return part
+        return np.ndarray(part.shape, part.dtype, self.repeated[value])
+
+    def compile_tile(self, tile: tuple[slice, ...], out: Array) -> list[Call]:
+        """The calls for some rows; the last operation alone writes `out`."""
+        values = {v: Operand(self._leaf(v, tile)) for v in self.arrays}
+        values |= self.splats
+        held: dict[SSAValue, Array] = {}
+        sizes = tuple(s.stop - s.start for s in tile)
+        calls: list[Call] = []
+        for op in self.ops:
+            result = op.result
+            shape = (*sizes, *shape_of(result)[self.count :])
+            operands = [values[value] for value in op.inputs]
+            if isinstance(op, shaping.BroadcastInDimOp):
+                dims = op.broadcast_dimensions.get_values()
+                view = broadcast_in_dim(operands[0].array, dims, shape)
+                values[result] = Operand(view)
+                continue
+            target = out
+            if op is not self.ops[-1]:
+                target = held[result] = self._of(shape).take(shape, dtype_of(op))
+            values[result] = Operand(target)
+            calls += self._compute(op, operands, target)
+            for value in self.dying.get(op, ()):
+                if value in held:
+                    array = held.pop(value)
+                    self._of(array.shape).release(array)
+        return calls
+
+    def _compute(
+        self, op: TensorOp, operands: Sequence[Operand], target: Array
+    ) -> list[Call]:
+        mark = self.scratch.mark
+        if isinstance(op, ReduceOp):
+            (x,) = operands
+            sizes = target.shape[: self.count]
+            shape = (*sizes, *shape_of(op.inputs[0])[self.count :])
+            array = np.broadcast_to(x.array, shape)
+            calls = reduce(op, [array], [target], self.scratch)
+        else:
+            emit = COMPOSITES.get(type(op), one_ufunc)
+            calls = emit(
+                op, operands, target, lambda d: self.scratch.take(target.shape, d)
+            )
+        self.scratch.mark = mark
+        return calls
+
+    def _of(self, shape: Shape) -> Registers:
+        """The registers for values of such rows."""
+        elements = prod(shape[self.count :])
+        if elements not in self.registers:
+            self.registers[elements] = Registers(self.scratch, self.rows * elements)
+        return self.registers[elements]

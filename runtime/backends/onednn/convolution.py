@@ -1,0 +1,195 @@
+"""Convolutions as oneDNN's: forward, or one of the gradients that they look like.
+
+StableHLO has one convolution, with dimension numbers for everything; a training step
+has three of them. That over an image with holes, or with a kernel seen backwards, is
+the gradient of another by its data; that with a "kernel" larger than its result is the
+gradient by the weights. oneDNN has primitives for these, and no others for what they
+compute. Weights are brought to oneDNN's layout once if they are constants, else in each
+run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
+from tensorplan.runtime.backends.native import with_native_copies
+from tensorplan.runtime.backends.numpy.base import Call, copy
+from tensorplan.runtime.backends.numpy.convolution import by_labels
+from tensorplan.runtime.backends.onednn.epilogue import Epilogue
+from tensorplan.runtime.backends.onednn.library import Refused, dims, library
+from tensorplan.runtime.backends.onednn.primitives import (
+    SOURCE,
+    SOURCE_GRADIENT,
+    TARGET,
+    TARGET_GRADIENT,
+    WEIGHTS,
+    WEIGHTS_GRADIENT,
+    Attributes,
+    compiled,
+    describe,
+)
+from tensorplan.runtime.pool import Scratch
+
+DIRECT, INFERENCE = 1, 96
+"""`dnnl_convolution_direct`, `dnnl_forward_inference`."""
+
+
+def convolution(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    epilogue: Epilogue,
+    scratch: Scratch,
+) -> list[Call]:
+    """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
+    rank = out.ndim - 2
+    if not 1 <= rank <= 3 or op.batch_group_count.value.data > 1:
+        raise Refused
+    image_labels, kernel_labels, out_labels = op.labels
+    spatial = "012"[:rank]
+    image = by_labels(inputs[0], image_labels, "bf" + spatial)
+    kernel = by_labels(inputs[1], kernel_labels, "oi" + spatial)
+    target = by_labels(out, out_labels, "bf" + spatial)
+    strides = op.window_strides.get_values()
+    low = op.padding_low.get_values()
+    holes = op.lhs_dilation.get_values()
+    dilation = op.rhs_dilation.get_values()
+    has_holes = any(hole > 1 for hole in holes)
+    is_simple = op.groups == 1 and epilogue.is_empty
+    if (
+        is_simple
+        and all(s == 1 for s in strides)
+        and (has_holes or _is_flipped(kernel))
+    ):
+        weights = kernel[:, :, *[slice(None, None, -1)] * rank].swapaxes(0, 1)
+        reach = zip(weights.shape[2:], dilation, low, strict=True)
+        padding = [(size - 1) * step - at for size, step, at in reach]
+        window = _window(target, weights, image, holes, dilation, padding)
+        plain = Attributes()
+        return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
+    if has_holes:
+        raise Refused
+    if is_simple and prod(kernel.shape[2:]) > prod(target.shape[2:]):
+        source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
+        weights = target.swapaxes(0, 1)
+        window = _window(source, weights, result, dilation, strides, low)
+        plain = Attributes()
+        return _calls(_BY_WEIGHTS, source, weights, result, window, plain, scratch)
+    window = _window(image, kernel, target, strides, dilation, low)
+    if op.groups > 1:
+        kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
+    attributes = epilogue.attributes(lambda x: by_labels(x, out_labels, "bf" + spatial))
+    return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
+
+
+def _is_flipped(kernel: Array) -> bool:
+    return any(
+        stride < 0 < size - 1
+        for stride, size in zip(kernel.strides, kernel.shape, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What all convolutions say of their spatial dimensions, as oneDNN wants it."""
+
+    strides: Sequence[int]
+    dilation: Sequence[int]
+    low: Sequence[int]
+    high: Sequence[int]
+
+    def arguments(self) -> Sequence[object]:
+        """oneDNN counts the elements left out, not the step."""
+        between = [step - 1 for step in self.dilation]
+        return [dims(x) for x in (self.strides, between, self.low, self.high)]
+
+
+def _window(
+    source: Array,
+    kernel: Array,
+    target: Array,
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    low: Sequence[int],
+) -> _Window:
+    """That of the forward convolution with such arrays, which pads as it has to."""
+    high: list[int] = []
+    for d, (stride, step, before) in enumerate(
+        zip(strides, dilation, low, strict=True)
+    ):
+        span = (target.shape[d + 2] - 1) * stride + (kernel.shape[d + 2] - 1) * step + 1
+        after = span - source.shape[d + 2] - before
+        if before < 0 or after <= -stride:  # elements that no window sees
+            raise Refused
+        high.append(max(0, after))
+    return _Window(strides, dilation, low, high)
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """One of oneDNN's three convolutions: its name, its arguments before, between and
+    after those that all have, and what its arrays are to it."""
+
+    name: str
+    first: Sequence[int]
+    bias: Sequence[None]
+    hint: Sequence[None]
+    image: int
+    weights: int
+    result: int
+
+
+_FORWARD = _Direction(
+    "forward", (INFERENCE, DIRECT), (None,), (), SOURCE, WEIGHTS, TARGET
+)
+_BY_DATA = _Direction(
+    *("backward_data", (DIRECT,), (), (None,)),
+    *(SOURCE_GRADIENT, WEIGHTS, TARGET_GRADIENT),
+)
+_BY_WEIGHTS = _Direction(
+    *("backward_weights", (DIRECT,), (None,), (None,)),
+    *(SOURCE, WEIGHTS_GRADIENT, TARGET_GRADIENT),
+)
+
+
+def _calls(
+    direction: _Direction,
+    image: Array,
+    weights: Array,
+    result: Array,
+    window: _Window,
+    attributes: Attributes,
+    scratch: Scratch,
+) -> list[Call]:
+    """Computes one of the three from the two others."""
+    lib, made = library(), attributes.made()
+    source, target = describe(image), describe(result)
+    kernel = lib.describe_any(weights)
+    description = lib.make(
+        "primitive_desc",
+        f"convolution_{direction.name}_primitive_desc_create",
+        *(lib.engine, *direction.first, source.value, kernel.value),
+        *(*direction.bias, target.value),
+        *(*window.arguments(), *direction.hint, made.value),
+    )
+    weights, copied = _not_flipped(weights, scratch)
+    arrays = {
+        direction.image: image,
+        direction.weights: weights,
+        direction.result: result,
+    }
+    calls = compiled(description, arrays, attributes, scratch, [direction.weights])
+    return [*copied, *calls]
+
+
+def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
+    """`x`, or a copy in the order of memory if oneDNN cannot see it. Constants are
+    turned when they are packed."""
+    if not _is_flipped(x) or scratch.constant(x):
+        return x, []
+    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    buffer = scratch.take(tuple(x.shape[d] for d in order), x.dtype)
+    buffer = buffer.transpose([order.index(d) for d in range(x.ndim)])
+    return buffer, with_native_copies(copy(buffer, x), scratch)

@@ -1,0 +1,52 @@
+"""`dot_general` as oneDNN's matmul, whatever memory the operands lie in."""
+
+from collections.abc import Sequence
+
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.backends.native import with_native_copies
+from tensorplan.runtime.backends.numpy.base import Call, try_reshape
+from tensorplan.runtime.backends.numpy.dot import matrices
+from tensorplan.runtime.backends.onednn.epilogue import Epilogue
+from tensorplan.runtime.backends.onednn.library import MAX_DIMS, Refused, library
+from tensorplan.runtime.backends.onednn.primitives import (
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    compiled,
+    describe,
+)
+from tensorplan.runtime.pool import Scratch
+
+FEW_ROWS = 8
+"""A product of fewer rows reads the weights once, which packing does not help."""
+
+
+def dot(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    out: Array,
+    epilogue: Epilogue,
+    scratch: Scratch,
+) -> list[Call]:
+    """Raises `Refused` where oneDNN has only its reference."""
+    lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
+    rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
+    shape = (*lhs.shape[:-1], rhs.shape[-1])
+    target = try_reshape(out, shape)
+    if target is None or len(shape) > MAX_DIMS:
+        raise Refused
+    attributes = epilogue.attributes(lambda x: try_reshape(x, shape))
+    lib = library()
+    made = attributes.made()
+    is_packed = shape[-2] >= FEW_ROWS and scratch.constant(rhs)
+    source, result = describe(lhs), describe(target)
+    weights = lib.describe_any(rhs) if is_packed else describe(rhs)
+    description = lib.make(
+        *("primitive_desc", "matmul_primitive_desc_create", lib.engine),
+        *(source.value, weights.value, None, result.value, made.value),
+    )
+    arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
+    reordered = [WEIGHTS] if is_packed else []
+    calls = compiled(description, arrays, attributes, scratch, reordered)
+    return with_native_copies([*made_lhs, *made_rhs, *calls], scratch)

@@ -1,0 +1,340 @@
+"""Upstream operations between those on memrefs: numbers, loops, branches, linalg.
+
+    %v = memref.load %flag[]          each number is a rank-0 array
+    scf.for %i = %a to %b step %c     a call that makes the calls of its body
+      iter_args(%x = %y) {            what is passed on is moved to arrays of the loop
+      linalg.generic ...              see linalg.py
+
+Memrefs are where the program says, once and for all: a loop or a branch that passes
+them on (`scf.if ... -> memref<4xf32>`) is refused, `arith.select` between them as well.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError, name_of
+from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
+from tensorplan.runtime.backends.jit.records import joined
+from tensorplan.runtime.backends.numpy import Call, linalg
+from tensorplan.runtime.backends.numpy.numbers import Function, function_of
+from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
+
+
+class Program(Protocol):
+    """What is made ready (`program.py`)."""
+
+    views: dict[SSAValue, View]
+
+    def add_step(
+        self,
+        op: Operation,
+        make: Callable[[], list[Call]],
+        reads: Sequence[View],
+        writes: Sequence[View],
+        regions: Sequence[Sequence[Step]] = (),
+    ) -> None: ...
+
+    def steps_of(self, op: Operation) -> list[list[Step]]: ...
+
+
+class Control:
+    """Adds the steps of upstream operations to a program."""
+
+    def __init__(self, program: Program):
+        self._program = program
+        self._targets: dict[Operation, Sequence[View]] = {}
+
+    def add(self, op: Operation) -> bool:
+        """Whether this is one of them."""
+        match op:
+            case memref.LoadOp():
+                self._load(op)
+            case memref.StoreOp():
+                self._store(op)
+            case scf.ForOp():
+                self._for(op)
+            case scf.WhileOp():
+                self._while(op)
+            case scf.IfOp() | scf.IndexSwitchOp():
+                self._choose(op)
+            case scf.ConditionOp() | scf.YieldOp():
+                self._pass_on(op)
+            case arith.ConstantOp():
+                pass  # see `_number`
+            case _ if linalg.is_linalg(op):
+                self._linalg(op)
+            case _ if function := function_of(op):
+                self._compute(op, function)
+            case _:
+                return False
+        return True
+
+    # Numbers
+
+    def _number(self, value: SSAValue) -> View:
+        """Where a number lies; constants do so from the first use on."""
+        views = self._program.views
+        if value not in views and isinstance(op := value.owner, arith.ConstantOp):
+            elements = constant(op.value, numpy_dtype(value.type, op))
+            bytes = elements.reshape(1).view(np.uint8)
+            views[value] = _view(Memory(bytes, "a constant"), elements.dtype)
+        if value not in views:
+            raise LocatedError(
+                f"a value of type {value.type} is not known here", _place(value)
+            )
+        return views[value]
+
+    def _new(self, value: SSAValue, like: Sequence[View]) -> View:
+        """A place for a number, on the device of what it is made of."""
+        devices = dict.fromkeys(
+            view.buffer.memory.device for view in like if view.buffer.memory.device
+        )
+        op = _place(value)
+        if len(devices) > 1:
+            names = ", ".join(devices)
+            raise LocatedError(f"{name_of(op)} has operands on {names}", op)
+        if isinstance(value.type, MemRefType):
+            raise LocatedError(
+                f"{name_of(op)} passes on a memref, expected numbers: the executor "
+                "knows where each memref lies (plan-run --backend=mlir runs this)",
+                op,
+            )
+        dtype = numpy_dtype(value.type, op)
+        bytes = np.zeros(dtype.itemsize, np.uint8)
+        memory = Memory(bytes, "a number", next(iter(devices), "cpu:0"))
+        self._program.views[value] = _view(memory, dtype)
+        return self._program.views[value]
+
+    def _compute(self, op: Operation, function: Function) -> None:
+        sources = [self._number(value) for value in op.operands]
+        self._assign(op, function, sources, self._new(op.results[0], sources))
+
+    def _assign(
+        self, op: Operation, function: Function, sources: Sequence[View], target: View
+    ) -> None:
+        self._program.add_step(
+            op,
+            lambda: [(_assign, (function, _arrays(sources), target.array()))],
+            sources,
+            [target],
+        )
+
+    def _move(
+        self, op: Operation, sources: Sequence[SSAValue], targets: Sequence[View]
+    ) -> None:
+        views = [self._number(value) for value in sources]
+        if views:
+            self._program.add_step(
+                op,
+                lambda: [(_move, (_arrays(views), _arrays(targets)))],
+                views,
+                targets,
+            )
+
+    def _load(self, op: memref.LoadOp) -> None:
+        source = self._program.views[op.memref]
+        uses = list(op.res.uses)
+        if not op.indices and len(uses) == 1 and uses[0].operation is op.next_op:
+            self._program.views[op.res] = source  # read before anything changes it
+            return
+        sources = [source, *(self._number(index) for index in op.indices)]
+        self._assign(op, _load, sources, self._new(op.res, sources))
+
+    def _store(self, op: memref.StoreOp) -> None:
+        target = self._program.views[op.memref]
+        sources = [self._number(value) for value in (op.value, *op.indices)]
+        self._program.add_step(
+            op,
+            lambda: [(_store, (target.array(), *_arrays(sources)))],
+            sources,
+            [target],
+        )
+
+    def _linalg(self, op: Operation) -> None:
+        inputs, outs = linalg.split(op)
+        views = {
+            value: self._program.views[value]
+            if isinstance(value.type, MemRefType)
+            else self._number(value)
+            for value in (*inputs, *outs)
+        }
+        targets = [views[value] for value in outs]
+        sources = [views[value] for value in inputs]
+        if linalg.reads_destinations(op):
+            sources += targets
+
+        def make() -> list[Call]:
+            arrays = {value: view.array() for value, view in views.items()}
+            return linalg.calls(op, arrays)
+
+        self._program.add_step(op, make, sources, targets)
+
+    # Loops and branches
+
+    def _choose(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
+        choice = self._number(op.operands[0])
+        results = [self._new(result, [choice]) for result in op.results]
+        self._end_with(op, *([results] * len(op.regions)))
+        if isinstance(op, scf.IfOp):
+            self._add(op, lambda t: (run_if, (choice.array(), *t)), [choice])
+            return
+        cases = {case: n + 1 for n, case in enumerate(op.cases.get_values())}
+        self._add(op, lambda t: (run_switch, (choice.array(), cases, t)), [choice])
+
+    def _for(self, op: scf.ForOp) -> None:
+        bounds = [self._number(value) for value in (op.lb, op.ub, op.step)]
+        index, *arguments = op.body.block.args
+        number = self._new(index, bounds)
+        carried = self._carried(op, op.iter_args, arguments)
+        self._program.views.update(zip(op.results, carried, strict=True))
+        self._end_with(op, carried)
+        self._add(
+            op, lambda t: (run_for, (*_arrays(bounds), number.array(), t[0])), bounds
+        )
+
+    def _while(self, op: scf.WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        carried = self._carried(op, op.arguments, before.args)
+        passed = [self._new(argument, carried) for argument in after.args]
+        self._program.views.update(zip(op.results, passed, strict=True))
+        self._end_with(op, passed, carried)
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+
+        def make(tapes: Sequence[list[Call]]) -> Call:
+            flag = self._number(condition.condition).array()
+            return run_while, (flag, *tapes)
+
+        self._add(op, make, [])
+
+    def _carried(
+        self,
+        op: Operation,
+        starts: Sequence[SSAValue],
+        arguments: Sequence[SSAValue],
+    ) -> list[View]:
+        """Places for what a loop carries, set before it."""
+        places = [
+            self._new(argument, [self._number(start)])
+            for start, argument in zip(starts, arguments, strict=True)
+        ]
+        self._move(op, starts, places)
+        return places
+
+    def _end_with(self, op: Operation, *targets: Sequence[View]) -> None:
+        """Where the terminator of each region moves what it passes on."""
+        for region, places in zip(op.regions, targets, strict=True):
+            if region.first_block is not None and region.block.last_op is not None:
+                self._targets[region.block.last_op] = places
+
+    def _pass_on(self, op: scf.YieldOp | scf.ConditionOp) -> None:
+        values = op.operands[1:] if isinstance(op, scf.ConditionOp) else op.operands
+        self._move(op, values, self._targets[op])
+
+    def _add(
+        self,
+        op: Operation,
+        make: Callable[[Sequence[list[Call]]], Call],
+        reads: Sequence[View],
+    ) -> None:
+        """A step whose call makes those of an operation's regions."""
+        regions = self._program.steps_of(op)
+        inside_reads, writes = touched(regions)
+
+        def calls() -> list[Call]:
+            for step in chain(*regions):
+                step.remake()
+            tapes = ([c for step in steps for c in step.calls] for steps in regions)
+            return [make([joined(tape) for tape in tapes])]
+
+        self._program.add_step(op, calls, [*reads, *inside_reads], writes, regions)
+
+
+def _place(value: SSAValue) -> Operation:
+    """The operation that a value, perhaps an argument of a block, belongs to."""
+    owner = value.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    assert op is not None
+    return op
+
+
+def _view(memory: Memory, dtype: DType) -> View:
+    return View(Buffer(memory, 0, dtype.itemsize), dtype, (), 0, ())
+
+
+def _arrays(views: Sequence[View]) -> list[Array]:
+    return [view.array() for view in views]
+
+
+def _assign(function: Function, sources: Sequence[Array], target: Array) -> None:
+    target[()] = function(*sources)
+
+
+def _move(sources: Sequence[Array], targets: Sequence[Array]) -> None:
+    values = [source[()] for source in sources]
+    for target, value in zip(targets, values, strict=True):
+        target[()] = value
+
+
+def _load(source: Array, *indices: Array) -> object:
+    return source[tuple(map(int, indices))]
+
+
+def _store(target: Array, value: Array, *indices: Array) -> None:
+    target[tuple(map(int, indices))] = value
+
+
+def run_while(flag: Array, condition: Sequence[Call], body: Sequence[Call]) -> None:
+    while True:
+        for function, arguments in condition:
+            function(*arguments)
+        if not flag:
+            return
+        for function, arguments in body:
+            function(*arguments)
+
+
+def run_for(
+    lower: Array, upper: Array, step: Array, index: Array, body: Sequence[Call]
+) -> None:
+    for number in range(int(lower), int(upper), int(step)):
+        index[()] = number
+        for function, arguments in body:
+            function(*arguments)
+
+
+def run_if(flag: Array, on_true: Sequence[Call], on_false: Sequence[Call] = ()) -> None:
+    for function, arguments in on_true if flag else on_false:
+        function(*arguments)
+
+
+def run_switch(
+    choice: Array, cases: Mapping[int, int], tapes: Sequence[Sequence[Call]]
+) -> None:
+    """`cases` are the numbers of the tapes; the first is for all other choices."""
+    for function, arguments in tapes[cases.get(int(choice), 0)]:
+        function(*arguments)
+
+
+def touched(
+    regions: Sequence[Sequence[Step]],
+) -> tuple[list[View], list[View]]:
+    """What the regions together read from outside, and all that they write.
+
+    Buffers that a region writes before it reads them are not read from outside.
+    """
+    reads: list[View] = []
+    writes: list[View] = []
+    for steps in regions:
+        written: set[Buffer] = set()
+        for step in steps:
+            reads += [view for view in step.reads if view.buffer not in written]
+            written.update(view.buffer for view in step.writes)
+            writes += step.writes
+    return list(dict.fromkeys(reads)), list(dict.fromkeys(writes))

@@ -1,0 +1,115 @@
+"""What a program consists of when it runs: memory, arrays in it, and steps."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.dtypes import Array, DType
+from tensorplan.dialects.tgraph.base import Shape
+from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.pool import Pool, Scratch
+from tensorplan.runtime.prepacking import Prepacked
+
+COPIES = -1
+"""The stream of copies that other devices' memory is read by: they run beside the
+operations of their device, as by an engine of their own."""
+
+
+@dataclass(eq=False)
+class Memory:
+    """A block that buffers lie in: a pool, a constant, or an argument's array."""
+
+    bytes: Array
+    name: str
+    device: str = ""
+    """Empty for constants, which are everywhere."""
+    prepacked: Prepacked | None = None
+    """Copies for kernels; None if runs may find other contents."""
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.device
+
+
+@dataclass(eq=False)
+class Buffer:
+    """The part of a memory that one allocation (or view of an arena) is. In bytes."""
+
+    memory: Memory
+    start: int
+    size: int
+    name: str = ""
+    """As in the IR, `%a`; empty if it has none there."""
+    origin: int | None = None
+    """The byte of the memory that the offsets of views count from, if not `start`."""
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.size
+
+    @property
+    def bytes(self) -> Array:
+        return self.memory.bytes[self.start : self.stop]
+
+
+@dataclass(frozen=True)
+class View:
+    """An array in a buffer. Offset and strides are in bytes."""
+
+    buffer: Buffer
+    dtype: DType
+    shape: Shape
+    offset: int
+    strides: Shape
+
+    def array(self) -> Array:
+        buffer = self.buffer
+        return np.ndarray(
+            self.shape,
+            self.dtype,
+            buffer.memory.bytes,
+            buffer.start + self.offset,
+            self.strides,
+        )
+
+
+@dataclass(eq=False)
+class Step:
+    """Makes the calls of an operation, for the memory that arguments are bound to."""
+
+    make: Callable[[], list[Call]]
+    arguments: frozenset[SSAValue] = frozenset()
+    """The arguments whose memory the calls touch."""
+    scratch: Scratch | None = None
+    op: Operation | None = None
+    device: str = ""
+    stream: int = 0
+    """`COPIES` for a copy from another device for which no stream is named."""
+    reads: Sequence[View] = ()
+    """Without the inputs that an operation reads for their shape only."""
+    writes: Sequence[View] = ()
+    regions: "Sequence[Sequence[Step]]" = ()
+    """What the calls of a loop or a branch run: the steps of each of its regions."""
+    calls: list[Call] = field(default_factory=list[Call])
+    workspace: Pool | None = None
+    """What `scratch` gave the calls views of, if they use any."""
+
+    def remake(self) -> None:
+        self.calls = self.make()
+        used = self.scratch is not None and self.scratch.is_used
+        self.workspace = self.scratch.pool if self.scratch and used else None
+
+    def surround(self, wrap: Callable[[list[Call]], list[Call]]) -> None:
+        """Changes the calls, now and whenever they are made."""
+        make = self.make
+        self.make = lambda: wrap(make())
+        self.calls = wrap(self.calls)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the workspace has moved since the calls were made."""
+        return self.workspace is not None and (
+            self.scratch is None or self.workspace is not self.scratch.pool
+        )

@@ -1,0 +1,124 @@
+"""How much workspace the executor's kernels take, for `plan-workspaces`.
+
+A kernel is made as the executor makes it, on arrays of which nobody touches a page, and
+what it takes from its scratch is counted. Operands that are views of one buffer share
+memory, as they will; constants and parameters (`tgraph.parameter`) count as packed
+where kernels pack them (`prepacking.py`). Of operations that are alike, such as those
+of GPT-2's layers, one is measured.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.memory import is_view
+from tensorplan.dialects.signature import attributes_of
+from tensorplan.dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
+from tensorplan.runtime.allocators.host import aligned_bytes
+from tensorplan.runtime.backends.numpy import compile_call
+from tensorplan.runtime.pool import ALIGNMENT, Scratch
+from tensorplan.runtime.prepacking import Prepacked
+from tensorplan.runtime.program.program import layout_of, size_of
+from tensorplan.runtime.program.steps import Buffer, Memory
+
+
+class Workspaces:
+    """`Workspaces(native)(op)`: the bytes for the kernel of an operation on memrefs of
+    static size; 0 if it has none."""
+
+    def __init__(self, native: bool):
+        self._native = native
+        self._memory = Memory(aligned_bytes(0, ALIGNMENT), "operands")
+        self._known: dict[object, list[tuple[Sequence[Region], int]]] = {}
+
+    def __call__(self, op: TensorOp) -> int:
+        alike = self._known.setdefault(_key(op), [])
+        for regions, size in alike:
+            if all(map(_is_same, op.regions, regions)):
+                return size
+        alike.append((op.regions, self._measured(op)))
+        return alike[-1][1]
+
+    def _measured(self, op: TensorOp) -> int:
+        scratch = Scratch("")
+        try:
+            buffers = self._buffers(op)
+            inputs, outs = (
+                [
+                    layout_of(buffers[_root(value)], _type(value), op).array()
+                    for value in values
+                ]
+                for values in (op.inputs, op.outs)
+            )
+            scratch.constants = [
+                _Measured(buffer.bytes)
+                for root, buffer in buffers.items()
+                if _is_constant(root)
+            ]
+            compile_call(op, inputs, outs, scratch, self._native)
+        except (LocatedError, MemoryError):
+            return 0  # the executor will say why, if it is to run this
+        return scratch.bytes
+
+    def _buffers(self, op: TensorOp) -> dict[SSAValue, Buffer]:
+        """What the operands lie in, side by side."""
+        buffers: dict[SSAValue, Buffer] = {}
+        end = 0
+        for root in map(_root, op.operands):
+            if root not in buffers:
+                size = size_of(_type(root), op)
+                buffers[root] = Buffer(self._memory, end, size)
+                end += -(-size // ALIGNMENT) * ALIGNMENT
+        if end > self._memory.bytes.size:
+            self._memory.bytes = aligned_bytes(end, ALIGNMENT)
+        return buffers
+
+
+class _Measured(Prepacked):
+    """Copies of which only the size counts."""
+
+    def fill(self, copying: Callable[[], object]) -> None:
+        pass
+
+
+def _key(op: TensorOp) -> object:
+    """Differs for operations that are not alike, but for what is in their regions."""
+    roots = [_root(value) for value in op.operands]
+    operands = [
+        (value.type, root.type, roots.index(root), _is_constant(root))
+        for value, root in zip(op.operands, roots, strict=True)
+    ]
+    return type(op), frozenset(op.properties.items()), *operands
+
+
+def _is_same(region: Region, other: Region) -> bool:
+    return region.is_structurally_equivalent(other) and all(
+        a.result_types == b.result_types
+        for a, b in zip(region.walk(), other.walk(), strict=True)
+    )
+
+
+def _type(value: SSAValue) -> AnyMemRef:
+    return cast(AnyMemRef, value.type)
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """What a memref is a view of."""
+    while not isinstance(owner := value.owner, Block) and is_view(owner):
+        value = owner.operands[0]
+    return value
+
+
+def _is_constant(root: SSAValue) -> bool:
+    """Whether no run changes it."""
+    if not isinstance(root, BlockArgument):
+        return isinstance(root.owner, memref.GetGlobalOp)
+    function = root.block.parent_op()
+    if not isinstance(function, FuncOp):
+        return False
+    attributes = attributes_of(function, root.index)
+    return PARAMETER in attributes and VARIABLE not in attributes
