@@ -58,6 +58,7 @@ from models import MODELS, Model
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.choices import one_of
 from tensorplan.runtime.executor import Executable
 
 jax: Any = import_module("jax")
@@ -275,9 +276,7 @@ def main() -> int:
     chosen: list[str] = OPTIONS.programs or known
     for name in chosen:
         if name not in known and not Path(name).is_file():
-            _parser.error(
-                f"no file or program {name!r}, expected one of {', '.join(known)}"
-            )
+            _parser.error(f"file or program is {one_of(name, known)}")
     rng = np.random.default_rng(0)
     rounds: int = OPTIONS.rounds
     for name in chosen:

@@ -23,6 +23,7 @@ FOLDERS = ("dialects", "frontends", "passes", "planning", "runtime", "tools")
 
 ERRORS = {
     "BufferError",
+    "ChoiceError",
     "CsvError",
     "FileError",
     "LocatedError",
@@ -35,6 +36,9 @@ ERRORS = {
     "raise_error",  # of xDSL's parser
 }
 """What is called with a message for the user."""
+
+_ONE_OF = "…, expected one of …"
+"""Of `choices.one_of`."""
 
 _LIST = re.compile(r"(<!-- messages: (.*?) -->\n).*?(<!-- end of messages -->)", re.S)
 
@@ -86,6 +90,16 @@ def _files(patterns: Sequence[str], named: Set[str]) -> Iterator[str]:
                 yield file
 
 
+def _part(part: ast.expr) -> str:
+    match part:
+        case ast.Constant(value=text):
+            return str(text)
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="one_of"))):
+            return _ONE_OF
+        case _:
+            return "…"
+
+
 def _messages(node: ast.AST) -> Iterator[str]:
     if not isinstance(node, ast.Call) or not node.args:
         return
@@ -93,6 +107,8 @@ def _messages(node: ast.AST) -> Iterator[str]:
     name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
     if name in ERRORS:
         for text in _texts(node.args[0]):
+            if name == "ChoiceError":
+                text = f"{text} is {_ONE_OF}"
             if re.search(r"[a-z]{2}", text):
                 yield text.replace("\n", " ").replace("`", "'").strip()
 
@@ -103,12 +119,7 @@ def _texts(node: ast.expr) -> list[str]:
         case ast.Constant(value=str(text)):
             return [text]
         case ast.JoinedStr(values=parts):
-            return [
-                "".join(
-                    str(part.value) if isinstance(part, ast.Constant) else "…"
-                    for part in parts
-                )
-            ]
+            return ["".join(map(_part, parts))]
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             ends = _texts(right) or ["…"]
             return [start + end for start in _texts(left) or ["…"] for end in ends]

@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tensorplan.choices import ChoiceError
 from tensorplan.passes import driver
 
 EFFORTS = {"low": 0.2, "high": 10.0}
@@ -62,9 +63,7 @@ class PlanPipeline(ModulePass):
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
-            raise ValueError(
-                f"effort is {self.effort!r}, expected one of {', '.join(EFFORTS)}"
-            )
+            raise ChoiceError("effort", self.effort, EFFORTS)
         if self.offload and self.budget is None:
             raise ValueError(f"offload is {self.offload!r}, but there is no budget")
         if self.offload and self.streams != 1:

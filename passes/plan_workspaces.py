@@ -32,6 +32,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import (
     AnyMemRef,
     TensorOp,
@@ -57,9 +58,7 @@ class PlanWorkspaces(ModulePass):
     def __post_init__(self) -> None:
         names = ["none", *known()]
         if self.kernels not in names:
-            raise ValueError(
-                f"no kernels {self.kernels!r}, expected one of {', '.join(names)}"
-            )
+            raise ChoiceError("kernels", self.kernels, names)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes.functions import tensor_functions
@@ -56,9 +57,7 @@ class TGraphColorStreams(ModulePass):
         if self.streams < 1:
             raise ValueError(f"streams is {self.streams}, expected 1 or more")
         if self.mode not in _MODES:
-            raise ValueError(
-                f"mode is {self.mode}, expected one of {', '.join(_MODES)}"
-            )
+            raise ChoiceError("mode", self.mode, _MODES)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, block in tensor_functions(op):

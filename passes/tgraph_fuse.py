@@ -46,6 +46,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import TensorOp, segments, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
@@ -88,9 +89,7 @@ class TGraphFuse(ModulePass):
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ValueError(
-                f"mode is {self.mode!r}, expected one of {', '.join(MODES)}"
-            )
+            raise ChoiceError("mode", self.mode, MODES)
         if self.max_depth < 1:
             raise ValueError(f"max-depth is {self.max_depth}, expected 1 or more")
 

@@ -42,6 +42,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tensorplan.choices import ChoiceError
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of
 from tensorplan.dialects.tgraph.differentiation import MIRRORS, GradientOp
@@ -74,9 +75,7 @@ class TGraphGradient(ModulePass):
 
     def __post_init__(self) -> None:
         if self.mirror not in MIRRORS:
-            raise ValueError(
-                f"mirror is {self.mirror!r}, expected one of {', '.join(MIRRORS)}"
-            )
+            raise ChoiceError("mirror", self.mirror, MIRRORS)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = dict(tensor_functions(op))

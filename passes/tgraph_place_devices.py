@@ -44,6 +44,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tensorplan.choices import ChoiceError, one_of
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes.devices import (
@@ -78,9 +79,7 @@ class TGraphPlaceDevices(ModulePass):
             chosen["default"] = self.default
         for what, device in chosen.items():
             if self.devices and device not in self.devices:
-                raise ValueError(
-                    f"{what} is {device!r}, expected one of {', '.join(self.devices)}"
-                )
+                raise ChoiceError(what, device, self.devices)
 
     def device_of_group(self) -> dict[str, str]:
         """`groups` as a table."""
@@ -191,6 +190,4 @@ def _check_known(placement: Placement, known: tuple[str, ...]) -> None:
     ]
     for what, op, device in places:
         if device is not None and device not in known:
-            raise LocatedError(
-                f"{what} is on {device}, expected one of {', '.join(known)}", op
-            )
+            raise LocatedError(f"{what} is on {one_of(device, known)}", op)

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from math import inf
 from time import monotonic, process_time
 
+from tensorplan.choices import ChoiceError
 from tensorplan.planning import deadline
 from tensorplan.planning.problem import Limits, Plan, Problem, Strategy, peak_of
 from tensorplan.planning.validate import validate
@@ -47,13 +48,13 @@ def names() -> Sequence[str]:
 def find(name: str) -> Strategy:
     """The strategy of this name, ours or an installed one.
 
-    Raises `ValueError` that lists the names there are.
+    Raises `ChoiceError` that has the names there are.
     """
     if name in STRATEGIES:
         return STRATEGIES[name]
     if name in _installed():
         return _installed()[name]()
-    raise ValueError(f"strategy is {name!r}, expected one of {', '.join(names())}")
+    raise ChoiceError("strategy", name, names())
 
 
 def solve(

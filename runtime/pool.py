@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType
+from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from tensorplan.runtime.allocators.host import aligned_bytes
@@ -48,9 +48,7 @@ class Pool:
         """`size` and `alignment`, a power of two, are those of the arena, in bytes;
         `limit` is that of the allocator, a name in `ALLOCATORS`."""
         if allocator not in ALLOCATORS:
-            raise ValueError(
-                f"allocator is {allocator!r}, expected one of {', '.join(ALLOCATORS)}"
-            )
+            raise ChoiceError("allocator", allocator, ALLOCATORS)
         self.device = device
         self.alignment = alignment
         self.limit = limit

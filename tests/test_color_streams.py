@@ -218,7 +218,7 @@ def test_more_streams_take_no_longer(program: Program, mode: str) -> None:
     ("options", "message"),
     [
         ({"streams": 0}, "streams is 0, expected 1 or more"),
-        ({"mode": "x"}, "mode is x, expected one of critical-path, nnvm"),
+        ({"mode": "x"}, "mode is 'x', expected one of critical-path, nnvm"),
     ],
 )
 def test_bad_options(options: dict[str, object], message: str) -> None:

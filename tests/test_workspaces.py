@@ -304,5 +304,5 @@ def test_of_operations_that_are_alike_one_is_measured(
 
 
 def test_kernels_that_nobody_knows() -> None:
-    with pytest.raises(ValueError, match=r"no kernels 'gpu', expected one of none, "):
+    with pytest.raises(ValueError, match=r"kernels is 'gpu', expected one of none, "):
         PlanWorkspaces("gpu")

@@ -10,10 +10,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from tensorplan.choices import one_of, suggest
 from tensorplan.tools import colours
 from tensorplan.tools.completion import SHELLS, script
-from tensorplan.tools.messages import hinted, suggest
-from tensorplan.version import VERSION
 
 EXIT_CODES = """\
 exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
@@ -70,11 +69,15 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unknown argument {unknown[0]!r}{hint}")
         return parsed
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, one_of(value, action.choices))
+
     def print_help(self, file: Any = None) -> None:
         print(self.format_help(), end="", file=file)  # argparse's hides errors
 
     def error(self, message: str) -> NoReturn:
-        text = f"{self.prog}: error: {hinted(message)}\n"
+        text = f"{self.prog}: error: {message}\n"
         hint = f"note: {self.prog} --help lists the options"
         self.exit(2, f"{colours.diagnostic(text + hint, sys.stderr)}\n")
 

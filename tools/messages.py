@@ -8,7 +8,6 @@ model.mlir:2:22: error: %b is not defined
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 from xdsl.dialects import get_all_dialects
 from xdsl.utils.exceptions import (
@@ -17,6 +16,7 @@ from xdsl.utils.exceptions import (
     ParseError,
 )
 
+from tensorplan.choices import suggest
 from tensorplan.dialects.compatibility import AnySpan
 from tensorplan.dialects.diagnostics import LocatedError
 
@@ -30,28 +30,9 @@ def remember(name: str, data: bytes) -> None:
     _read[name] = data
 
 
-def suggest(word: str, known: Sequence[str]) -> str:
-    """`; did you mean X?`, or nothing if no known word is near."""
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
 _PIPELINES = """\
 note: -p takes 'pass,pass{option=1 option=word option="1.5 MiB"}'; all but plain numbers
       and words is in double quotes, and the whole in single ones, for the shell"""
-
-_CHOICE = re.compile(
-    r"(?:is|is on|invalid choice:) '?([^\s',]+)'?,?"
-    r" (?:expected one of|\(choose from) ([^()\n]+)\)?$"
-)
-
-
-def hinted(message: str) -> str:
-    """The message, with a suggestion if it says that a word is none of some others."""
-    match = _CHOICE.search(message)
-    if match is None:
-        return message
-    return message + suggest(match[1], re.findall(r"[^\s,']+", match[2]))
 
 
 def describe(error: BaseException) -> str:
@@ -82,7 +63,7 @@ def _house_style(message: str) -> str:
     """xDSL's messages start with a capital and may end with a mark; ours do not."""
     if message[:2].istitle() or re.match(r"[A-Z] ", message):
         message = message[0].lower() + message[1:]
-    return hinted(message.rstrip(".!\n "))
+    return message.rstrip(".!\n ")
 
 
 def _describe_parse_error(error: ParseError) -> str:

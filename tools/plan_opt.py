@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkExcepti
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from tensorplan.choices import one_of
 from tensorplan.dialects import get_all_dialects
 from tensorplan.frontends import decode
 from tensorplan.passes import get_all_passes
@@ -70,8 +71,7 @@ class PlanOptMain(xDSLOptMain):
         self.args = parser.parse(args)
         target = parse_spec(self.args.target).name
         if target not in self.available_targets:
-            names = ", ".join(self.available_targets)
-            parser.error(f"target is {target!r}, expected one of {names}")
+            parser.error(f"target is {one_of(target, self.available_targets)}")
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         if self.args.disable_verify:
             Attribute.__post_init__ = _no_check

@@ -20,6 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.diagnostics import LocatedVerifyError
 from tensorplan.dialects.tgraph.base import (
     VariableType,
@@ -114,9 +115,7 @@ class GradientOp(IRDLOperation):
                 f"{_listed(expected)}"
             )
         if self.mirror and self.mirror.data not in MIRRORS:
-            raise VerifyException(
-                f"mirror is {self.mirror.data!r}, expected one of {', '.join(MIRRORS)}"
-            )
+            raise VerifyException(f"mirror is {one_of(self.mirror.data, MIRRORS)}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -25,6 +25,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.symbolic import (
     FUNCTIONS,
     Size,
@@ -117,8 +118,7 @@ def _parse_factor(parser: AttrParser) -> Size:
     if parser.parse_optional_punctuation("(") is None:
         return symbol(name)
     if name not in FUNCTIONS:
-        known = ", ".join(FUNCTIONS)
-        parser.raise_error(f"function {name}, expected one of {known}", position)
+        parser.raise_error(f"function {one_of(name, FUNCTIONS)}", position)
     arguments = [_parse_sum(parser)]
     while parser.parse_optional_punctuation(","):
         arguments.append(_parse_sum(parser))

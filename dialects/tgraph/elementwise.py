@@ -14,6 +14,7 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     Pattern,
@@ -382,10 +383,8 @@ class CompareOp(BinaryOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         if self.direction.data not in DIRECTIONS:
-            raise VerifyException(
-                f"direction is {self.direction.data!r}, expected one of "
-                + ", ".join(DIRECTIONS)
-            )
+            direction = one_of(self.direction.data, DIRECTIONS)
+            raise VerifyException(f"direction is {direction}")
         return [with_element(super().result_types_of(inputs)[0], i1)]
 
     def _refine_elements(self, types: PartialTypes) -> None:

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp, bare, shape_of
 from tensorplan.dialects.tgraph.partial import PartialTypes
 
@@ -43,9 +44,7 @@ class RngBitGeneratorOp(TensorOp):
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         algorithm = self.algorithm.data
         if algorithm not in STATES:
-            raise VerifyException(
-                f"algorithm is {algorithm!r}, expected one of {', '.join(STATES)}"
-            )
+            raise VerifyException(f"algorithm is {one_of(algorithm, STATES)}")
         (state,), bits = inputs, self.declared[1]
         sizes = STATES[algorithm]
         element = state.element_type

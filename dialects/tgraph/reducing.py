@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.symbolic import maximum
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
@@ -33,9 +34,7 @@ KINDS = ("add", "multiply", "maximum", "minimum", "and", "or")
 
 def check_kind(kind: StringAttr, allowed: Sequence[str] = KINDS) -> None:
     if kind.data not in allowed:
-        raise VerifyException(
-            f"kind is {kind.data!r}, expected one of {', '.join(allowed)}"
-        )
+        raise VerifyException(f"kind is {one_of(kind.data, allowed)}")
 
 
 def check_same_element(inputs: Sequence[AnyTensor], index: int) -> None:

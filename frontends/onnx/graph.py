@@ -21,6 +21,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.choices import one_of
 from tensorplan.dialects.diagnostics import LocatedError, errors_at
 from tensorplan.dialects.dtypes import numpy_dtype
 from tensorplan.dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
@@ -179,8 +180,8 @@ class Importer:
             )
         if unknown := [name for name in self._sizes if name not in names]:
             raise LocatedError(
-                f"{self._name}: there is a size for {unknown[0]!r}, expected one of "
-                f"{', '.join(map(repr, sorted(names))) or 'none'}"
+                f"{self._name}: there is a size for "
+                f"{one_of(unknown[0], sorted(names) or ['none'])}"
             )
         return types
 

@@ -10,7 +10,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     device-not-there.mlir:8:8: error: tgraph.negate is on gpu:0, expected one of cpu:0, cpu:1
+// CHECK:     device-not-there.mlir:8:8: error: tgraph.negate is on 'gpu:0', expected one of cpu:0, cpu:1
 // DEFAULT:   plan-opt: error: pass tgraph-place-devices: default is 'gpu:1', expected one of cpu:0
 // GROUP:     plan-opt: error: pass tgraph-place-devices: group 'a' is 'gpu:1', expected one of cpu:0
 // SYNTAX:    plan-opt: error: pass tgraph-place-devices: groups has 'a:gpu:1', expected "GROUP=DEVICE"

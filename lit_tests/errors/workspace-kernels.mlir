@@ -6,6 +6,6 @@ func.func @f() {
 }
 
 // CHECK-NOT:  Traceback
-// CHECK:      plan-opt: error: pass plan-workspaces: no kernels 'gpu', expected one of none, native, numpy
+// CHECK:      plan-opt: error: pass plan-workspaces: kernels is 'gpu', expected one of none, native, numpy
 // NESTED-NOT: Traceback
-// NESTED:     plan-opt: error: pass plan-pipeline: no kernels 'gpu', expected one of none, native, numpy
+// NESTED:     plan-opt: error: pass plan-pipeline: kernels is 'gpu', expected one of none, native, numpy

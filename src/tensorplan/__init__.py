@@ -236,15 +236,14 @@ def _pipeline(options: PlanOptions) -> PlanPipeline:
     from typing import get_type_hints
 
     from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
+    from tensorplan.choices import one_of
     from tensorplan.options import PlanOptions
     from tensorplan.passes.plan_pipeline import PlanPipeline
-    from tensorplan.tools.messages import hinted
 
     known = get_type_hints(PlanOptions)
     for name, value in options.items():
         if name not in known:
-            names = ", ".join(known)
-            raise TypeError(hinted(f"option is {name!r}, expected one of {names}"))
+            raise TypeError(f"option is {one_of(name, known)}")
         if not _fits(value, known[name]):
             raise TypeError(f"{name} is {value!r}, expected {_name_of(known[name])}")
     return PlanPipeline(**options)
