@@ -3,17 +3,24 @@
 xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033):
 a pass that moves operations can break it unnoticed. So two checks run after a pass:
 `verify()`, and that every use is dominated by its definition. As in MLIR, IR that was
-valid and did not change is not looked at again; passes need not say so (`_contents`).
+valid and did not change is not verified again; passes need not say so (`_contents`).
 """
 
 import gc
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from operator import is_
 from time import monotonic, process_time
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -29,6 +36,7 @@ from tensorplan.dialects.diagnostics import (
     depth_limited,
     name_of,
 )
+from tensorplan.dialects.tgraph.base import TensorOp
 
 
 @runtime_checkable
@@ -77,10 +85,7 @@ def run(
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
     with _seldom_collected(), _clocked():
-        checked: Sequence[object] = ()
-        if verify:
-            check(module)
-            checked = _contents(module)
+        checked: Contents = _check_changes(module, {}) if verify else {}
         for pass_ in flatten(passes):
             if before:
                 before(pass_, module)
@@ -92,9 +97,8 @@ def run(
             except VerifyException as error:  # of what no operation looks at
                 raise LocatedVerifyError(f"{pass_.name}: {error}") from None
             seconds = process_time() - start
-            if verify and not _are_same(contents := _contents(module), checked):
-                check(module)
-                checked = contents
+            if verify:
+                checked = _check_changes(module, checked)
             if after:
                 after(pass_, module, seconds)
 
@@ -124,41 +128,54 @@ def _seldom_collected() -> Generator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _contents(module: Operation) -> Sequence[object]:
-    """Everything that makes the IR valid or not, in order: of two lists with the same
-    objects, both or none are of valid IR. Attributes and types of values never change.
+Contents: TypeAlias = Mapping[Operation, Sequence[object]]
+"""What makes each operation of a module valid or not, by `_contents`."""
+
+
+def _contents(module: Operation) -> Contents:
+    """What the operations consist of, in order: of two with equal contents, both or
+    none are valid. Attributes and types of values never change.
     """
-    contents: list[object] = []
+    contents: dict[Operation, Sequence[object]] = {}
 
     def add(op: Operation) -> None:
-        contents.append(op)
-        contents.extend(op.operands)
-        contents.extend(op.successors)
+        own: list[object] = [*op.operands, *op.successors]
         for named in (op.attributes, op.properties):
-            contents.extend(named)
-            contents.extend(named.values())
-        contents.extend(op.results)
+            own += named
+            own += named.values()
+        own += op.results
+        contents[op] = own
         for region in op.regions:
             for block in region.blocks:
-                contents.append(block)
-                contents.extend(block.args)
+                own.append(block)
+                own += block.args
+                own += block.ops
                 for inner in block.ops:
                     add(inner)
-            contents.append(None)  # which operations are within
+            own.append(None)  # which operations are within
 
     add(module)
     return contents
 
 
-def _are_same(x: Sequence[object], y: Sequence[object]) -> bool:
-    return len(x) == len(y) and all(map(is_, x, y))
+def _check_changes(module: Operation, checked: Contents) -> Contents:
+    """As `check`, of a module that was valid with the contents `checked`; returns those
+    that it has now."""
+    contents = _contents(module)
+    if contents != checked:
+        _check(module, {op for op in contents if contents[op] != checked.get(op)})
+    return contents
 
 
 @depth_limited()
 def check(module: Operation) -> None:
     """Raises `VerifyException`, with the place in the source, if IR is not valid."""
+    _check(module, set(module.walk()))
+
+
+def _check(module: Operation, changed: Set[Operation]) -> None:
     try:
-        module.verify()
+        _verify(module, changed)
     except LocatedVerifyError:
         raise
     except VerifyException as error:
@@ -167,6 +184,26 @@ def check(module: Operation) -> None:
         raise LocatedVerifyError(message, culprit) from None
     for region in module.regions:
         _check_region(region, set())
+
+
+def _verify(op: Operation, changed: Set[Operation]) -> bool:
+    """Verifies an operation if it or one within changed, and says whether.
+
+    Only the rules of `TensorOp` are known to look at nothing but the operation. What
+    ends a block, and all others, are always verified.
+    """
+    has_changed = op in changed
+    for region in op.regions:
+        for block in region.blocks:
+            if block.parent is not region or block.is_empty:
+                region.verify()
+            for inner in block.ops:
+                if inner.parent is not block:
+                    block.verify()
+                has_changed |= _verify(inner, changed)
+    if has_changed or op.next_op is None or not isinstance(op, TensorOp):
+        op.verify(verify_nested_ops=False)
+    return has_changed
 
 
 def _culprit(module: Operation) -> Operation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp, StringAttr, i1, i32
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i1, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
 from tensorplan import frontends
+from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.passes import driver, get_all_passes
 
 
@@ -221,12 +222,122 @@ def test_what_changed_is_checked_again(
             _change(what, func)
 
     checked: list[Operation] = []
-    monkeypatch.setattr(driver, "check", checked.append)
+    monkeypatch.setattr(driver, "_check", lambda module, _: checked.append(module))
     ctx = tensorplan.context()
     ctx.allow_unregistered = True
     module = frontends.read(BRANCHES.encode(), "t.mlir", ctx)
     driver.run(ctx, module, [Nothing(), Change(), Nothing()])
     assert checked == [module] * (1 if what == "nothing" else 2)
+
+
+GROUPED = """
+func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tgraph.negate %a : tensor<4xf32>
+  %1 = tgraph.fusion(%x = %0, %y = %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %2 = tgraph.add %x, %y : tensor<4xf32>
+    %3 = tgraph.abs %2 : tensor<4xf32>
+    tgraph.yield %3 : tensor<4xf32>
+  }
+  %4 = tgraph.reverse %1 {dimensions = array<i64: 0>} : tensor<4xf32>
+  func.return %4 : tensor<4xf32>
+}"""  # noqa: E501
+
+
+def _break(what: str, func: FuncOp) -> None:
+    """Leaves one operation invalid, by a change to it or to one around or within."""
+    negate, fusion, reverse, end = func.body.block.ops
+    add, absolute, inner_end = fusion.regions[0].block.ops
+    match what:
+        case "a property":
+            reverse.properties["dimensions"] = ints([1])
+        case "a property less":
+            del reverse.properties["dimensions"]
+        case "an operand":
+            fusion.operands[0] = func.body.block.args[0]
+            Rewriter.replace_value_with_new_type(
+                fusion.operands[0], TensorType(i32, [4])
+            )
+        case "the type of an operand":
+            Rewriter.replace_value_with_new_type(
+                negate.results[0], TensorType(i32, [4])
+            )
+        case "an operand of the body":
+            absolute.operands[0] = negate.results[0]
+        case "the type within":
+            Rewriter.replace_value_with_new_type(
+                absolute.results[0], TensorType(i32, [4])
+            )
+        case "an argument of the body":
+            fusion.regions[0].block.insert_arg(TensorType(i32, [4]), 2)
+        case "moved out":
+            add.detach()
+            Rewriter.insert_op(add, InsertPoint.before(fusion))
+            add.operands = [negate.results[0]] * 2
+        case "the end":
+            end.detach()
+            end.erase()
+        case _:
+            assert what == "the end of the body"
+            inner_end.detach()
+            inner_end.erase()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("a property", "a property less", "an operand", "the type of an operand"),
+        *("an operand of the body", "the type within", "an argument of the body"),
+        *("moved out", "the end", "the end of the body"),
+    ],
+)
+def test_a_pass_that_breaks_one_operation_is_caught(what: str) -> None:
+    @dataclass(frozen=True)
+    class Break(ModulePass):
+        name = "test-break"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            (func,) = op.ops
+            assert isinstance(func, FuncOp)
+            _break(what, func)
+
+    module = parse(GROUPED)
+    with pytest.raises(VerifyException) as caught:
+        driver.run(tensorplan.context(), module, [Nothing(), Break()])
+    with pytest.raises(VerifyException) as expected:
+        driver.check(module)
+    assert str(caught.value) == str(expected.value)
+    with pytest.raises(VerifyException):
+        module.verify()  # by xDSL alone
+
+
+def test_tensor_operations_that_did_not_change_are_not_verified_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @dataclass(frozen=True)
+    class Mark(ModulePass):
+        name = "test-mark"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            next(o for o in op.walk() if o.name == "tgraph.add").attributes["mark"] = (
+                i32
+            )
+
+    module = parse(GROUPED)
+    verified: list[str] = []
+    verify = Operation.verify
+
+    def note(op: Operation, verify_nested_ops: bool = True) -> None:
+        if isinstance(op, TensorOp):
+            verified.append(op.name)
+        verify(op, verify_nested_ops)
+
+    monkeypatch.setattr(Operation, "verify", note)
+    driver.run(tensorplan.context(), module, [Nothing()])
+    first = ["negate", "add", "abs", "fusion", "reverse"]
+    assert verified == [f"tgraph.{name}" for name in first]
+    verified.clear()
+    driver.run(tensorplan.context(), module, [Mark()])
+    assert verified[len(first) :] == ["tgraph.add", "tgraph.fusion"]
 
 
 def test_every_registered_pass_loads_under_its_name() -> None:
