@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorplan.choices import ChoiceError
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from tensorplan.runtime.allocators.host import aligned_bytes

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from tensorplan.choices import one_of, suggest
 from tensorplan.tools import colours
 from tensorplan.tools.completion import SHELLS, script
+from tensorplan.version import VERSION
 
 EXIT_CODES = """\
 exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
