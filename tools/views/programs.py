@@ -6,7 +6,7 @@ A program that is not planned yet is planned by `plan-pipeline` first.
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-import tensorplan
+from tensorplan import dialects
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_pipeline import PlanPipeline
@@ -36,7 +36,7 @@ def read(source: Source, is_explained: bool, *, placed_anew: bool) -> PlanView:
     `placed_anew`, lifespans have to be all that counts. Raises `FileError`, and what
     `Compiler` raises.
     """
-    compiler = Compiler("plan-view", tensorplan.context())
+    compiler = Compiler("plan-view", dialects.context())
     module = compiler.read(source)
     compiler.run(module, ())
     title, explanation = source.name, None
