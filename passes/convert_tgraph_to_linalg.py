@@ -61,7 +61,7 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form
 from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.passes.bufferization.buffers import Constants
+from tensorplan.passes.bufferization.constants import Constants
 from tensorplan.passes.functions import is_tensor
 from tensorplan.passes.linalg import (
     bodies,

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tensorplan.analysis.storage import SMALL_CONSTANT
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     device_of,
@@ -33,7 +34,6 @@ from tensorplan.dialects.tgraph.shaping import (
     ViewOp,
 )
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-from tensorplan.passes.bufferization.blocks import SMALL_CONSTANT
 from tensorplan.passes.concatenations import is_in_place, part_layout, parts
 from tensorplan.passes.fusion.groups import has_destination
 from tensorplan.passes.layout import Layout

@@ -26,7 +26,7 @@
  * A read variable is used in place. What of its contents is still needed when it is
    written is copied just before.
  * What a loop carries lies in one buffer each, which its body updates like a variable;
-   loops and branches become `scf.while` and `scf.if` (bufferization/regions.py).
+   loops and branches become `scf.while` and `scf.if` (bufferization/blocks.py).
  * Constants that are small or not a single number are `memref.global`s; the others are
    filled in where they are needed.
 
@@ -51,9 +51,10 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.storage import Buffer, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
     LARGEST_SIZE,
@@ -67,8 +68,8 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
 )
 from tensorplan.dialects.tgraph.dims import DIMS, DimsAttr
-from tensorplan.passes.bufferization.blocks import BlockBufferization
-from tensorplan.passes.bufferization.buffers import Buffer, Constants, contiguous
+from tensorplan.passes.bufferization.blocks import BlockWriter, contiguous
+from tensorplan.passes.bufferization.constants import Constants
 from tensorplan.passes.functions import (
     argument_attributes,
     is_tensor,
@@ -120,18 +121,22 @@ def _check_ready(func: FuncOp) -> None:
 
 class _Function:
     """Builds the memref form of one function: its signature; its block is rewritten by
-    `BlockBufferization`."""
+    `BlockWriter`."""
 
     def __init__(self, func: FuncOp, block: Block, constants: Constants):
         self.func = func
         self.old = block
-        self.sizes = SizeWriter()
-        self.body = BlockBufferization(block, constants, self.sizes)
         self.argument_attrs = argument_attributes(func)
+        self._check_signature()
+        self.sizes = SizeWriter()
+        self.storage = storage_of(block)
+        self.bases: dict[Buffer, SSAValue] = {}
+        self.body = BlockWriter(self.storage, constants, self.sizes, self.bases)
 
     def run(self) -> None:
         self._arguments()
-        block = self.body.run(self._results())
+        self._results()
+        block = self.body.run()
         end = ReturnOp()
         end.location = (self.old.last_op or self.func).location
         block.add_op(end)
@@ -145,52 +150,51 @@ class _Function:
         set_argument_attributes(self.func, self.argument_attrs)
         set_result_attributes(self.func, [])
 
-    def _arguments(self) -> None:
-        for argument, attrs in zip(self.old.args, self.argument_attrs, strict=True):
+    def _check_signature(self) -> None:
+        for argument in self.old.args:
             if not is_tensor(argument.type):
                 raise LocatedError(
                     f"argument {argument.index} has type {argument.type}, expected a "
                     "tensor or a variable",
                     self.func,
                 )
-            buffer = self._argument(argument.type, argument.name_hint, attrs)
-            self.sizes.give(buffer.base, buffer.shape)
-            if isinstance(argument.type, VariableType):
-                attrs[VARIABLE] = UnitAttr()
-                buffer.is_variable = True
-                self.body.variables[argument] = buffer
-            else:
-                self.body.put(argument, buffer)
-
-    def _argument(
-        self, type: Attribute, name_hint: str | None, attrs: dict[str, Attribute]
-    ) -> Buffer:
-        block, tensor = self.body.new, tensor_type_of(type)
-        argument = block.insert_arg(contiguous(tensor), len(block.args))
-        argument.name_hint = name_hint
-        if isinstance(bare(tensor).encoding, DimsAttr):
-            attrs[DIMS] = bare(tensor).encoding
-        return Buffer(argument, shape_of(tensor), owned=False)
-
-    def _results(self) -> list[Buffer]:
-        """One argument for each result."""
-        terminator = self.old.last_op
-        if not isinstance(terminator, ReturnOp):
+        if not isinstance(self.old.last_op, ReturnOp):
             raise LocatedError("function does not end with func.return", self.func)
+
+    def _arguments(self) -> None:
+        for argument, attrs in zip(self.old.args, self.argument_attrs, strict=True):
+            if is_variable := isinstance(argument.type, VariableType):
+                attrs[VARIABLE] = UnitAttr()
+            buffer = (
+                self.storage.variables[argument]
+                if is_variable
+                else self.storage.places[argument].buffer
+            )
+            self.sizes.give(self._argument(buffer, attrs), buffer.shape)
+
+    def _argument(self, buffer: Buffer, attrs: dict[str, Attribute]) -> SSAValue:
+        block = self.body.new
+        argument = block.insert_arg(contiguous(buffer.type), len(block.args))
+        argument.name_hint = buffer.name
+        if isinstance(encoding := bare(buffer.type).encoding, DimsAttr):
+            attrs[DIMS] = encoding
+        self.bases[buffer] = argument
+        return argument
+
+    def _results(self) -> None:
+        """One argument for each result."""
         taken = {
             index.value.data
             for attrs in self.argument_attrs
             if isinstance(index := attrs.get(RESULT), IntegerAttr)
         }
-        buffers: list[Buffer] = []
         number = 0
-        for value, attrs in zip(
-            terminator.operands, result_attributes(self.func), strict=True
+        for buffer, attrs in zip(
+            self.storage.results, result_attributes(self.func), strict=True
         ):
             while number in taken:
                 number += 1
             taken.add(number)
             attrs = attrs | {RESULT: IntegerAttr(number, i32)}
-            buffers.append(self._argument(value.type, None, attrs))
+            self._argument(buffer, attrs)
             self.argument_attrs.append(attrs)
-        return buffers

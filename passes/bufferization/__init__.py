@@ -1,6 +1,5 @@
-"""How tgraph-bufferize rewrites blocks.
+"""How tgraph-bufferize writes memrefs.
 
-buffers.py   where values lie
-blocks.py    the operations of one block
-regions.py   loops and branches
+blocks.py     the operations of a block, with its loops and branches
+constants.py  the module's constants
 """

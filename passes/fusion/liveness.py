@@ -14,6 +14,7 @@ from itertools import accumulate
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.analysis.storage import SMALL_CONSTANT
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     device_of,
@@ -29,7 +30,6 @@ from tensorplan.dialects.tgraph.shaping import (
     ViewOp,
 )
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-from tensorplan.passes.bufferization.blocks import SMALL_CONSTANT
 from tensorplan.passes.fusion.groups import (
     Function,
     Grouping,

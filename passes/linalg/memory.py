@@ -19,7 +19,7 @@ from xdsl.dialects.linalg.ops import FillOp
 from xdsl.ir import Attribute, SSAValue
 
 from tensorplan.dialects.tgraph.base import AnyMemRef, Shape
-from tensorplan.passes.bufferization.buffers import Constants
+from tensorplan.passes.bufferization.constants import Constants
 from tensorplan.passes.layout import Layout, memref_type
 from tensorplan.passes.linalg.code import Code
 

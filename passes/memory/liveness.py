@@ -17,11 +17,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.passes.memory.control_flow import ControlFlow, Node
 from tensorplan.planning.problem import Buffer, Steps
 
 
@@ -38,7 +39,16 @@ Bits = int
 """A set of buffers, by their indices."""
 
 
-def live_steps(flow: ControlFlow, buffers: Sequence[Uses]) -> list[list[Steps]]:
+class Flow(Protocol):
+    """How control goes on: `ControlFlow` of a function, or of what will be one."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+    @property
+    def node_of(self) -> Sequence[int]: ...  # by step
+
+
+def live_steps(flow: Flow, buffers: Sequence[Uses]) -> list[list[Steps]]:
     """For each buffer the ranges in which it is live, ascending, with steps between.
 
     One that is never accessed is live in the step that allocates it.
@@ -110,7 +120,7 @@ def buffer_of(name: str, size: int, live: Sequence[Steps], alignment: int) -> Bu
     return Buffer(name, size, live[0][0], live[-1][1], alignment, gaps)
 
 
-def _accessed(flow: ControlFlow, buffers: Sequence[Uses]) -> list[dict[int, list[int]]]:
+def _accessed(flow: Flow, buffers: Sequence[Uses]) -> list[dict[int, list[int]]]:
     """For each node, the buffers that it accesses, each with the steps, ascending."""
     found: list[dict[int, list[int]]] = [{} for _ in flow.nodes]
     for index, uses in enumerate(buffers):
@@ -120,7 +130,7 @@ def _accessed(flow: ControlFlow, buffers: Sequence[Uses]) -> list[dict[int, list
 
 
 def _live_around(
-    flow: ControlFlow,
+    flow: Flow,
     buffers: Sequence[Uses],
     accessed: Sequence[Mapping[int, Sequence[int]]],
 ) -> tuple[list[Bits], list[Bits]]:

@@ -19,6 +19,7 @@ from typing import Any, cast
 import memref_programs
 import numpy as np
 from jax_cpu import run_stablehlo
+from levels import lower_bounds, stored_bytes
 from limits import Hang, time_limit
 from model_programs import model_text
 from oracles import (
@@ -33,7 +34,7 @@ from oracles import (
     stage,
     text_of,
 )
-from random_passes import PASSES, place, plan_memory, plan_pipeline
+from random_passes import GROUPS, PASSES, place, plan_memory, plan_pipeline
 from readers import READERS
 from tensor_programs import operations, tensor_program
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
@@ -55,6 +56,7 @@ from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.passes.reporting.report import buffers
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 SECONDS = 30
@@ -213,6 +215,7 @@ def _check_passes(
         random.setstate(options)
         current = after
     check_round_trip(current)
+    _check_storage(applied(current, TGraphPlaceDevices(groups=GROUPS, default="cpu:0")))
     levels = [
         [place(random), TGraphBufferize()],
         [place(random), TGraphBufferize(), plan_memory(random)],
@@ -227,6 +230,14 @@ def _check_passes(
     _check_runs(planned, inputs, want, slack)
     if _MLIR_OPT and random.random() < 0.05:
         _check_with_mlir(planned)
+
+
+def _check_storage(placed: ModuleOp) -> None:
+    """What analysis/storage predicts is what the plan needs."""
+    with stage("storage", may_refuse=True):
+        predicted, needed = stored_bytes(placed, 16), lower_bounds(placed, 16)
+    if predicted != needed:
+        raise Failure("storage", f"predicts {predicted}, but the plan has {needed}")
 
 
 def _plan(planned: ModuleOp) -> set[tuple[object, ...]]:

@@ -6,8 +6,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 import tensorplan
+from tensorplan.analysis.storage import Storage, peaks, storage_of
 from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.signature import signature
+from tensorplan.passes import driver
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.plan_memory import PlanMemory
@@ -43,6 +45,27 @@ def modelled_bytes(module: ModuleOp) -> int:
     ((_, block),) = tensor_functions(module)
     memory = memory_graph(block, 64)
     return sum(memory.peaks(range(len(memory.ops))).values())
+
+
+def storage_of_program(module: ModuleOp) -> Storage:
+    ((_, block),) = tensor_functions(module)
+    return storage_of(block)
+
+
+def stored_bytes(module: ModuleOp, alignment: int) -> dict[str | None, int]:
+    """What analysis/storage predicts of a placed program: the peak of each device."""
+    predicted = peaks(storage_of_program(module), alignment)
+    return {device: bytes for device, bytes in predicted.items() if bytes}
+
+
+def lower_bounds(module: ModuleOp, alignment: int) -> dict[str | None, int]:
+    """What the plan of a placed program cannot do without, nothing lent."""
+    planned = module.clone()
+    passes = [TGraphBufferize(), PlanMemory("best-fit", alignment, lend=False)]
+    driver.run(tensorplan.context(), planned, passes, verify=False)
+    pools = tensorplan.report(planned)["pools"]
+    bounds = {pool["device"]: pool["lower_bound_bytes"] for pool in pools}
+    return {device: bytes for device, bytes in bounds.items() if bytes}
 
 
 def assert_same_values(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:

@@ -1,0 +1,53 @@
+"""What of a program is stored, where, and until when: decided here, once.
+
+    storage = storage_of(block)       of a block on tensors, its operations in order
+    storage.places[value]             where a value lies
+    storage.steps                     what is done to memory, operation by operation
+    peaks(storage, alignment)         the most bytes that live at once, by device
+
+`tgraph-bufferize` writes down what it says; who has to know what a program will store,
+before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum
+memory from the same alias analysis as the run that assigns offsets.)
+
+buffers.py    buffers, places in them, and what is done to them
+storage.py    what becomes of each operation of a block
+lifetimes.py  when buffers are live, through loops and branches
+"""
+
+from tensorplan.analysis.storage.buffers import (
+    SMALL_CONSTANT,
+    Action,
+    Allocate,
+    At,
+    Branch,
+    Buffer,
+    Copy,
+    Free,
+    Global,
+    Home,
+    Loop,
+    Place,
+    Run,
+    Storage,
+)
+from tensorplan.analysis.storage.lifetimes import peaks
+from tensorplan.analysis.storage.storage import storage_of
+
+__all__ = [
+    "SMALL_CONSTANT",
+    "Action",
+    "Allocate",
+    "At",
+    "Branch",
+    "Buffer",
+    "Copy",
+    "Free",
+    "Global",
+    "Home",
+    "Loop",
+    "Place",
+    "Run",
+    "Storage",
+    "peaks",
+    "storage_of",
+]

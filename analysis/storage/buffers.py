@@ -1,0 +1,162 @@
+"""Buffers, places in them, and what is done to them: the words of this analysis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    Shape,
+    TensorOp,
+    shape_of,
+    tensor_type_of,
+)
+from tensorplan.dialects.tgraph.shaping import ConstantOp
+from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
+from tensorplan.passes.layout import Layout
+
+SMALL_CONSTANT = 1024
+"""Up to this size, in bytes, a constant is a global even if it is a single number."""
+
+
+class Home(Enum):
+    """Whose memory a buffer is."""
+
+    OWN = "own"  # allocated and freed in its block
+    ARGUMENT = "argument"  # the caller's, to be read only
+    RESULT = "result"  # the caller's, to be written only
+    VARIABLE = "variable"  # the caller's, or of a loop that the block is in
+    CONSTANT = "constant"  # the module's
+    OUTSIDE = "outside"  # of the block around the region that this block is
+    UNKNOWN = "unknown"  # of an operation that is not tgraph's
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """A block of memory that values lie in."""
+
+    type: AnyTensor  # of all of it
+    home: Home
+    name: str | None = None
+    last: int = -1  # the position after which no value in it is read
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    """A variable's: what lies in it at the operation that is looked at."""
+    outside: "Buffer | None" = None  # what this is in the block around the region
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.type)
+
+    @property
+    def is_variable(self) -> bool:
+        return self.home is Home.VARIABLE
+
+    def seen_inside(self, home: Home = Home.OUTSIDE) -> "Buffer":
+        """The buffer as a region of an operation sees it."""
+        return Buffer(self.type, home, self.name, outside=self)
+
+
+class Place(NamedTuple):
+    """Where a tensor value lies: in a buffer, with this layout."""
+
+    buffer: Buffer
+    layout: Layout
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the buffer itself, rather than a view of it."""
+        layout = self.layout
+        return layout.shape == self.buffer.shape and layout.is_contiguous
+
+
+def whole(buffer: Buffer, value: SSAValue | None = None) -> Place:
+    """All of a buffer, in the shape of a value if one is given."""
+    type = buffer.type if value is None else tensor_type_of(value.type)
+    return Place(buffer, Layout.contiguous(shape_of(type)))
+
+
+class At(NamedTuple):
+    """A place that an operation reads or writes, as this value."""
+
+    place: Place
+    value: SSAValue | None = None  # None: the buffer itself
+
+
+# What is done, in order.
+
+
+class Allocate(NamedTuple):
+    """A buffer's memory begins; without it, with the first `Run` that writes it."""
+
+    buffer: Buffer
+
+
+class Free(NamedTuple):
+    """A buffer's memory ends."""
+
+    buffer: Buffer
+
+
+class Copy(NamedTuple):
+    """The contents of a place are copied to another."""
+
+    source: At
+    target: At
+    serves: Operation  # whose stream it runs on
+    saves: bool = False  # what a variable held, before it is written
+
+
+class Run(NamedTuple):
+    """An operation computes into buffers."""
+
+    op: TensorOp
+    inputs: Sequence[At]
+    outs: Sequence[At]
+
+
+class Loop(NamedTuple):
+    """The regions of a loop run, on buffers that it carries."""
+
+    op: WhileOp
+    flag: Buffer  # what the condition is computed into
+    carried: Sequence[Buffer]
+    condition: "Storage"
+    body: "Storage"
+
+
+class Branch(NamedTuple):
+    """One of two regions runs."""
+
+    op: IfOp
+    predicate: At
+    regions: Sequence["Storage"]
+
+
+class Global(NamedTuple):
+    """A constant that the module holds is named."""
+
+    op: ConstantOp
+    buffer: Buffer
+
+
+Action: TypeAlias = Allocate | Free | Copy | Run | Loop | Branch | Global
+
+
+@dataclass(eq=False)
+class Storage:
+    """What is stored for one block, which sees nothing from outside."""
+
+    block: Block
+    variables: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    """By argument."""
+    places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    """Where each value lies; what is saved of a variable, where it is saved."""
+    results: Sequence[Buffer] = ()
+    """What the terminator's operands are delivered to."""
+    steps: list[tuple[Operation, Sequence[Action]]] = field(
+        default_factory=list[tuple[Operation, Sequence[Action]]]
+    )
+    """What each operation does, in order."""

@@ -1,0 +1,498 @@
+"""What becomes of each operation of a block: where its results lie, and what is copied.
+
+* A result or assigned value is computed straight into its destination.
+* An operation takes over the buffer of an operand that it may overwrite
+  (`TensorOp.overwritable`) and that nobody reads afterwards.
+* Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
+  the result: then what they view is stored in order first.
+* A read variable is used in place. What of its contents is still needed when it is
+  written is copied just before.
+* What a loop carries lies in one buffer each, made outside: that of what it starts
+  from, if nobody reads this any more; that of the result that it becomes; or a new
+  one. The next iteration's values are written there as a variable's are.
+* Constants that are small or not a single number are the module's; the others are
+  filled in where they are needed.
+* Operands of a concatenation in place lie in it (passes/concatenations.py), parts of a
+  variable in the variable (passes/updates.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.traits import IsTerminator
+
+from tensorplan.analysis.storage.buffers import (
+    SMALL_CONSTANT,
+    Action,
+    Allocate,
+    At,
+    Branch,
+    Buffer,
+    Copy,
+    Free,
+    Global,
+    Home,
+    Loop,
+    Place,
+    Run,
+    Storage,
+    whole,
+)
+from tensorplan.dialects.symbolic import Symbolic
+from tensorplan.dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    VariableType,
+    element_bytes,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
+from tensorplan.dialects.tgraph.shaping import (
+    ConcatenateOp,
+    ConstantOp,
+    ReshapeOp,
+    ViewOp,
+)
+from tensorplan.dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
+from tensorplan.passes.concatenations import Part, is_in_place, part_layout, parts
+from tensorplan.passes.layout import Layout
+from tensorplan.passes.updates import updated_layout, updates
+from tensorplan.passes.versions import last_versions, looped_into, source_of
+
+
+def storage_of(block: Block) -> Storage:
+    """Of a function's block, or of a region's alone, whose surroundings are unknown.
+
+    Arguments lie in the memory of whoever runs the block; so does what it ends with.
+    """
+    storage = _Block(block)
+    for argument in block.args:
+        type, name = tensor_type_of(argument.type), argument.name_hint
+        if isinstance(argument.type, VariableType):
+            storage.variables[argument] = Buffer(type, Home.VARIABLE, name)
+        else:
+            storage.put(argument, Buffer(type, Home.ARGUMENT, name))
+    assert block.last_op is not None
+    values = block.last_op.operands
+    return storage.run([Buffer(tensor_type_of(v.type), Home.RESULT) for v in values])
+
+
+class _Block(Storage):
+    """Decides, operation by operation.
+
+    Who makes one says where the arguments lie (`put`, `variables`) and gives a buffer
+    for each value that the terminator passes on (`run`).
+    """
+
+    def __init__(self, block: Block):
+        super().__init__(block)
+        self._ops = list(block.ops)
+        self._position = {op: index for index, op in enumerate(self._ops)}
+        self._actions: list[Action] = []  # of the operation that is looked at
+        self._at = 0  # its position
+        self._last_uses = _last_uses(self._ops)
+        self._destinations: dict[SSAValue, Buffer] = {}
+        self._parts: dict[SSAValue, Part] = {}
+        self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
+        self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
+        self._owned: dict[Buffer, None] = {}
+
+    def run(self, results: Sequence[Buffer] = ()) -> Storage:
+        """Goes through the block; what it ends with is to be in `results`."""
+        self.results = results
+        self._find_destinations()
+        for at, op in enumerate(self._ops):
+            self._at, self._actions = at, []
+            if op.has_trait(IsTerminator, value_if_unregistered=False):
+                self._deliver(op)
+            else:
+                self._store(op)
+            self._free_dead()
+            self.steps.append((op, self._actions))
+        return self
+
+    def _find_destinations(self) -> None:
+        """What is computed straight into a result, a concatenation or a part of a
+        variable, or by a loop into a variable."""
+        for value, buffer in zip(self._ops[-1].operands, self.results, strict=True):
+            self._aim(value, buffer)
+        for variable, version in last_versions(self.block).items():
+            while version.previous is not None:
+                value = looped_into(version, self._position)
+                if value is not None:
+                    self._aim(value, self.variables[variable])
+                version = version.previous
+        for value, part in parts(self.block).items():
+            if value not in self._destinations:
+                self._parts[value] = part
+        for value, op in updates(self.block).items():
+            if value not in self._destinations and value not in self._parts:
+                self._updates[value] = op
+
+    def _aim(self, value: SSAValue, buffer: Buffer) -> None:
+        """Has a value computed into a buffer, and what a loop starts from, too."""
+        while isinstance(value.owner, ReshapeOp):
+            value = value.owner.inputs[0]
+        while isinstance(owner := value.owner, TensorOp | ReadOp):
+            self._destinations.setdefault(value, buffer)
+            if not isinstance(owner, WhileOp) or buffer.is_variable:
+                return
+            value = owner.inputs[owner.res.index(value)]
+            if not value.has_one_use() or isinstance(value.owner, ViewOp | ReadOp):
+                return
+
+    # Values and buffers
+
+    def put(
+        self, value: SSAValue, buffer: Buffer, layout: Layout | None = None
+    ) -> None:
+        """Says where a value lies: in the whole buffer, unless a layout is given."""
+        self.places[value] = Place(buffer, layout) if layout else whole(buffer, value)
+        if buffer.is_variable:
+            buffer.values.append(value)
+        else:
+            buffer.last = max(buffer.last, self._last_uses.get(value, -1))
+
+    def _at_value(self, value: SSAValue) -> At:
+        return At(self.places[value], value)
+
+    def _allocate(
+        self, type: AnyTensor, name: str | None, *, now: bool = True
+    ) -> Buffer:
+        """A new buffer; its memory begins now, or with the first that writes it."""
+        buffer = Buffer(type, Home.OWN, name)
+        self._owned[buffer] = None
+        if now:
+            self._actions.append(Allocate(buffer))
+        return buffer
+
+    def _copy(self, source: At, target: At) -> None:
+        self._actions.append(Copy(source, target, self._ops[self._at]))
+
+    def _free_dead(self) -> None:
+        for buffer in [b for b in self._owned if b.last <= self._at]:
+            self._actions.append(Free(buffer))
+            del self._owned[buffer]
+
+    # Operations
+
+    def _store(self, op: Operation) -> None:
+        match op:
+            case ReadOp():
+                self.put(op.result, self.variables[op.variable])
+            case AssignOp():
+                self._assign(op)
+            case WhileOp():
+                self._loop(op)
+            case IfOp():
+                self._branch(op)
+            case ViewOp() if not op.outs:
+                self._view(op)
+            case ConstantOp() if not op.outs:
+                self._constant(op)
+            case ConcatenateOp() if is_in_place(op):
+                self._concatenate(op)
+            case DynamicUpdateSliceOp() if self._is_updated(op):
+                variable = self.variables[op.outs[0]]
+                variable.values = [op.inputs[1]]
+                self.put(op.result, variable)
+            case TensorOp():
+                self._compute(op)
+            case _:
+                for result in op.results:
+                    self.put(result, Buffer(tensor_type_of(result.type), Home.UNKNOWN))
+
+    def _compute(self, op: TensorOp) -> None:
+        """An operation that writes destinations: variables, results or new buffers."""
+        for variable in op.outs:
+            self._overwrite(self.variables[variable])
+        inputs = [self._at_value(value) for value in op.inputs]
+        for index, result in enumerate(op.res):
+            if result in self._parts:
+                self.put(result, *self._part(result, now=False))
+            elif place := self._updated(result):
+                self.put(result, *place)
+            else:
+                self.put(result, self._destination_of(op, index))
+        outs = [self._at_value(result) for result in op.res]
+        self._actions.append(Run(op, inputs, outs))
+
+    def _destination_of(self, op: TensorOp, index: int) -> Buffer:
+        if op.outs:
+            return self.variables[op.outs[index]]
+        result = op.res[index]
+        if index == 0 and result not in self._destinations:
+            allowed = op.overwritable()
+            element = tensor_type_of(result.type).element_type
+            for number in allowed:
+                value = op.inputs[number]
+                if tensor_type_of(
+                    value.type
+                ).element_type == element and self._may_take_over(op, number, allowed):
+                    return self.places[value].buffer
+        return self._destination(result, now=False)
+
+    def _destination(self, result: SSAValue, *, now: bool = True) -> Buffer:
+        """Where a result is wanted, or a new buffer."""
+        if result in self._destinations:
+            return self._destinations[result]
+        return self._allocate(tensor_type_of(result.type), result.name_hint, now=now)
+
+    def _may_take_over(self, op: TensorOp, index: int, allowed: Sequence[int]) -> bool:
+        """Whether a result may take over the buffer of an operand.
+
+        `allowed` are the operands that the operation may overwrite.
+        """
+        value = op.inputs[index]
+        buffer, layout = self.places[value]
+        return (
+            buffer.home is Home.OWN
+            and buffer.last <= self._at
+            and layout.is_contiguous
+            and prod(layout.shape) == prod(buffer.shape)
+            and all(
+                self.places[other].buffer is not buffer
+                or (other is value and i in allowed)
+                for i, other in enumerate(op.inputs)
+                if other in self.places
+            )
+        )
+
+    def _deliver(self, op: Operation) -> None:
+        """Copies what the terminator passes on and is not in its place yet."""
+        for value, buffer in zip(op.operands, self.results, strict=True):
+            if self.places[value].buffer is not buffer:
+                computed = source_of(value).owner
+                serves = computed if isinstance(computed, Operation) else op
+                target = At(whole(buffer, value), value)
+                self._actions.append(Copy(self._at_value(value), target, serves))
+
+    # Variables
+
+    def _assign(self, op: AssignOp) -> None:
+        variable = self.variables[op.variable]
+        place = self.places[op.value]
+        if place.buffer is variable and place.layout.is_contiguous:
+            return
+        self._overwrite(variable)
+        target = At(whole(variable, op.value), op.value)
+        self._copy(self._at_value(op.value), target)
+
+    def _overwrite(self, variable: Buffer) -> None:
+        """Readies a variable to be written: saves what of it is still to be read."""
+        needed = [value for value in variable.values if self._is_needed(value)]
+        variable.values = []
+        if not needed:
+            return
+        returned = next(
+            (v for v in needed if v in self._destinations and source_of(v) is v), None
+        )
+        if returned is None:
+            saved = self._allocate(variable.type, needed[0].name_hint)
+            target = At(whole(saved))
+        else:
+            saved = self._destinations[returned]
+            self.put(returned, saved)
+            target = self._at_value(returned)
+        copy = Copy(At(whole(variable)), target, self._ops[self._at], saves=True)
+        self._actions.append(copy)
+        for value in needed:
+            self.put(value, saved, self.places[value].layout)
+
+    def _is_needed(self, value: SSAValue) -> bool:
+        """Whether a tensor in the variable that is written now is to be read yet."""
+        now, op = self._at, self._ops[self._at]
+        for use in value.uses:  # views that there are already answer for themselves
+            at = self._position[use.operation]
+            if at > now or (
+                at == now
+                and not (
+                    isinstance(op, TensorOp)
+                    and use.index in op.overwritable()
+                    and self.places[value].layout.is_contiguous
+                )
+            ):
+                return True
+        return False
+
+    # Views and constants
+
+    def _view(self, op: ViewOp) -> None:
+        source = op.inputs[0]
+        buffer, layout = self.places[source]
+        layout = layout.viewed(op)
+        if op.result in self._parts:
+            self._fill(op, layout)
+            return
+        if layout is not None:
+            self.put(op.result, buffer, layout)
+            return
+        # Only a reshape of a strided view comes here: it is stored in order first.
+        if self._last_uses.get(op.result, -1) < 0:  # nobody looks where it lies
+            self.put(op.result, buffer)
+            return
+        stored = self._allocate(tensor_type_of(source.type), op.result.name_hint)
+        self._copy(self._at_value(source), At(whole(stored)))
+        self.put(op.result, stored)
+
+    def _constant(self, op: ConstantOp) -> None:
+        type = tensor_type_of(op.result.type)
+        is_number = op.splat is not None
+        if is_number and all(map(_is_start, op.result.uses)):
+            return  # made where the loops start
+        bytes = prod(shape_of(type)) * element_bytes(type.element_type)
+        is_large = isinstance(bytes, Symbolic) or bytes > SMALL_CONSTANT
+        if is_number and (is_large or op.result in self._destinations):
+            self._compute(op)
+            return
+        buffer = Buffer(type, Home.CONSTANT, op.result.name_hint)
+        self._actions.append(Global(op, buffer))
+        self.put(op.result, buffer)
+
+    # Concatenations in place
+
+    def _join(self, op: ConcatenateOp, *, now: bool = True) -> Place:
+        """Where a concatenation lies, from its first operand on."""
+        if op.result not in self._joined:
+            if op.result in self._parts:
+                place = self._part(op.result, now=now)
+            else:
+                place = whole(self._destination(op.result, now=now), op.result)
+            place.buffer.last = max(place.buffer.last, self._position[op])
+            self._joined[op.result] = place
+        return self._joined[op.result]
+
+    def _part(self, value: SSAValue, *, now: bool = True) -> Place:
+        """Where the operand of a concatenation is to lie."""
+        op, index = self._parts[value]
+        buffer, layout = self._join(op, now=now)
+        return Place(buffer, part_layout(layout, (op, index)))
+
+    def _fill(self, op: ViewOp, layout: Layout | None) -> None:
+        """Copies a view, which has this layout if any, to where it is to lie."""
+        source, part = op.inputs[0], self._part(op.result)
+        place = self.places[source]
+        if layout is not None:
+            viewed = At(Place(place.buffer, layout), op.result)
+        elif straight := part.layout.reshaped(place.layout.shape):
+            target = At(Place(part.buffer, straight), source)
+            self._copy(self._at_value(source), target)
+            self.put(op.result, *part)
+            return
+        else:
+            stored = self._allocate(tensor_type_of(source.type), op.result.name_hint)
+            self._copy(self._at_value(source), At(whole(stored)))
+            viewed = At(whole(stored, op.result), op.result)
+        self._copy(viewed, At(part, op.result))
+        self.put(op.result, *part)
+
+    def _concatenate(self, op: ConcatenateOp) -> None:
+        joined = self._join(op)
+        for index, value in enumerate(op.inputs):
+            layout = part_layout(joined.layout, (op, index))
+            target = Place(joined.buffer, layout)
+            if self.places[value] != target:
+                self._copy(self._at_value(value), At(target, value))
+        self.put(op.result, *joined)
+
+    # Parts of variables in place
+
+    def _updated(self, value: SSAValue) -> Place | None:
+        """The part of a variable that a value is to be computed into, if any."""
+        if (op := self._updates.get(value)) is None:
+            return None
+        variable, layout = self.variables[op.outs[0]], updated_layout(op)
+        is_there = self.places[op.inputs[0]].buffer is variable
+        return Place(variable, layout) if is_there and layout else None
+
+    def _is_updated(self, op: DynamicUpdateSliceOp) -> bool:
+        """Whether the part has been computed in place."""
+        value = op.inputs[1]
+        if self._updates.get(value) is not op:
+            return False
+        return self.places[value].buffer is self.variables[op.outs[0]]
+
+    # Loops and branches
+
+    def _loop(self, op: WhileOp) -> None:
+        carried = [self._carried(op, index) for index in range(len(op.res))]
+        rest = op.inputs[len(carried) :]
+        scalar = with_shape(tensor_type_of(op.inputs[0].type), ())
+        flag = self._allocate(with_element(scalar, i1), "continues")
+        flag.last = self._at
+        inside: list[Storage] = []
+        for region, results in ((op.condition, [flag]), (op.body, [])):
+            storage = self._enter(region, rest)
+            for argument, buffer in zip(region.block.args, carried, strict=False):
+                storage.variables[argument] = buffer.seen_inside(Home.VARIABLE)
+            storage.run([buffer.seen_inside() for buffer in results])
+            inside.append(storage)
+        self._actions.append(Loop(op, flag, carried, *inside))
+        for result, buffer in zip(op.res, carried, strict=True):
+            self.put(result, buffer)
+
+    def _carried(self, op: WhileOp, index: int) -> Buffer:
+        """The buffer that a loop's variable is, with what it starts from in it."""
+        start, result = op.inputs[index], op.res[index]
+        if isinstance(start.owner, ConstantOp) and start.owner.splat is not None:
+            buffer = self._destination(result)
+            self._actions.append(Run(start.owner, (), [At(whole(buffer))]))
+            return buffer
+        if result not in self._destinations and self._may_take_over(op, index, [index]):
+            return self.places[start].buffer
+        buffer, place = self._destination(result), self.places[start]
+        if place.buffer is not buffer or not place.layout.is_contiguous:
+            self._copy(self._at_value(start), At(whole(buffer, start), start))
+        return buffer
+
+    def _branch(self, op: IfOp) -> None:
+        if op.outs:
+            buffers = [self.variables[variable] for variable in op.outs]
+            for buffer in buffers:
+                self._overwrite(buffer)
+        else:
+            buffers = [self._destination(result) for result in op.res]
+        predicate, *rest = op.inputs
+        inside: list[Storage] = []
+        for region in op.regions:
+            storage = self._enter(region, rest)
+            storage.run([buffer.seen_inside() for buffer in buffers])
+            inside.append(storage)
+        self._actions.append(Branch(op, self._at_value(predicate), inside))
+        for result, buffer in zip(op.res, buffers, strict=True):
+            self.put(result, buffer)
+
+    def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
+        """A region whose last arguments are these values."""
+        inside = _Block(region.block)
+        seen: dict[Buffer, Buffer] = {}
+        first = len(region.block.args) - len(inputs)
+        for argument, value in zip(region.block.args[first:], inputs, strict=True):
+            buffer, layout = self.places[value]
+            if buffer not in seen:
+                seen[buffer] = buffer.seen_inside()
+            inside.put(argument, seen[buffer], layout)
+        return inside
+
+
+def _last_uses(ops: Sequence[Operation]) -> Mapping[SSAValue, int]:
+    """The last position at which each value, or a view of it, is read."""
+    last: dict[SSAValue, int] = {}
+    for at in range(len(ops) - 1, -1, -1):
+        op = ops[at]
+        if isinstance(op, ViewOp) and not op.outs:
+            at = last.get(op.result, -1)
+        for value in op.operands:
+            last[value] = max(at, last.get(value, -1))
+    return last
+
+
+def _is_start(use: Use) -> bool:
+    """Whether a loop carries what it starts from here."""
+    op = use.operation
+    return isinstance(op, WhileOp) and use.index < len(op.res)
