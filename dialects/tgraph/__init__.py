@@ -13,11 +13,13 @@ indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
 fusing.py       what a fusion may hold so that nothing in it is stored
-canonicalization.py, folding.py, narrowing.py   the rewrites that `canonicalize` knows
+rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
+                folding.py, narrowing.py
 """
 
 from xdsl.ir import Dialect
 
+from tensorplan.dialects.tgraph import rewrites as rewrites  # fills in REWRITES
 from tensorplan.dialects.tgraph.base import VariableType
 from tensorplan.dialects.tgraph.bodies import BODY_OPS
 from tensorplan.dialects.tgraph.differentiation import DIFFERENTIATION_OPS

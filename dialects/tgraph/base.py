@@ -46,6 +46,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
     Attribute,
     Operation,
@@ -65,6 +66,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
@@ -335,7 +337,7 @@ class TensorOpEffects(DestinationStyle):
         return frozenset(effects)
 
 
-class TensorOp(IRDLOperation):
+class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """An operation on whole tensors; see the module's docstring for its two forms."""
 
     inputs = var_operand_def(base(TensorType) | base(MemRefType))
@@ -362,8 +364,15 @@ class TensorOp(IRDLOperation):
     """Integer arrays with sizes, which may be symbolic. These are `?` in the array; the
     attribute `tgraph.dims` says in this order what each is."""
 
+    REWRITES: ClassVar[Sequence[RewritePattern]] = ()
+    """What `canonicalize` does to it; rewrites.py fills this in."""
+
     DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
     """Properties that the custom syntax leaves out where they have these values."""
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return tuple(cls.REWRITES)
 
     def overwritable(self) -> Sequence[int]:
         """Inputs whose buffer the first result may take over, in order of preference.

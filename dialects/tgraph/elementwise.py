@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
-from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.choices import one_of
@@ -27,7 +25,7 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.partial import PartialTypes
 
 
-class ElementwiseOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ElementwiseOp(TensorOp):
     """Same shape for all; same element type for all, unless an operation says more."""
 
     PATTERN: ClassVar = Pattern.ELEMENTWISE
@@ -65,12 +63,6 @@ class ElementwiseOp(TensorOp, HasCanonicalizationPatternsInterface):
                     f"{bare(inputs[-1])}"
                 )
         return inputs[-1]
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph.folding import FoldElementwise
-
-        return (FoldElementwise(),)
 
 
 class UnaryOp(ElementwiseOp):

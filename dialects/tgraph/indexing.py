@@ -15,9 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.irdl import irdl_op_definition, prop_def
-from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.dialects.symbolic import exceeds
@@ -219,7 +217,7 @@ def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
 
 
 @irdl_op_definition
-class DynamicSliceOp(TensorOp, HasCanonicalizationPatternsInterface):
+class DynamicSliceOp(TensorOp):
     """A part of the first operand; the others, scalars, are where it starts.
 
     Starts are clamped, so that the part lies in the operand.
@@ -249,12 +247,6 @@ class DynamicSliceOp(TensorOp, HasCanonicalizationPatternsInterface):
         types.check_rank(result, types.rank(0))
         for dim, size in enumerate(self.slice_sizes.get_values()):
             types.set_size((result, dim), size)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DynamicSliceAtConstant(),)
 
 
 @irdl_op_definition

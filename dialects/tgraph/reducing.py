@@ -5,10 +5,8 @@ from math import prod
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
-from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from tensorplan.choices import one_of
@@ -60,7 +58,7 @@ def sum_element(op: TensorOp, inputs: Sequence[AnyTensor]) -> Attribute:
 
 
 @irdl_op_definition
-class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ReduceOp(TensorOp):
     """Combines all elements along `dimensions`, which the result lacks.
 
     An empty reduction gives the identity of `kind` (0, 1, -inf, inf, true, false).
@@ -90,15 +88,9 @@ class ReduceOp(TensorOp, HasCanonicalizationPatternsInterface):
         for target, source in enumerate(kept):
             types.same_size((0, source), (1, target))
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.ReduceOfUnitDimensions(),)
-
 
 @irdl_op_definition
-class DotGeneralOp(TensorOp, HasCanonicalizationPatternsInterface):
+class DotGeneralOp(TensorOp):
     """Products of two tensors summed over the contracting dimensions.
 
     Operands may have narrower elements than the result, in which is multiplied.
@@ -184,12 +176,6 @@ class DotGeneralOp(TensorOp, HasCanonicalizationPatternsInterface):
         for target, place in enumerate(free, len(batch)):
             types.same_size(place, (2, target))
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph.narrowing import NarrowOperands
-
-        return (NarrowOperands(),)
-
 
 def windowed(
     shape: Shape,
@@ -248,7 +234,7 @@ def refine_windowed(
 
 
 @irdl_op_definition
-class ConvolutionOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ConvolutionOp(TensorOp):
     """Convolution of operands image and kernel, in any layout.
 
     Operands may have narrower elements than the result, in which is multiplied.
@@ -370,12 +356,6 @@ class ConvolutionOp(TensorOp, HasCanonicalizationPatternsInterface):
             self.lhs_dilation.get_values(),
             self.rhs_dilation.get_values(),
         )
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph.narrowing import NarrowOperands
-
-        return (NarrowOperands(),)
 
 
 @irdl_op_definition

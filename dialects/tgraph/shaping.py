@@ -14,11 +14,9 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import base, irdl_op_definition, prop_def
 from xdsl.parser import Parser
-from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
@@ -135,7 +133,7 @@ class ConstantOp(TensorOp):
 
 
 @irdl_op_definition
-class FullLikeOp(TensorOp, HasCanonicalizationPatternsInterface):
+class FullLikeOp(TensorOp):
     """A constant of its operand's shape (NNVM's `zeros_like`, with any number)."""
 
     name = "tgraph.full_like"
@@ -156,12 +154,6 @@ class FullLikeOp(TensorOp, HasCanonicalizationPatternsInterface):
         types.same_shape(0, 1)
         types.set_element(1, self.value.type)
         types.same_element(0, 1)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.FullLikeOfStaticShape(),)
 
 
 @irdl_op_definition
@@ -224,7 +216,7 @@ class ViewOp(TensorOp):
 
 
 @irdl_op_definition
-class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
+class ReshapeOp(ViewOp):
     """The same elements in row-major order under another shape."""
 
     name = "tgraph.reshape"
@@ -255,15 +247,9 @@ class ReshapeOp(ViewOp, HasCanonicalizationPatternsInterface):
                 )
             types.set_size((other, shape.index(UNKNOWN)), count // rest)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat())
-
 
 @irdl_op_definition
-class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
+class BroadcastInDimOp(ViewOp):
     """Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
 
     An operand dimension of size 1 is repeated, as are the result's other dimensions.
@@ -301,20 +287,9 @@ class BroadcastInDimOp(ViewOp, HasCanonicalizationPatternsInterface):
             elif types.size(target) == 1:
                 types.set_size(source, 1)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (
-            c.DropIdentity(),
-            c.MergeBroadcasts(),
-            c.BroadcastOfReshape(),
-            c.ShapeOfSplat(),
-        )
-
 
 @irdl_op_definition
-class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
+class TransposeOp(ViewOp):
     """Result dimension d is operand dimension `permutation[d]`."""
 
     name = "tgraph.transpose"
@@ -337,20 +312,9 @@ class TransposeOp(ViewOp, HasCanonicalizationPatternsInterface):
         for target, source in enumerate(permutation):
             types.same_size((0, source), (1, target))
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (
-            c.DropIdentity(),
-            c.MergeTransposes(),
-            c.TransposeOfDotGeneral(),
-            c.ShapeOfSplat(),
-        )
-
 
 @irdl_op_definition
-class SliceOp(ViewOp, HasCanonicalizationPatternsInterface):
+class SliceOp(ViewOp):
     """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
 
     name = "tgraph.slice"
@@ -395,15 +359,9 @@ class SliceOp(ViewOp, HasCanonicalizationPatternsInterface):
         for dim, size in enumerate(shape_of(result)):
             types.set_size((1, dim), size)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropIdentity(), c.ShapeOfSplat())
-
 
 @irdl_op_definition
-class ReverseOp(ViewOp, HasCanonicalizationPatternsInterface):
+class ReverseOp(ViewOp):
     """The elements in reverse order along `dimensions`."""
 
     name = "tgraph.reverse"
@@ -419,15 +377,9 @@ class ReverseOp(ViewOp, HasCanonicalizationPatternsInterface):
         types.same_shape(0, 1)
         types.same_element(0, 1)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat())
-
 
 @irdl_op_definition
-class ConcatenateOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ConcatenateOp(TensorOp):
     """The operands one after the other along `dimension`."""
 
     name = "tgraph.concatenate"
@@ -472,15 +424,9 @@ class ConcatenateOp(TensorOp, HasCanonicalizationPatternsInterface):
             rest = sum(size for size in sizes if size != UNKNOWN)
             types.set_size((inputs[sizes.index(UNKNOWN)], along), total - rest)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropIdentity(),)
-
 
 @irdl_op_definition
-class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
+class PadOp(TensorOp):
     """The first operand with the second, a scalar, around and between its elements.
 
     Negative `low` and `high` cut elements off.
@@ -540,15 +486,9 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
                 spread = size - low - high
                 types.set_size(source, spread and -(-spread // (inner + 1)))
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropIdentity(),)
-
 
 @irdl_op_definition
-class DeviceCopyOp(TensorOp, HasCanonicalizationPatternsInterface):
+class DeviceCopyOp(TensorOp):
     """Its operand's elements on the device that the result type names.
 
     Before tgraph-place-devices, an attribute may name it instead; the operand's device
@@ -575,12 +515,6 @@ class DeviceCopyOp(TensorOp, HasCanonicalizationPatternsInterface):
                 f"copies to {target}, expected a type with a device, or the attribute "
                 f"{DEVICE}"
             )
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from tensorplan.dialects.tgraph import canonicalization as c
-
-        return (c.DropCopyHome(), c.CopyOfConstant())
 
 
 SHAPING_OPS = (

@@ -1,0 +1,58 @@
+"""What `canonicalize` does to each operation; a class without a row has its base's.
+
+The patterns know the operations' classes, so these do not import the patterns: whoever
+imports any module of this package has run this one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.pattern_rewriter import RewritePattern
+
+from tensorplan.dialects.tgraph import canonicalization as c
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.folding import FoldElementwise
+from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
+from tensorplan.dialects.tgraph.narrowing import NarrowOperands
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from tensorplan.dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    DeviceCopyOp,
+    FullLikeOp,
+    PadOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
+
+_REWRITES: Mapping[type[TensorOp], Sequence[RewritePattern]] = {
+    ElementwiseOp: (FoldElementwise(),),
+    DynamicSliceOp: (c.DynamicSliceAtConstant(),),
+    ReduceOp: (c.ReduceOfUnitDimensions(),),
+    DotGeneralOp: (NarrowOperands(),),
+    ConvolutionOp: (NarrowOperands(),),
+    FullLikeOp: (c.FullLikeOfStaticShape(),),
+    ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),
+    BroadcastInDimOp: (
+        c.DropIdentity(),
+        c.MergeBroadcasts(),
+        c.BroadcastOfReshape(),
+        c.ShapeOfSplat(),
+    ),
+    TransposeOp: (
+        c.DropIdentity(),
+        c.MergeTransposes(),
+        c.TransposeOfDotGeneral(),
+        c.ShapeOfSplat(),
+    ),
+    SliceOp: (c.DropIdentity(), c.ShapeOfSplat()),
+    ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
+    ConcatenateOp: (c.DropIdentity(),),
+    PadOp: (c.DropIdentity(),),
+    DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
+}
+
+for _op, _patterns in _REWRITES.items():
+    _op.REWRITES = _patterns
