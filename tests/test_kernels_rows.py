@@ -10,7 +10,7 @@ import tensorplan
 from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.numpy import compile_call
-from tensorplan.runtime.backends.numpy.elementwise import TILE
+from tensorplan.runtime.backends.numpy.forms import TILE
 from tensorplan.runtime.backends.numpy.reductions import BLOCK, LONGEST, reduced
 from tensorplan.runtime.backends.numpy.rows import UNBUFFERED
 from tensorplan.runtime.pool import Scratch

@@ -1,7 +1,8 @@
 """NumPy kernels that write into given memory, one for each family of operations.
 
 base.py          calls, the registry, views
-elementwise.py   the ufuncs, alone and in loops, tile by tile
+elementwise.py   elementwise operations, alone and in loops, tile by tile
+forms.py         what NumPy has for them: ufuncs, and what takes several calls
 fusion.py        groups of operations, without storing what is between them
 rows.py          groups of rows, some at a time
 contraction.py   a contraction and a loop behind it, block by block

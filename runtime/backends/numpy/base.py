@@ -30,7 +30,7 @@ Kernel: TypeAlias = Callable[
 """`(op, inputs, outs, scratch) -> calls`."""
 
 KERNELS: dict[type[Operation], Kernel] = {}
-"""The kernel for each operation in destination form."""
+"""The kernel for each operation, or kind of operation, in destination form."""
 
 
 def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
@@ -42,10 +42,14 @@ def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
 
 
 def kernel_of(op: Operation) -> Kernel:
-    """Raises `LocatedError` for an operation without one."""
-    if type(op) not in KERNELS:
-        raise LocatedError(f"{op.name} has no kernel", op)
-    return KERNELS[type(op)]
+    """The kernel of the operation's class, or of one that it is derived from.
+
+    Raises `LocatedError` for an operation without one.
+    """
+    for kind in type(op).__mro__:
+        if kind in KERNELS:
+            return KERNELS[kind]
+    raise LocatedError(f"{op.name} has no kernel", op)
 
 
 def compile_call(
@@ -86,9 +90,8 @@ def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
     return function, arrays
 
 
-def check_types(op: Operation, function: np.ufunc, *arrays: Array) -> None:
+def check_types(op: Operation, function: np.ufunc, *dtypes: DType) -> None:
     """Refuses element types on which NumPy does not compute in that very type."""
-    dtypes = tuple(array.dtype for array in arrays)
     if not _computes_in(function, dtypes):
         names = ", ".join(map(str, dtypes))
         raise LocatedError(f"{op.name} is not defined on elements of type {names}", op)

@@ -71,7 +71,7 @@ def convolution(
     kernel = by_labels(inputs[1], kernel_labels, spatial + "io")
     out = by_labels(outs[0], out_labels, "b" + spatial + "f")
     dtype = multiplied_in(out.dtype, inputs, prod(kernel.shape[:-1]))
-    check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
+    check_types(op, np.matmul, *[dtype] * 3)
     parts = list(product(*_without_holes(op, kernel.shape, out.shape)))
     image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)
     kernel, out = _divided(kernel, -1, op.groups), _divided(out, -1, op.groups)

@@ -42,7 +42,7 @@ def dot_general(
     lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
     rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
     dtype = multiplied_in(out.dtype, inputs, lhs.shape[-1])
-    check_types(op, np.matmul, *(np.empty((1, 1), dtype) for _ in range(3)))
+    check_types(op, np.matmul, *[dtype] * 3)
     shape = (*lhs.shape[:-1], rhs.shape[-1])
     target = try_reshape(out, shape)
     result: list[Call] = []

@@ -2,360 +2,45 @@
 
 A loop is computed tile by tile: all its operations on one part of the result's
 elements, then all on the next, so that what is between them stays in the cache. Values
-between operations live in tiles of the workspace, taken over as soon as their last use
-is past. A single operation is a loop of one.
+between operations live in the result, while nothing else is needed there, and in tiles
+of the workspace, taken over as soon as their last use is past. A single operation is a
+loop of one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
-from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import Shape, TensorOp
-from tensorplan.runtime.backends.numpy import special
+from tensorplan.dialects.dtypes import Array, DType, numpy_dtype
+from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
+from tensorplan.dialects.tgraph.terms import Term
 from tensorplan.runtime.backends.numpy.base import (
     Call,
     check_types,
-    copy,
     kernel,
-    same_memory,
     tiles,
-    ufunc_call,
+)
+from tensorplan.runtime.backends.numpy.forms import (
+    COMPARISONS,
+    FORMS,
+    TILE,
+    Emit,
+    Operand,
+    by_ufunc,
+    converted,
+    copied,
+    recast,
+    selected,
 )
 from tensorplan.runtime.pool import Scratch
-
-TILE = 1 << 16
-"""Elements of a tile: measured best of 2^12 to 2^18 (f32, 1 MiB of L2 cache)."""
-
-
-@dataclass(frozen=True)
-class Operand:
-    """What an operation reads: an array, and the number in it if that is constant."""
-
-    array: Array
-    splat: Array | None = None
-
-
-Temporary: TypeAlias = Callable[[DType], Array]
-"""Gives an uninitialised array of the output's shape, valid for one operation."""
-
-Emit: TypeAlias = Callable[[Any, Sequence[Operand], Array, Temporary], list[Call]]
-"""`(op, inputs, out, temporary) -> calls`; `out` may be the memory of any input."""
-
-UFUNCS: Mapping[type[TensorOp], np.ufunc] = {
-    ops.AbsOp: np.absolute,
-    ops.AddOp: np.add,
-    ops.AndOp: np.bitwise_and,
-    ops.Atan2Op: np.arctan2,
-    ops.CbrtOp: np.cbrt,
-    ops.CeilOp: np.ceil,
-    ops.CosineOp: np.cos,
-    ops.ExponentialMinusOneOp: np.expm1,
-    ops.ExponentialOp: np.exp,
-    ops.FloorOp: np.floor,
-    ops.LogOp: np.log,
-    ops.LogPlusOneOp: np.log1p,
-    ops.MaximumOp: np.maximum,
-    ops.MinimumOp: np.minimum,
-    ops.MultiplyOp: np.multiply,
-    ops.NegateOp: np.negative,
-    ops.NotOp: np.invert,
-    ops.OrOp: np.bitwise_or,
-    ops.RoundNearestEvenOp: np.rint,
-    ops.SignOp: np.sign,
-    ops.SineOp: np.sin,
-    ops.SqrtOp: np.sqrt,
-    ops.SubtractOp: np.subtract,
-    ops.TanOp: np.tan,
-    ops.TanhOp: np.tanh,
-    ops.XorOp: np.bitwise_xor,
-}
-
-COMPARISONS: Mapping[str, np.ufunc] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-}
-
-
-def _number(value: int, like: Array) -> Array:
-    return np.array(value).astype(like.dtype)
-
-
-@lru_cache(16)
-def _constants(value: bytes, dtype: DType) -> Array:
-    return np.full(TILE, np.frombuffer(value, dtype))
-
-
-def _spread(operand: Operand, like: Array) -> Array:
-    """An array for a constant: with a number NumPy's extremes, which use no vector
-    instructions then, take five times as long."""
-    if operand.splat is None or like.size > TILE:
-        return operand.array
-    constants = _constants(operand.splat.tobytes(), operand.splat.dtype)
-    return constants[: like.size].reshape(like.shape)
-
-
-def one_ufunc(
-    op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    """The emitter of all operations that are not in COMPOSITES."""
-    if isinstance(op, ops.CompareOp):
-        function = COMPARISONS[op.direction.data]
-    elif type(op) in UFUNCS:
-        function = UFUNCS[type(op)]
-    else:
-        raise LocatedError(f"{op.name} has no kernel", op)
-    is_extreme = function in (np.maximum, np.minimum)
-    arrays = [_spread(x, out) if is_extreme else x.array for x in inputs]
-    check_types(op, function, *arrays, out)
-    return [ufunc_call(function, *arrays, out)]
-
-
-def _convert(
-    op: ops.ConvertOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    x = inputs[0].array
-    if out.dtype.kind == "b":
-        return [(np.not_equal, (x, _number(0, x), out))]
-    return copy(out, x)
-
-
-def _is_finite(
-    op: ops.IsFiniteOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    """NumPy 2.4 writes wrong values to outputs with gaps (from 16 elements on)."""
-    check_types(op, np.isfinite, inputs[0].array, out)
-    target = out if out.flags.c_contiguous else temporary(out.dtype)
-    return [(np.isfinite, (inputs[0].array, target)), *copy(out, target)]
-
-
-def _rsqrt(
-    op: ops.RsqrtOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    check_types(op, np.sqrt, inputs[0].array, out)
-    return [
-        (np.sqrt, (inputs[0].array, out)),
-        (np.divide, (_number(1, out), out, out)),  # twice as fast as np.reciprocal
-    ]
-
-
-def _logistic(
-    op: ops.LogisticOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    check_types(op, np.exp, inputs[0].array, out)
-    one = _number(1, out)
-    return [
-        (np.negative, (inputs[0].array, out)),
-        (np.exp, (out, out)),
-        (np.add, (out, one, out)),
-        (np.divide, (one, out, out)),
-    ]
-
-
-def _clamp(
-    op: ops.ClampOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    low, x, high = (_spread(operand, out) for operand in inputs)
-    larger = temporary(out.dtype) if same_memory(out, high) else out
-    return [
-        ufunc_call(np.maximum, x, low, larger),
-        ufunc_call(np.minimum, larger, high, out),
-    ]
-
-
-def _mask(
-    condition: Array, bits: DType, temporary: Temporary
-) -> tuple[Array, list[Call]]:
-    """An integer array with all bits set where the condition holds, none elsewhere."""
-    mask = temporary(bits)
-    narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask
-    negate = (np.negative, (condition.view(np.int8), narrow))
-    return mask, [negate, *copy(mask, narrow)]
-
-
-def keep_where(
-    condition: Array, x: Array, out: Array, temporary: Temporary
-) -> list[Call]:
-    """`out` becomes `x` where the condition holds, and zero elsewhere."""
-    bits = np.dtype(f"i{x.itemsize}")
-    mask, calls = _mask(condition, bits, temporary)
-    return [*calls, (np.bitwise_and, (x.view(bits), mask, out.view(bits)))]
-
-
-def _select(
-    op: ops.SelectOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    """By bits, since NumPy's masked copies take ten times as long.
-
-    With a mask of all bits or none: `((x ^ y) & mask) ^ y`.
-    """
-    condition, on_true, on_false = inputs
-    if same_memory(on_true.array, on_false.array):
-        return copy(out, on_true.array)
-    if _all_bits_zero(on_false):
-        return keep_where(condition.array, on_true.array, out, temporary)
-    bits = np.dtype(f"i{out.itemsize}")
-    mask, calls = _mask(condition.array, bits, temporary)
-    x, y, z = (a.view(bits) for a in (on_true.array, on_false.array, out))
-    if _all_bits_zero(on_true) or same_memory(out, on_false.array):
-        calls.append((np.invert, (mask, mask)))
-        x, y = y, x
-    if _all_bits_zero(on_true):
-        return [*calls, (np.bitwise_and, (x, mask, z))]
-    return [
-        *calls,
-        (np.bitwise_xor, (x, y, z)),
-        (np.bitwise_and, (z, mask, z)),
-        (np.bitwise_xor, (z, y, z)),
-    ]
-
-
-def _all_bits_zero(operand: Operand) -> bool:
-    return operand.splat is not None and not any(operand.splat.tobytes())
-
-
-def _divide(
-    op: ops.DivideOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    x, y = (operand.array for operand in inputs)
-    if is_float(out.dtype):
-        return [(np.divide, (x, y, out))]
-    check_types(op, np.floor_divide, x, y, out)
-    by_zero, rest = temporary(np.dtype(bool)), temporary(out.dtype)
-    return [
-        (np.equal, (y, _number(0, y), by_zero)),
-        (np.fmod, (x, y, rest)),
-        (np.subtract, (x, rest, rest)),
-        (np.floor_divide, (rest, y, out)),
-        (np.copyto, (out, _number(-1, out), "same_kind", by_zero)),  # as XLA
-    ]
-
-
-def _remainder(
-    op: ops.RemainderOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    x, y = (operand.array for operand in inputs)
-    check_types(op, np.fmod, x, y, out)
-    if is_float(out.dtype):
-        return [(np.fmod, (x, y, out))]
-    by_zero, rest = temporary(np.dtype(bool)), temporary(out.dtype)
-    return [
-        (np.equal, (y, _number(0, y), by_zero)),
-        (np.fmod, (x, y, rest)),
-        (np.copyto, (rest, x, "same_kind", by_zero)),  # as XLA
-        *copy(out, rest),
-    ]
-
-
-def _power(
-    op: ops.PowerOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-) -> list[Call]:
-    x, y = (operand.array for operand in inputs)
-    check_types(op, np.power, x, y, out)
-    if is_float(out.dtype):
-        return [(np.power, (x, y, out))]
-    return [(_integer_power, (x, y, out))]
-
-
-def _integer_power(x: Array, y: Array, out: Array) -> None:
-    """NumPy refuses negative exponents. Allocates: too rare to be worth more."""
-    odd = np.where(y & 1, x, 1)
-    inverse = np.where(x == 1, 1, np.where(x == -1, odd, 0))
-    out[...] = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
-
-
-def _shift(function: np.ufunc, kind: str) -> Emit:
-    """A shift of the bits as signed ("i") or unsigned ("u") integers."""
-
-    def emit(
-        op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-    ) -> list[Call]:
-        check_types(op, function, *(x.array for x in inputs), out)
-        bits = np.dtype(f"{kind}{out.itemsize}")
-        x, amount = (operand.array.view(bits) for operand in inputs)
-        return [(function, (x, amount, out.view(bits)))]
-
-    return emit
-
-
-def _bitcast_convert(
-    op: ops.BitcastConvertOp,
-    inputs: Sequence[Operand],
-    out: Array,
-    temporary: Temporary,
-) -> list[Call]:
-    return copy(out, inputs[0].array.view(out.dtype))
-
-
-def _computed(function: Callable[..., Array], is_integral: bool = False) -> Emit:
-    """A function that makes new arrays, of a tile."""
-
-    def emit(
-        op: TensorOp, inputs: Sequence[Operand], out: Array, temporary: Temporary
-    ) -> list[Call]:
-        check_types(op, np.invert if is_integral else np.sqrt, out, out)
-        (x,) = (operand.array for operand in inputs)
-        return [(_assign, (out, function, x))]
-
-    return emit
-
-
-def _assign(out: Array, function: Callable[[Array], Array], x: Array) -> None:
-    out[...] = function(x)
-
-
-def _popcnt(x: Array) -> Array:
-    return np.bitwise_count(x.view(f"u{x.itemsize}"))
-
-
-def _count_leading_zeros(x: Array) -> Array:
-    """All bits below the highest are set, then counted."""
-    bits = x.view(f"u{x.itemsize}").copy()
-    for shift in (1, 2, 4, 8, 16, 32):
-        if shift < 8 * x.itemsize:
-            bits |= bits >> np.array(shift, bits.dtype)
-    return 8 * x.itemsize - np.bitwise_count(bits)
-
-
-def _round_nearest_afz(x: Array) -> Array:
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) < 0.5, whole, whole + np.copysign(1, x))
-
-
-COMPOSITES: Mapping[type[TensorOp], Emit] = {
-    ops.BitcastConvertOp: _bitcast_convert,
-    ops.CountLeadingZerosOp: _computed(_count_leading_zeros, is_integral=True),
-    ops.ErfOp: _computed(special.erf),
-    ops.ErfcOp: _computed(special.erfc),
-    ops.PopcntOp: _computed(_popcnt, is_integral=True),
-    ops.RoundNearestAfzOp: _computed(_round_nearest_afz),
-    ops.ShiftLeftOp: _shift(np.left_shift, "u"),
-    ops.ShiftRightArithmeticOp: _shift(np.right_shift, "i"),
-    ops.ShiftRightLogicalOp: _shift(np.right_shift, "u"),
-    ops.ClampOp: _clamp,
-    ops.ConvertOp: _convert,
-    ops.DivideOp: _divide,
-    ops.IsFiniteOp: _is_finite,
-    ops.LogisticOp: _logistic,
-    ops.PowerOp: _power,
-    ops.RemainderOp: _remainder,
-    ops.RsqrtOp: _rsqrt,
-    ops.SelectOp: _select,
-}
-
-
-# Tile by tile
 
 
 @dataclass(frozen=True)
@@ -380,7 +65,7 @@ class Body:
     instructions: Sequence[Instruction]
 
 
-@kernel(*UFUNCS, *COMPOSITES, ops.CompareOp)
+@kernel(ElementwiseOp)
 def single(
     op: TensorOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
@@ -393,10 +78,8 @@ def single(
 def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
     """The calls that compute a body, tile by tile."""
     out, *leaves = merge_dimensions([out, *body.leaves.values()])
-    first, *others = body.instructions
-    is_one_call = not others and not body.splats and type(first.op) not in COMPOSITES
-    limit = out.size if is_one_call else min(out.size, TILE)
-    program = Program(body)
+    program = Program(list(body.leaves), body.splats, body.instructions)
+    limit = out.size if program.is_one_ufunc else min(out.size, TILE)
     registers = Registers(scratch, limit)
     calls: list[Call] = []
     for tile in tiles(out.shape, limit):
@@ -406,55 +89,134 @@ def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
 
 
 @dataclass(frozen=True)
-class _Numbered:
-    """An instruction on numbered values."""
+class _Step:
+    """One form, on numbered values."""
 
-    op: TensorOp
     emit: Emit
     dtype: DType
     operands: Sequence[int]
     result: int
-    dying: Sequence[int]
-    """Operands in registers that no later instruction reads."""
 
 
-class Program:
-    """A body with its values numbered, leaves first, then splats."""
+class Program(Scalars[int]):
+    """Instructions, written in what NumPy has. Values are numbered, leaves first."""
 
-    def __init__(self, body: Body):
-        self.splats = [Operand(x, x) for x in body.splats.values()]
-        numbers: dict[SSAValue, int] = {}
-        for value in (*body.leaves, *body.splats):
-            numbers[value] = len(numbers)
-        inputs = len(numbers)
-        last_use = {
-            value: instruction
-            for instruction in body.instructions
-            for value in instruction.operands
-        }
-        self.instructions: list[_Numbered] = []
-        for instruction in body.instructions:
-            op, operands = instruction.op, instruction.operands
-            dying = dict.fromkeys(
-                numbers[v]
-                for v in operands
-                if numbers[v] >= inputs and last_use[v] is instruction
-            )
-            numbered = _Numbered(
-                op,
-                COMPOSITES.get(type(op), one_ufunc),
-                numpy_dtype(op.declared[0].element_type, op),
-                [numbers[v] for v in operands],
-                numbers.setdefault(instruction.result, len(numbers)),
-                tuple(dying),
-            )
-            self.instructions.append(numbered)
+    FORMS = FORMS
+    DIVISION_TRAPS = False
+
+    def __init__(
+        self,
+        leaves: Sequence[SSAValue],
+        splats: Mapping[SSAValue, Array],
+        instructions: Sequence[Instruction],
+    ):
+        self.is_one_ufunc = not splats
+        self._op: TensorOp | None = None  # what is being written
+        self._steps: list[_Step] = []
+        self._constants: dict[int, Operand] = {}
+        self._count = 0
+        values = {value: self._named(_element(value)) for value in leaves}
+        for value, x in splats.items():
+            values[value] = self._number(x, _element(value))
+        for instruction in instructions:
+            operands = [values[value] for value in instruction.operands]
+            values[instruction.result] = self._written(instruction.op, operands)
+        last = values[instructions[-1].result]
+        if not self._steps or self._steps[-1].result != last.value:
+            self._add(copied, last.element, last)
+        self.is_one_ufunc &= len(self._steps) == 1
+        self._dying = self._last_uses()
+
+    # Writing
+
+    def _written(self, op: TensorOp, operands: Sequence[Term[int]]) -> Term[int]:
+        self._op = op
+        try:
+            return self.result(op, *operands)
+        except NoForm:
+            pass
+        if type(op) not in FORMS and type(op) not in FORMULAS:
+            raise LocatedError(f"{op.name} has no kernel", op)
+        names = ", ".join(str(numpy_dtype(x.element, op)) for x in operands)
+        raise LocatedError(f"{op.name} is not defined on elements of type {names}", op)
+
+    def _named(self, element: Attribute) -> Term[int]:
+        self._count += 1
+        return Term(self, self._count - 1, element)
+
+    def _number(self, number: Array, element: Attribute) -> Term[int]:
+        term = self._named(element)
+        self._constants[term.value] = Operand(number, number)
+        return term
+
+    def _add(
+        self, form: np.ufunc | Emit, element: Attribute, *terms: Term[int]
+    ) -> Term[int]:
+        """Appends a step. Raises `LocatedError` for elements that a ufunc lacks."""
+        elements = [*(term.element for term in terms), element]
+        dtypes = [numpy_dtype(x, self._op) for x in elements]
+        if isinstance(form, np.ufunc):
+            assert self._op is not None
+            check_types(self._op, form, *dtypes)
+            emit = by_ufunc(form)
+        else:
+            self.is_one_ufunc = False
+            emit = form
+        result = self._named(element)
+        operands = [term.value for term in terms]
+        self._steps.append(_Step(emit, dtypes[-1], operands, result.value))
+        return result
+
+    def constant(self, number: float, like: Term[int]) -> Term[int]:
+        array = np.array(number).astype(numpy_dtype(like.element))
+        return self._number(array, like.element)
+
+    def write(self, form: Any, *terms: Term[int]) -> Term[int]:
+        return self._add(form, terms[-1].element, *terms)
+
+    def compare(self, direction: str, x: Term[int], y: Term[int]) -> Term[int]:
+        return self._add(COMPARISONS[direction], i1, x, y)
+
+    def select(self, condition: Term[int], x: Term[int], y: Term[int]) -> Term[int]:
+        return self.write(selected, condition, x, y)
+
+    def convert(self, x: Term[int], element: Attribute) -> Term[int]:
+        return self._add(converted, element, x)
+
+    def recast(self, x: Term[int], element: Attribute) -> Term[int]:
+        return self._add(recast, element, x)
+
+    def quotient(self, x: Term[int], y: Term[int]) -> Term[int]:
+        return self.write(np.floor_divide, x - self.rest(x, y), y)
+
+    def rest(self, x: Term[int], y: Term[int]) -> Term[int]:
+        return self.write(np.fmod, x, y)
+
+    def raised(self, x: Term[int], y: Term[int]) -> Term[int]:
+        return self.write(np.power, x, y)
+
+    def shift(
+        self, kind: type[ElementwiseOp], x: Term[int], amount: Term[int]
+    ) -> Term[int]:
+        return self.apply(kind, x, amount)
+
+    # What is written
+
+    def _last_uses(self) -> Sequence[Sequence[int]]:
+        """For each step, the results of others that no later step reads."""
+        computed = {step.result for step in self._steps}
+        dying: list[Sequence[int]] = []
+        for step in reversed(self._steps):
+            last = [n for n in dict.fromkeys(step.operands) if n in computed]
+            computed.difference_update(last)
+            dying.append(last)
+        return dying[::-1]
 
     def compile_tile(
         self, leaves: Sequence[Array], out: Array, registers: "Registers"
     ) -> list[Call]:
         """The calls for one tile, of the leaves' and the result's parts in it."""
-        values = [*map(Operand, leaves), *self.splats]
+        values = dict(enumerate(map(Operand, leaves))) | self._constants
         calls: list[Call] = []
         temporaries: list[Array] = []
 
@@ -462,24 +224,41 @@ class Program:
             temporaries.append(registers.take(out.shape, dtype))
             return temporaries[-1]
 
-        for numbered in self.instructions:
-            free = [values[v].array for v in numbered.dying]
-            if numbered is self.instructions[-1]:
+        usable = self._first_use_of(out, leaves)
+        free: list[Array] = []
+        for number, step in enumerate(self._steps):
+            free += [values[n].array for n in self._dying[number]]
+            if number == usable:
+                free.append(out)
+            same = [i for i, x in enumerate(free) if x.dtype == step.dtype]
+            if number == len(self._steps) - 1:
                 target = out
+            elif same:
+                target = free.pop(same[0])
             else:
-                same = [i for i, x in enumerate(free) if x.dtype == numbered.dtype]
-                target = (
-                    free.pop(same[0])
-                    if same
-                    else registers.take(out.shape, numbered.dtype)
-                )
-            operands = [values[v] for v in numbered.operands]
-            calls += numbered.emit(numbered.op, operands, target, temporary)
-            values.append(Operand(target))
+                target = registers.take(out.shape, step.dtype)
+            calls += step.emit([values[n] for n in step.operands], target, temporary)
+            values[step.result] = Operand(target)
             for array in (*free, *temporaries):
-                registers.release(array)
+                if array is not out:
+                    registers.release(array)
+            free = [array for array in free if array is out]
             temporaries.clear()
         return calls
+
+    def _first_use_of(self, out: Array, leaves: Sequence[Array]) -> int:
+        """The first step that may write the result's memory: from then on no leaf that
+        lies there is read again. The last one, if its elements lie apart."""
+        last = len(self._steps) - 1
+        if out.ndim and out.strides[-1] != out.itemsize:
+            return last
+        shared = {n for n, x in enumerate(leaves) if np.may_share_memory(x, out)}
+        readers = (i for i, s in enumerate(self._steps) if shared & {*s.operands})
+        return max(readers, default=0)
+
+
+def _element(value: SSAValue) -> Attribute:
+    return tensor_type_of(value.type).element_type
 
 
 class Registers:

@@ -40,13 +40,13 @@ from tensorplan.runtime.backends.numpy.base import (
 )
 from tensorplan.runtime.backends.numpy.contraction import Contraction, contraction
 from tensorplan.runtime.backends.numpy.elementwise import (
-    TILE,
     Body,
     Instruction,
     Program,
     Registers,
     loop,
 )
+from tensorplan.runtime.backends.numpy.forms import TILE
 from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim, iota
 from tensorplan.runtime.backends.numpy.reducing import reduce, reduction_ufunc
 from tensorplan.runtime.backends.numpy.rows import dtype_of, rows, shape_of
@@ -224,7 +224,8 @@ def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     shape, axes = shape_of(last.inputs[0]), set(last.dimensions.get_values())
     kind, dtype = last.kind.data, dtype_of(before[-1])
     body = _Parts(parts.arrays, parts.splats, before).body()
-    program, leaves = Program(body), list(body.leaves.values())
+    program = Program(list(body.leaves), body.splats, body.instructions)
+    leaves = list(body.leaves.values())
     limit = min(TILE, prod(shape))
     registers, computed = Registers(scratch, limit), scratch.take((limit,), dtype)
     all_tiles = list(tiles(shape, limit))

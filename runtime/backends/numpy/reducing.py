@@ -23,7 +23,7 @@ from tensorplan.runtime.backends.numpy.base import (
     tiles,
     ufunc_call,
 )
-from tensorplan.runtime.backends.numpy.elementwise import keep_where
+from tensorplan.runtime.backends.numpy.forms import keep_where
 from tensorplan.runtime.backends.numpy.reductions import reduced
 from tensorplan.runtime.pool import Scratch
 
@@ -45,7 +45,7 @@ def reduction_ufunc(op: TensorOp, kind: str, dtype: DType) -> np.ufunc:
     if dtype.kind == "b":  # np.add.reduce would count
         kind = {"add": "or", "multiply": "and"}.get(kind, kind)
     function = UFUNCS[kind]
-    check_types(op, function, *(np.empty((), dtype) for _ in range(3)))
+    check_types(op, function, *[dtype] * 3)
     return function
 
 

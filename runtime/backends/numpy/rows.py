@@ -13,16 +13,16 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.fusing import Group
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.runtime.backends.numpy.base import Call, copy, tiles
 from tensorplan.runtime.backends.numpy.elementwise import (
-    COMPOSITES,
-    TILE,
-    Operand,
+    Instruction,
+    Program,
     Registers,
-    one_ufunc,
 )
+from tensorplan.runtime.backends.numpy.forms import TILE
 from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim
 from tensorplan.runtime.backends.numpy.reducing import reduce
 from tensorplan.runtime.pool import Scratch
@@ -96,7 +96,10 @@ class _Program:
         read = {value for op in ops for value in op.inputs}
         self.arrays = {v: x for v, x in arrays.items() if v in read}
         self.repeated: dict[SSAValue, Array] = {}
-        self.splats = {v: Operand(x, x) for v, x in splats.items()}
+        self.splats = splats
+        self.programs: dict[TensorOp, Program] = {
+            op: self._program(op) for op in ops if isinstance(op, ElementwiseOp)
+        }
         self.dying: dict[TensorOp, list[SSAValue]] = {}
         last_use: dict[SSAValue, TensorOp] = {}
         sources: dict[SSAValue, SSAValue] = {}  # of broadcasts, which are views
@@ -108,6 +111,11 @@ class _Program:
                 last_use |= {sources.get(value, value): op for value in op.inputs}
         for value, op in last_use.items():
             self.dying.setdefault(op, []).append(value)
+
+    def _program(self, op: TensorOp) -> Program:
+        splats = {v: self.splats[v] for v in op.inputs if v in self.splats}
+        leaves = [v for v in op.inputs if v not in splats]
+        return Program(leaves, splats, [Instruction(op, op.inputs, op.result)])
 
     def repeat_rows(self) -> list[Call]:
         """Lays out rows that are the same in all tiles as a tile, once: NumPy repeats
@@ -129,8 +137,7 @@ class _Program:
 
     def compile_tile(self, tile: tuple[slice, ...], out: Array) -> list[Call]:
         """The calls for some rows; the last operation alone writes `out`."""
-        values = {v: Operand(self._leaf(v, tile)) for v in self.arrays}
-        values |= self.splats
+        values = {v: self._leaf(v, tile) for v in self.arrays} | {**self.splats}
         held: dict[SSAValue, Array] = {}
         sizes = tuple(s.stop - s.start for s in tile)
         calls: list[Call] = []
@@ -140,13 +147,12 @@ class _Program:
             operands = [values[value] for value in op.inputs]
             if isinstance(op, shaping.BroadcastInDimOp):
                 dims = op.broadcast_dimensions.get_values()
-                view = broadcast_in_dim(operands[0].array, dims, shape)
-                values[result] = Operand(view)
+                values[result] = broadcast_in_dim(operands[0], dims, shape)
                 continue
             target = out
             if op is not self.ops[-1]:
                 target = held[result] = self._of(shape).take(shape, dtype_of(op))
-            values[result] = Operand(target)
+            values[result] = target
             calls += self._compute(op, operands, target)
             for value in self.dying.get(op, ()):
                 if value in held:
@@ -155,20 +161,19 @@ class _Program:
         return calls
 
     def _compute(
-        self, op: TensorOp, operands: Sequence[Operand], target: Array
+        self, op: TensorOp, operands: Sequence[Array], target: Array
     ) -> list[Call]:
         mark = self.scratch.mark
         if isinstance(op, ReduceOp):
-            (x,) = operands
             sizes = target.shape[: self.count]
             shape = (*sizes, *shape_of(op.inputs[0])[self.count :])
-            array = np.broadcast_to(x.array, shape)
+            array = np.broadcast_to(operands[0], shape)
             calls = reduce(op, [array], [target], self.scratch)
         else:
-            emit = COMPOSITES.get(type(op), one_ufunc)
-            calls = emit(
-                op, operands, target, lambda d: self.scratch.take(target.shape, d)
-            )
+            inputs = zip(op.inputs, operands, strict=True)
+            leaves = [x for value, x in inputs if value not in self.splats]
+            registers = Registers(self.scratch, target.size)
+            calls = self.programs[op].compile_tile(leaves, target, registers)
         self.scratch.mark = mark
         return calls
 

@@ -1,0 +1,323 @@
+"""What elementwise operations compute, by simpler ones, on scalars.
+
+Each formula stands here once, for all who compute or write it: NumPy's kernels, LLVM
+IR, arith and math. Such a writer is a subclass of `Scalars`. It says which operations
+it has as they are (`FORMS`), on which kinds of elements. Formulas give all others.
+
+    @formula(ew.LogisticOp, FLOAT)
+    def _logistic(x: AnyTerm) -> AnyTerm:
+        return 1 / (1 + exp(-x))
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
+
+from tensorplan.dialects.tgraph import elementwise as ew
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.elements import is_integer, width_and_sign
+from tensorplan.dialects.tgraph.terms import (
+    AnyTerm,
+    Builder,
+    Term,
+    erf,
+    exp,
+    floor,
+    popcnt,
+    sqrt,
+)
+
+V = TypeVar("V")
+
+BOOLEAN, FLOAT, SIGNED, UNSIGNED = "bfiu"
+"""The kinds of elements. A string of several letters stands for all of them."""
+
+INTEGER = SIGNED + UNSIGNED
+NUMBER = FLOAT + INTEGER
+BITS = BOOLEAN + INTEGER
+ANY = BOOLEAN + NUMBER
+
+
+def kind_of(x: Term[Any]) -> str:
+    """The kind of a term's elements."""
+    if not is_integer(x.element):
+        return FLOAT
+    if x.element == i1:
+        return BOOLEAN
+    return SIGNED if is_signed(x) else UNSIGNED
+
+
+def is_signed(x: Term[Any]) -> bool:
+    """Whether these are integers, one of whose bits is a sign."""
+    return is_integer(x.element) and width_and_sign(x.element)[1]
+
+
+def bits_of(x: Term[Any]) -> int:
+    """The bits of an integer."""
+    return width_and_sign(x.element)[0]
+
+
+class NoForm(Exception):
+    """An operation on elements for which a writer has no form, and there is no
+    formula."""
+
+
+Forms: TypeAlias = Mapping[type[ew.ElementwiseOp], Mapping[str, Any]]
+"""For operations and kinds of elements: what a writer has for them."""
+
+
+class Scalars(Builder[V]):
+    """Writes operations on elements, or on many elements alike."""
+
+    FORMS: ClassVar[Forms]
+
+    DIVISION_TRAPS: ClassVar[bool] = True
+    """Whether `quotient` and `rest` of operands that they are not defined on harm."""
+
+    @abstractmethod
+    def write(self, form: Any, *terms: Term[V]) -> Term[V]:
+        """One of `FORMS`. The result is of the last term's type."""
+
+    @abstractmethod
+    def convert(self, x: Term[V], element: Attribute) -> Term[V]:
+        """`tgraph.convert`."""
+
+    @abstractmethod
+    def recast(self, x: Term[V], element: Attribute) -> Term[V]:
+        """`tgraph.bitcast_convert`."""
+
+    @abstractmethod
+    def quotient(self, x: Term[V], y: Term[V]) -> Term[V]:
+        """Of integers, towards zero, where it is defined: not by 0, nor of the lowest
+        number by -1."""
+
+    @abstractmethod
+    def rest(self, x: Term[V], y: Term[V]) -> Term[V]:
+        """What is left of that division."""
+
+    @abstractmethod
+    def shift(
+        self, kind: type[ew.ElementwiseOp], x: Term[V], amount: Term[V]
+    ) -> Term[V]:
+        """By less than the integer's bits."""
+
+    def raised(self, x: Term[V], y: Term[V]) -> Term[V]:
+        """A power of integers, of which the exponent is 0 or more."""
+        return _by_squaring(x, y)
+
+    def apply(self, kind: type[ew.ElementwiseOp], *terms: Term[V]) -> Term[V]:
+        """Raises `NoForm`."""
+        letter = kind_of(terms[-1])
+        for letters, form in self.FORMS.get(kind, {}).items():
+            if letter in letters:
+                return self.write(form, *terms)
+        for letters, formula in FORMULAS.get(kind, {}).items():
+            if letter in letters:
+                return formula(*terms)
+        raise NoForm(kind.name)
+
+    def result(self, op: TensorOp, *terms: Term[V]) -> Term[V]:
+        """What an elementwise operation computes of one element of each input.
+
+        Raises `NoForm`.
+        """
+        match op:
+            case ew.CompareOp():
+                return self.compare(op.direction.data, *terms)
+            case ew.SelectOp():
+                return self.select(*terms)
+            case ew.ConvertOp():
+                return self.convert(terms[0], op.declared[0].element_type)
+            case ew.BitcastConvertOp():
+                return self.recast(terms[0], op.declared[0].element_type)
+            case ew.ElementwiseOp():
+                return self.apply(type(op), *terms)
+            case _:
+                raise NoForm(op.name)
+
+
+def predicate(direction: str, x: Term[Any]) -> str:
+    """A direction of `tgraph.compare` as LLVM and MLIR call it on such elements."""
+    name = direction.lower()
+    if kind_of(x) == FLOAT:
+        return "une" if name == "ne" else f"o{name}"
+    if name in ("eq", "ne"):
+        return name
+    return ("s" if is_signed(x) else "u") + name
+
+
+# The formulas
+
+Formula: TypeAlias = Callable[..., AnyTerm]
+
+FORMULAS: dict[type[ew.ElementwiseOp], dict[str, Formula]] = {}
+
+
+def formula(
+    kind: type[ew.ElementwiseOp], elements: str
+) -> Callable[[Formula], Formula]:
+    """Registers what an operation computes of elements of these kinds."""
+
+    def register(function: Formula) -> Formula:
+        FORMULAS.setdefault(kind, {})[elements] = function
+        return function
+
+    return register
+
+
+@formula(ew.AbsOp, INTEGER)
+def _abs(x: AnyTerm) -> AnyTerm:
+    return (-x).where(x < 0, x) if is_signed(x) else x
+
+
+@formula(ew.AddOp, BOOLEAN)
+def _either(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    return x | y
+
+
+@formula(ew.MultiplyOp, BOOLEAN)
+def _both(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    return x & y
+
+
+@formula(ew.ClampOp, ANY)
+def _clamp(low: AnyTerm, x: AnyTerm, high: AnyTerm) -> AnyTerm:
+    return x.apply(ew.MaximumOp, low).apply(ew.MinimumOp, high)
+
+
+@formula(ew.CountLeadingZerosOp, INTEGER)
+def _count_leading_zeros(x: AnyTerm) -> AnyTerm:
+    """All bits below the highest are set; the others are counted."""
+    shift = 1
+    while shift < bits_of(x):
+        x = x | x.apply(ew.ShiftRightLogicalOp, shift)
+        shift *= 2
+    return popcnt(~x)
+
+
+@formula(ew.ErfcOp, FLOAT)
+def _erfc(x: AnyTerm) -> AnyTerm:
+    return 1 - erf(x)
+
+
+@formula(ew.IsFiniteOp, FLOAT)
+def _is_finite(x: AnyTerm) -> AnyTerm:
+    return abs(x) < inf
+
+
+@formula(ew.IsFiniteOp, BITS)
+def _always(x: AnyTerm) -> AnyTerm:
+    return x.equals(x)
+
+
+@formula(ew.LogisticOp, FLOAT)
+def _logistic(x: AnyTerm) -> AnyTerm:
+    return 1 / (1 + exp(-x))
+
+
+@formula(ew.NegateOp, INTEGER)
+def _negate(x: AnyTerm) -> AnyTerm:
+    return 0 - x
+
+
+@formula(ew.NotOp, BITS)
+def _not(x: AnyTerm) -> AnyTerm:
+    return x ^ -1
+
+
+@formula(ew.RoundNearestAfzOp, FLOAT)
+def _round_half_up(x: AnyTerm) -> AnyTerm:
+    """Of the size; then with the sign, that of zeros, too."""
+    size = abs(x)
+    whole = floor(size)
+    whole = (whole + 1).where(size - whole >= 0.5, whole)
+    return x.where(x.equals(0), (-whole).where(x < 0, whole))
+
+
+@formula(ew.RsqrtOp, FLOAT)
+def _rsqrt(x: AnyTerm) -> AnyTerm:
+    return 1 / sqrt(x)
+
+
+@formula(ew.SignOp, FLOAT)
+def _sign(x: AnyTerm) -> AnyTerm:
+    """NaN stays."""
+    at_most_zero = x.of(-1).where(x < 0, x.of(0).where(x.equals(0), x))
+    return x.of(1).where(x > 0, at_most_zero)
+
+
+@formula(ew.SignOp, INTEGER)
+def _clamped_to_one(x: AnyTerm) -> AnyTerm:
+    least = x.apply(ew.MinimumOp, 1)
+    return least.apply(ew.MaximumOp, -1) if is_signed(x) else least
+
+
+# Of integers, where XLA says what is not defined elsewhere
+
+
+def _machine(x: AnyTerm) -> Scalars[Any]:
+    return cast(Scalars[Any], x.builder)
+
+
+@formula(ew.DivideOp, INTEGER)
+def _divide(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    """-1 for a division by zero; what is out of range wraps around."""
+    by_zero = y.equals(0)
+    return x.of(-1).where(by_zero, _machine(x).quotient(x, _divisor(x, y, by_zero)))
+
+
+@formula(ew.RemainderOp, INTEGER)
+def _remainder(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    """The dividend for a division by zero."""
+    by_zero = y.equals(0)
+    return x.where(by_zero, _machine(x).rest(x, _divisor(x, y, by_zero)))
+
+
+def _divisor(x: AnyTerm, y: AnyTerm, by_zero: AnyTerm) -> AnyTerm:
+    """One where the processor would trap."""
+    if not _machine(x).DIVISION_TRAPS:
+        return y
+    if not is_signed(x):
+        return y.of(1).where(by_zero, y)
+    overflows = y.equals(-1) & x.equals(-(1 << (bits_of(x) - 1)))
+    return y.of(1).where(by_zero | overflows, y)
+
+
+@formula(ew.PowerOp, INTEGER)
+def _power(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    """To negative powers, only 1 and -1 are not 0. For these, the exponent's lowest bit
+    tells."""
+    if not is_signed(x):
+        return _machine(x).raised(x, y)
+    vanishes = (y < 0) & ~(x.equals(1) | x.equals(-1))
+    return x.of(0).where(
+        vanishes, _machine(x).raised(x, y & ((1 << (bits_of(y) - 1)) - 1))
+    )
+
+
+def _by_squaring(x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    result = x.where((y & 1).compare("NE", 0), 1)
+    for bit in range(1, bits_of(x) - is_signed(x)):
+        x = x * x
+        result = (result * x).where((y & (1 << bit)).compare("NE", 0), result)
+    return result
+
+
+def _shift(kind: type[ew.ElementwiseOp]) -> Formula:
+    """By as many bits as there are, or more, all are shifted out."""
+
+    def shift(x: AnyTerm, amount: AnyTerm) -> AnyTerm:
+        fits = (amount & -bits_of(x)).equals(0)  # no bit above the last number of bits
+        if kind is ew.ShiftRightArithmeticOp:  # what comes in is the sign
+            return _machine(x).shift(kind, x, amount.where(fits, bits_of(x) - 1))
+        return _machine(x).shift(kind, x, amount).where(fits, 0)
+
+    return shift
+
+
+for _kind in (ew.ShiftLeftOp, ew.ShiftRightArithmeticOp, ew.ShiftRightLogicalOp):
+    formula(_kind, INTEGER)(_shift(_kind))
