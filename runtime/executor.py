@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import Input, Result, signature
 from tensorplan.runtime.arguments import Arguments, Results
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.local import local
 from tensorplan.runtime.devices.processes import Processes, Remote

@@ -20,7 +20,7 @@ from xdsl.dialects.memref import CopyOp
 
 from tensorplan.dialects.diagnostics import name_of, place_of
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.program.program import Program
 from tensorplan.runtime.program.steps import COPIES, Buffer, Step
 

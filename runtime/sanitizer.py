@@ -39,7 +39,7 @@ from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.signature import Signature
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.program.program import Program
 from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
 

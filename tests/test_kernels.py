@@ -26,9 +26,10 @@ from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime.backends.native import is_available
-from tensorplan.runtime.backends.numpy import KERNELS, compile_call
-from tensorplan.runtime.backends.numpy.base import tiles, try_reshape
+from tensorplan.runtime.backends.arrays import tiles, try_reshape
+from tensorplan.runtime.backends.dispatch import compile_call
+from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.backends.numpy.base import KERNELS
 from tensorplan.runtime.backends.numpy.forms import TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
 from tensorplan.runtime.pool import Scratch
@@ -40,10 +41,8 @@ Rng = np.random.Generator
 def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs with NumPy's kernels and with native code."""
     if request.param == "numpy":
-        monkeypatch.setattr(
-            "tensorplan.runtime.backends.native.is_available", lambda: False
-        )
-    elif not is_available():
+        monkeypatch.setattr(llvm, "is_available", lambda: False)
+    elif not llvm.is_available():
         pytest.skip("llvmlite is not installed")
 
 

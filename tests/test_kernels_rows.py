@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.backends.numpy import compile_call
+from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.numpy.forms import TILE
 from tensorplan.runtime.backends.numpy.reductions import BLOCK, LONGEST, reduced
 from tensorplan.runtime.backends.numpy.rows import UNBUFFERED

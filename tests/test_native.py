@@ -22,17 +22,18 @@ from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
-from tensorplan.runtime.backends import native, onednn
+from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import code_cache, llvm
 from tensorplan.runtime.backends.jit.records import Record, joined
-from tensorplan.runtime.backends.numpy import compile_call
+from tensorplan.runtime.backends.native import backend as native
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Scratch
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
-    not native.is_available(), reason="native code is turned off"
+    not llvm.is_available(), reason="native code is turned off"
 )
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -45,7 +46,7 @@ def computed(
     if by_numpy:
         calls = compile_call(op, inputs, [out], scratch, native=False)
     else:
-        calls = native.compile_native(op, inputs, [out], scratch)
+        calls = native.calls_of(op, inputs, [out], scratch)
         assert calls is not None, f"{op.name} has no native form"
     with np.errstate(all="ignore"):
         for function, arguments in calls:
@@ -224,7 +225,7 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
     op = one(elementwise.ConvertOp, [x], target=target)
     if source == "float64" and target in ("float16", "bfloat16"):
         scratch = Scratch("cpu:0")
-        assert native.compile_native(op, [x], [np.empty(200, kind)], scratch) is None
+        assert native.calls_of(op, [x], [np.empty(200, kind)], scratch) is None
         return
     got = computed(op, [x], np.empty(200, kind))
     want = computed(op, [x], np.empty(200, kind), by_numpy=True)
@@ -816,19 +817,19 @@ def test_runs_allocate_nothing() -> None:
 
 def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls_of(chain(native=False))) == 3
-    native.is_available.cache_clear()
+    llvm.is_available.cache_clear()
     monkeypatch.setenv("TENSORPLAN_NATIVE", "0")
     assert len(calls_of(chain())) == 3
-    native.is_available.cache_clear()
+    llvm.is_available.cache_clear()
 
 
 def test_without_llvmlite_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    native.is_available.cache_clear()
+    llvm.is_available.cache_clear()
     monkeypatch.setattr(llvm, "_compiler", None)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     try:
-        assert not native.is_available()
+        assert not llvm.is_available()
         assert len(calls_of(chain())) == 3
     finally:
-        native.is_available.cache_clear()
+        llvm.is_available.cache_clear()

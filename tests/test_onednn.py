@@ -16,9 +16,10 @@ import tensorplan
 from tensorplan.dialects.dtypes import numpy_dtype
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.backends import onednn
-from tensorplan.runtime.backends.numpy import Call, compile_call
-from tensorplan.runtime.backends.numpy.contraction import BLOCK
+from tensorplan.runtime.backends.contraction import BLOCK
+from tensorplan.runtime.backends.dispatch import compile_call
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.pool import Scratch
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
@@ -376,9 +377,10 @@ def test_other_elements_and_nothing_to_sum_are_left_to_numpy() -> None:
 )
 def test_it_can_be_turned_off_and_need_not_be_there(setting: str) -> None:
     name, value = setting.split("=")
-    code = (
-        "from tensorplan.runtime.backends import onednn; print(onednn.is_available())"
-    )
+    code = """
+from tensorplan.runtime.backends.onednn import backend
+print(backend.is_available())
+"""
     result = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, name: value},

@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
-from tensorplan.runtime.backends import onednn
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
 

@@ -13,9 +13,9 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.passes.specialize_sizes import specialized
-from tensorplan.runtime.backends import onednn
 from tensorplan.runtime.backends.jit.llvm import Compiler
 from tensorplan.runtime.backends.mlir import executable as mlir
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Pool

@@ -22,7 +22,7 @@ from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_workspaces import PlanWorkspaces
 from tensorplan.passes.reporting.peaks import peaks
 from tensorplan.passes.reporting.report import buffers
-from tensorplan.runtime.backends import onednn
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.workspaces import Workspaces
 

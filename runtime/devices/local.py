@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.jit.records import is_native, joined
-from tensorplan.runtime.backends.numpy import Call
 from tensorplan.runtime.devices import Runner
 from tensorplan.runtime.devices.order import Queue, pays, queue_of, waits
 from tensorplan.runtime.program.program import Program

@@ -24,7 +24,7 @@ from tensorplan import dialects
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.devices.messages import (
     TOKEN,

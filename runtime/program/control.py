@@ -20,8 +20,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.jit.records import joined
-from tensorplan.runtime.backends.numpy import Call, linalg
+from tensorplan.runtime.backends.numpy import linalg
 from tensorplan.runtime.backends.numpy.numbers import Function, function_of
 from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
 

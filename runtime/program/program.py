@@ -34,7 +34,8 @@ from tensorplan.dialects.tgraph.base import (
     is_static,
 )
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
-from tensorplan.runtime.backends.numpy import Call, compile_call
+from tensorplan.runtime.backends.dispatch import compile_call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program.control import Control

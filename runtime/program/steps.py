@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.pool import Pool, Scratch
 from tensorplan.runtime.prepacking import Prepacked
 

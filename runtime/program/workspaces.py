@@ -19,7 +19,7 @@ from tensorplan.dialects.memory import is_view
 from tensorplan.dialects.signature import attributes_of
 from tensorplan.dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
 from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.backends.numpy import compile_call
+from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Scratch
 from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program.program import layout_of, size_of

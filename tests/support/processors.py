@@ -1,6 +1,6 @@
 """What the processor that runs the tests has, for expectations that depend on it."""
 
-from tensorplan.runtime.backends import onednn
+from tensorplan.runtime.backends.onednn import backend as onednn
 
 _AVX512 = 0x20  # a bit of oneDNN's `dnnl_cpu_isa_t`
 

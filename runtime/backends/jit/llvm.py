@@ -5,7 +5,9 @@ program finds every function in the cache (code_cache.py) that any other program
 used, under a hash of the IR, the versions of what compiles, and the processor.
 """
 
+import os
 from ctypes import CFUNCTYPE, c_int, c_void_p
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from threading import Lock
@@ -16,6 +18,17 @@ from tensorplan.version import VERSION
 
 _compiler: "Compiler | None" = None
 _lock = Lock()
+
+
+@cache
+def is_available() -> bool:
+    """Whether native code can be made in this process."""
+    if os.environ.get("TENSORPLAN_NATIVE") == "0":
+        return False
+    try:
+        return compiler().has_fma
+    except (ImportError, OSError, RuntimeError):
+        return False
 
 
 def compiler() -> "Compiler":

@@ -5,11 +5,12 @@ returns 0 or, as only oneDNN's do, the status of an error.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.jit.llvm import compiler
 
 TAPE = """define i32 @{name}(ptr %words) {
@@ -71,9 +72,6 @@ class Tape:
     def __call__(self) -> None:
         if status := self._function(self._words):
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
-
-
-Call = tuple[Callable[..., object], tuple[Any, ...]]
 
 
 def is_native(calls: Sequence[Call]) -> bool:

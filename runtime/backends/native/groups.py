@@ -19,10 +19,9 @@ from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.runtime.backends.arrays import iota, viewed
 from tensorplan.runtime.backends.native.code import Number
 from tensorplan.runtime.backends.native.elements import register_type
-from tensorplan.runtime.backends.numpy.base import try_reshape
-from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim, iota
 
 Mapped: TypeAlias = tuple[int | None, ...]
 """For each dimension of a value the space's; None for one of size 1."""
@@ -137,7 +136,7 @@ class _Builder:
         elif isinstance(op, _VIEWS) and op.inputs[0] in self._splats:
             self._splats[value] = self._splats[op.inputs[0]]
         elif isinstance(op, _VIEWS) and op.inputs[0] in self.arrays:
-            view = _view(op, self.arrays[op.inputs[0]], shape)
+            view = viewed(op, self.arrays[op.inputs[0]], shape)
             if view is not None:
                 self.arrays[value] = view
 
@@ -227,26 +226,6 @@ def _dtype(value: SSAValue) -> DType:
 
 
 _VIEWS = (shaping.ViewOp, shaping.DeviceCopyOp)
-
-
-def _view(op: TensorOp, x: Array, shape: Shape) -> Array | None:
-    """The operation's result as a view of its operand, if it can be one."""
-    match op:
-        case shaping.DeviceCopyOp():
-            return x
-        case shaping.ReshapeOp():
-            return try_reshape(x, shape)
-        case shaping.BroadcastInDimOp():
-            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
-        case shaping.TransposeOp():
-            return x.transpose(op.permutation.get_values())
-        case shaping.SliceOp():
-            bounds = op.start_indices, op.limit_indices, op.strides
-            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
-        case shaping.ReverseOp():
-            return np.flip(x, op.dimensions.get_values())
-        case _:
-            return None
 
 
 def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:

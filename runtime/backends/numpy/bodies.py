@@ -22,7 +22,9 @@ from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.dialects.tgraph.structure import yielded
-from tensorplan.runtime.backends.numpy.base import Call, copy, fill, kernel
+from tensorplan.runtime.backends.arrays import copy, fill
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import kernel
 from tensorplan.runtime.backends.numpy.elementwise import Body, Instruction, loop
 from tensorplan.runtime.pool import Scratch
 

@@ -26,15 +26,15 @@ import numpy as np
 from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.backends.numpy.base import (
-    Call,
-    check_types,
+from tensorplan.runtime.backends.arrays import (
     copy,
     fill,
-    kernel,
     tiles,
     try_reshape,
 )
+from tensorplan.runtime.backends.contraction import by_labels
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import check_types, kernel
 from tensorplan.runtime.backends.numpy.dot import is_blasable, multiplied_in
 from tensorplan.runtime.pool import Scratch
 
@@ -85,10 +85,6 @@ def convolution(
         )
         scratch.mark = mark
     return calls
-
-
-def by_labels(x: Array, labels: str, order: str) -> Array:
-    return x.transpose([labels.index(label) for label in order])
 
 
 def _divided(x: Array, axis: int, count: int) -> Array:

@@ -14,14 +14,10 @@ import numpy as np
 
 from tensorplan.dialects.dtypes import Array, DType, accumulator, is_float
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.backends.numpy.base import (
-    Call,
-    check_types,
-    copy,
-    kernel,
-    reshaped,
-    try_reshape,
-)
+from tensorplan.runtime.backends.arrays import copy, try_reshape
+from tensorplan.runtime.backends.contraction import matrices
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import check_types, kernel
 from tensorplan.runtime.pool import Scratch
 
 PART = 1 << 16
@@ -120,19 +116,6 @@ def _in_parts(
                 calls += _product(left, right, to[at], scratch)
                 scratch.mark = start
     return calls
-
-
-def matrices(
-    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
-) -> tuple[Array, list[Call]]:
-    """The left or right operand as matrices, one for each place of the batch
-    dimensions: a view, or else a copy that the calls make."""
-    batch, contracting = op.batching[side], op.contracting[side]
-    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
-    parts = (free, contracting) if side == 0 else (contracting, free)
-    ordered = x.transpose([*batch, *(d for part in parts for d in part)])
-    sizes = (prod(x.shape[d] for d in part) for part in parts)
-    return reshaped(ordered, (*(x.shape[d] for d in batch), *sizes), scratch)
 
 
 def for_blas(x: Array, scratch: Scratch) -> tuple[Array, Sequence[Call]]:

@@ -22,12 +22,9 @@ from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
 from tensorplan.dialects.tgraph.terms import Term
-from tensorplan.runtime.backends.numpy.base import (
-    Call,
-    check_types,
-    kernel,
-    tiles,
-)
+from tensorplan.runtime.backends.arrays import tiles
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import check_types, kernel
 from tensorplan.runtime.backends.numpy.forms import (
     COMPARISONS,
     FORMS,

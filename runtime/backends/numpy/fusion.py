@@ -28,17 +28,16 @@ from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.backends.numpy.base import (
-    Call,
+from tensorplan.runtime.backends.arrays import (
     copy,
     fill,
-    kernel,
-    kernel_of,
+    iota,
     tiles,
-    try_reshape,
-    ufunc_call,
+    viewed,
 )
-from tensorplan.runtime.backends.numpy.contraction import Contraction, contraction
+from tensorplan.runtime.backends.contraction import Contraction, contraction
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import kernel, kernel_of, ufunc_call
 from tensorplan.runtime.backends.numpy.elementwise import (
     Body,
     Instruction,
@@ -47,7 +46,6 @@ from tensorplan.runtime.backends.numpy.elementwise import (
     loop,
 )
 from tensorplan.runtime.backends.numpy.forms import TILE
-from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim, iota
 from tensorplan.runtime.backends.numpy.reducing import reduce, reduction_ufunc
 from tensorplan.runtime.backends.numpy.rows import dtype_of, rows, shape_of
 from tensorplan.runtime.pool import Scratch
@@ -122,32 +120,13 @@ def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
         elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in splats:
             splats[result] = splats[inner.inputs[0]]
         elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in arrays:
-            view = _viewed(inner, arrays[inner.inputs[0]])
+            view = viewed(inner, arrays[inner.inputs[0]], shape_of(result))
             if view is None:
                 return None
             arrays[result] = view
         else:
             rest.append(inner)
     return _Parts(arrays, splats, _needed(rest, op.yielded))
-
-
-def _viewed(op: shaping.ViewOp, x: Array) -> Array | None:
-    """The operation's result as a view, if there is one."""
-    shape = shape_of(op.results[0])
-    match op:
-        case shaping.BroadcastInDimOp():
-            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
-        case shaping.ReshapeOp():
-            return try_reshape(x, shape)
-        case shaping.TransposeOp():
-            return x.transpose(op.permutation.get_values())
-        case shaping.ReverseOp():
-            return np.flip(x, op.dimensions.get_values())
-        case shaping.SliceOp():
-            bounds = op.start_indices, op.limit_indices, op.strides
-            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
-        case _:
-            return None
 
 
 def _needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
@@ -174,7 +153,7 @@ def _stored(
     for inner in _needed(ops, op.yielded):
         (result,) = inner.results
         sources = [arrays[value] for value in inner.inputs]
-        view = _viewed(inner, sources[0]) if isinstance(inner, shaping.ViewOp) else None
+        view = viewed(inner, sources[0], shape_of(result)) if sources else None
         if view is not None and result not in targets:
             arrays[result] = view
             continue

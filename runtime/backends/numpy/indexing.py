@@ -18,12 +18,9 @@ from tensorplan.dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
-from tensorplan.runtime.backends.numpy.base import (
-    Call,
-    copy,
-    kernel,
-    try_reshape,
-)
+from tensorplan.runtime.backends.arrays import copy, try_reshape
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import kernel
 from tensorplan.runtime.backends.numpy.reducing import reduction_ufunc
 from tensorplan.runtime.pool import Scratch
 

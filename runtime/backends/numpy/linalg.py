@@ -31,7 +31,7 @@ from xdsl.ir.affine import (
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
-from tensorplan.runtime.backends.numpy import Call
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy.numbers import function_of
 
 ELEMENTWISE = frozenset(

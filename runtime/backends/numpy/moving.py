@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.memref import CopyOp
 
-from tensorplan.dialects.dtypes import Array, DType, constant
+from tensorplan.dialects.dtypes import Array, constant
 from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.backends.numpy.base import Call, copy, fill, kernel, reshaped
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.runtime.backends.arrays import copy, fill, iota, reshaped, viewed
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import kernel
 from tensorplan.runtime.pool import Scratch
 
 
@@ -23,13 +25,6 @@ def fill_constant(
     return copy(outs[0], value) if value.ndim else fill(outs[0], value)
 
 
-def iota(op: shaping.IotaOp, shape: Shape, dtype: DType) -> Array:
-    """The operation's result as a view that repeats one row of numbers."""
-    dim = op.dimension.value.data
-    row = np.arange(shape[dim]).astype(dtype)
-    return broadcast_in_dim(row, (dim,), shape)
-
-
 @kernel(shaping.IotaOp)
 def write_iota(
     op: shaping.IotaOp,
@@ -40,76 +35,30 @@ def write_iota(
     return copy(outs[0], iota(op, outs[0].shape, outs[0].dtype))
 
 
-@kernel(CopyOp, shaping.DeviceCopyOp)
+@kernel(CopyOp)
 def copy_all(
-    op: CopyOp | shaping.DeviceCopyOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
+    op: CopyOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     return copy(outs[0], inputs[0])
 
 
-@kernel(shaping.ReshapeOp)
-def reshape(
-    op: shaping.ReshapeOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
+@kernel(
+    shaping.BroadcastInDimOp,
+    shaping.DeviceCopyOp,
+    shaping.ReshapeOp,
+    shaping.ReverseOp,
+    shaping.SliceOp,
+    shaping.TransposeOp,
+)
+def copy_view(
+    op: TensorOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    x, calls = reshaped(inputs[0], outs[0].shape, scratch)
-    return [*calls, *copy(outs[0], x)]
-
-
-def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Array:
-    """A view that repeats `x`, whose dimension d becomes `dims[d]`, over `shape`."""
-    strides = [0] * len(shape)
-    for size, stride, dim in zip(x.shape, x.strides, dims, strict=True):
-        strides[dim] = stride if size > 1 else 0
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
-
-
-@kernel(shaping.BroadcastInDimOp)
-def broadcast(
-    op: shaping.BroadcastInDimOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
-) -> list[Call]:
-    dims = op.broadcast_dimensions.get_values()
-    return copy(outs[0], broadcast_in_dim(inputs[0], dims, outs[0].shape))
-
-
-@kernel(shaping.TransposeOp)
-def transpose(
-    op: shaping.TransposeOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
-) -> list[Call]:
-    return copy(outs[0], inputs[0].transpose(op.permutation.get_values()))
-
-
-@kernel(shaping.SliceOp)
-def take_slice(
-    op: shaping.SliceOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
-) -> list[Call]:
-    bounds = op.start_indices, op.limit_indices, op.strides
-    slices = tuple(map(slice, *(b.get_values() for b in bounds)))
-    return copy(outs[0], inputs[0][*slices, ...])
-
-
-@kernel(shaping.ReverseOp)
-def reverse(
-    op: shaping.ReverseOp,
-    inputs: Sequence[Array],
-    outs: Sequence[Array],
-    scratch: Scratch,
-) -> list[Call]:
-    return copy(outs[0], np.flip(inputs[0], op.dimensions.get_values()))
+    (x,), (out,) = inputs, outs
+    calls: list[Call] = []
+    view = viewed(op, x, out.shape)
+    if view is None:
+        view, calls = reshaped(x, out.shape, scratch)
+    return [*calls, *copy(out, view)]
 
 
 @kernel(shaping.ConcatenateOp)

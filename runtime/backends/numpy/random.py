@@ -18,7 +18,8 @@ from tensorplan.dialects.tgraph.random import (
     THREEFRY_ROTATIONS,
     RngBitGeneratorOp,
 )
-from tensorplan.runtime.backends.numpy.base import Call, kernel
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy.base import kernel
 from tensorplan.runtime.pool import Scratch
 
 WORD = np.uint64(0xFFFFFFFF)

@@ -14,13 +14,11 @@ from tensorplan.dialects.tgraph.reducing import (
     ReduceWindowOp,
     SelectAndScatterOp,
 )
+from tensorplan.runtime.backends.arrays import copy, fill, tiles
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy.base import (
-    Call,
     check_types,
-    copy,
-    fill,
     kernel,
-    tiles,
     ufunc_call,
 )
 from tensorplan.runtime.backends.numpy.forms import keep_where

@@ -16,7 +16,8 @@ from math import prod
 import numpy as np
 
 from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.runtime.backends.numpy.base import Call, try_reshape
+from tensorplan.runtime.backends.arrays import try_reshape
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy.dot import is_blasable
 from tensorplan.runtime.pool import Scratch
 

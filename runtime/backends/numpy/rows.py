@@ -16,14 +16,14 @@ from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.fusing import Group
 from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.backends.numpy.base import Call, copy, tiles
+from tensorplan.runtime.backends.arrays import broadcast_in_dim, copy, tiles
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy.elementwise import (
     Instruction,
     Program,
     Registers,
 )
 from tensorplan.runtime.backends.numpy.forms import TILE
-from tensorplan.runtime.backends.numpy.moving import broadcast_in_dim
 from tensorplan.runtime.backends.numpy.reducing import reduce
 from tensorplan.runtime.pool import Scratch
 

@@ -14,9 +14,9 @@ from math import prod
 
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.backends.native import with_native_copies
-from tensorplan.runtime.backends.numpy.base import Call, copy
-from tensorplan.runtime.backends.numpy.convolution import by_labels
+from tensorplan.runtime.backends.arrays import copy
+from tensorplan.runtime.backends.contraction import by_labels
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.onednn.epilogue import Epilogue
 from tensorplan.runtime.backends.onednn.library import Refused, dims, library
 from tensorplan.runtime.backends.onednn.primitives import (
@@ -192,4 +192,4 @@ def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
     order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
     buffer = scratch.take(tuple(x.shape[d] for d in order), x.dtype)
     buffer = buffer.transpose([order.index(d) for d in range(x.ndim)])
-    return buffer, with_native_copies(copy(buffer, x), scratch)
+    return buffer, copy(buffer, x)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.backends.native import with_native_copies
-from tensorplan.runtime.backends.numpy.base import Call, try_reshape
-from tensorplan.runtime.backends.numpy.dot import matrices
+from tensorplan.runtime.backends.arrays import try_reshape
+from tensorplan.runtime.backends.contraction import matrices
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.onednn.epilogue import Epilogue
 from tensorplan.runtime.backends.onednn.library import MAX_DIMS, Refused, library
 from tensorplan.runtime.backends.onednn.primitives import (
@@ -49,4 +49,4 @@ def dot(
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
     reordered = [WEIGHTS] if is_packed else []
     calls = compiled(description, arrays, attributes, scratch, reordered)
-    return with_native_copies([*made_lhs, *made_rhs, *calls], scratch)
+    return [*made_lhs, *made_rhs, *calls]

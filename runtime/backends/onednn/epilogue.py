@@ -18,7 +18,7 @@ from tensorplan.dialects.tgraph.elementwise import (
     SubtractOp,
 )
 from tensorplan.dialects.tgraph.shaping import ConstantOp, FullLikeOp, ViewOp
-from tensorplan.runtime.backends.numpy.base import same_memory
+from tensorplan.runtime.backends.arrays import same_memory
 from tensorplan.runtime.backends.onednn.library import Refused
 from tensorplan.runtime.backends.onednn.primitives import Attributes
 

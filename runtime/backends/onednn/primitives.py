@@ -7,9 +7,9 @@ import numpy as np
 
 from tensorplan.dialects.dtypes import Array, address
 from tensorplan.runtime.allocators.host import aligned_bytes
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.jit.llvm import compiler
 from tensorplan.runtime.backends.jit.records import Record
-from tensorplan.runtime.backends.numpy.base import Call
 from tensorplan.runtime.backends.onednn.library import (
     USER_SCRATCHPAD,
     Handle,

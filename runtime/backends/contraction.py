@@ -16,7 +16,8 @@ from xdsl.ir import SSAValue
 from tensorplan.dialects.dtypes import Array, numpy_dtype
 from tensorplan.dialects.tgraph.base import Shape
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from tensorplan.runtime.backends.numpy.base import Call, tiles
+from tensorplan.runtime.backends.arrays import reshaped, tiles
+from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.pool import Scratch
 
 BLOCK = 1 << 16
@@ -107,3 +108,21 @@ def _operands(
                 place += 1
         parts.append(x[*where, ...])
     return parts
+
+
+def matrices(
+    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
+) -> tuple[Array, list[Call]]:
+    """The left or right operand as matrices, one for each place of the batch
+    dimensions: a view, or else a copy that the calls make."""
+    batch, contracting = op.batching[side], op.contracting[side]
+    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
+    parts = (free, contracting) if side == 0 else (contracting, free)
+    ordered = x.transpose([*batch, *(d for part in parts for d in part)])
+    sizes = (prod(x.shape[d] for d in part) for part in parts)
+    return reshaped(ordered, (*(x.shape[d] for d in batch), *sizes), scratch)
+
+
+def by_labels(x: Array, labels: str, order: str) -> Array:
+    """A convolution's operand or result with its dimensions in this order."""
+    return x.transpose([labels.index(label) for label in order])

@@ -1,17 +1,22 @@
-"""From operations to calls of native functions."""
+"""Native code as a backend: functions for operations and groups, and their calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.dialects.memref import CopyOp
+from xdsl.ir import Operation, SSAValue
 
 from tensorplan.dialects.dtypes import Array, address
+from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.backends import onednn
-from tensorplan.runtime.backends.jit.llvm import compiler
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceOp
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime.backends.contraction import BLOCK, Contraction, contraction
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.jit.records import Record
 from tensorplan.runtime.backends.native.elements import register_type
 from tensorplan.runtime.backends.native.groups import (
@@ -23,12 +28,8 @@ from tensorplan.runtime.backends.native.groups import (
 )
 from tensorplan.runtime.backends.native.loops import lower
 from tensorplan.runtime.backends.native.nests import Nest, nest_of
-from tensorplan.runtime.backends.numpy.base import Call, kernel_of
-from tensorplan.runtime.backends.numpy.contraction import (
-    BLOCK,
-    Contraction,
-    contraction,
-)
+from tensorplan.runtime.backends.numpy.base import kernel_of
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.pool import Scratch
 
 LARGEST = 1000
@@ -39,22 +40,44 @@ _functions: dict[object, Any] = {}
 
 
 def calls_of(
-    ops: Sequence[TensorOp],
-    result: SSAValue,
-    arrays: Mapping[SSAValue, Array],
-    out: Array,
-    scratch: Scratch,
+    op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call] | None:
-    """The calls that compute `result` into `out`, or None if it has no native form.
-
-    `arrays` are the values that `ops` start from.
-    """
+    """Native calls that compute `outs` from `inputs` as `op` says; None if there are
+    none."""
+    if len(outs) != 1 or not isinstance(op, _SUPPORTED) or not llvm.is_available():
+        return None
     try:
-        if any(isinstance(op, CONTRACTIONS) for op in ops):
-            return _contraction(ops, result, arrays, out, scratch)
-        return [(_record(group_of(ops, result, arrays, out), scratch), ())]
+        match op:
+            case CopyOp():
+                return [copy_of(outs[0], inputs[0], scratch)]
+            case FusionOp():
+                body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
+                arrays = dict[SSAValue, Array](
+                    zip(op.body.block.args, inputs, strict=True)
+                )
+                return _group(body, op.yielded[0], arrays, outs[0], scratch)
+            case _:
+                arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
+                return _group([op], op.outs[0], arrays, outs[0], scratch)
     except (Unsupported, KeyError):
         return None
+
+
+def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
+    """The same calls, but those that only copy elements are native."""
+    if not llvm.is_available():
+        return calls
+
+    def translated(call: Call) -> Call:
+        function, arguments = call
+        if function is not np.copyto or len(arguments) != 2:
+            return call
+        try:
+            return copy_of(*arguments, scratch)
+        except Unsupported:
+            return call
+
+    return [translated(call) for call in calls]
 
 
 def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
@@ -67,6 +90,20 @@ def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
     node = Node(x.dtype, array=0)
     arrays = [np.broadcast_to(x, out.shape), out]
     return _record(Group(out.shape, frozenset(), node, arrays, [node]), scratch), ()
+
+
+def _group(
+    ops: Sequence[TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
+    """The calls that compute `result` into `out`; `arrays` are the values that `ops`
+    start from. Raises `Unsupported`, or `KeyError`, if it has no native form."""
+    if any(isinstance(op, CONTRACTIONS) for op in ops):
+        return _contraction(ops, result, arrays, out, scratch)
+    return [(_record(group_of(ops, result, arrays, out), scratch), ())]
 
 
 def _contraction(
@@ -126,10 +163,23 @@ def _function(nest: Nest) -> Any:
     key = nest.key()
     if key not in _functions:
         try:
-            _functions[key] = compiler().function(lower(nest))
+            _functions[key] = llvm.compiler().function(lower(nest))
         except Unsupported:
             _functions[key] = None
     function = _functions[key]
     if function is None:
         raise Unsupported
     return function
+
+
+_SUPPORTED = (
+    CopyOp,
+    ElementwiseOp,
+    FusionOp,
+    ReduceOp,
+    shaping.ConstantOp,
+    shaping.DeviceCopyOp,
+    shaping.FullLikeOp,
+    shaping.IotaOp,
+    shaping.ViewOp,
+)

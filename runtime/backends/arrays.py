@@ -1,0 +1,116 @@
+"""Views of arrays, and the calls that copy where there is no view."""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import cast
+
+import numpy as np
+from tensorplan.runtime.dtypes import Array, DType
+
+from tensorplan.dialects.strides import reshaped_strides
+from tensorplan.dialects.tgraph import shaping
+from tensorplan.dialects.tgraph.base import Shape, TensorOp
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.pool import Scratch
+
+
+def same_memory(x: Array, y: Array) -> bool:
+    """Whether two arrays are the same elements in the same order."""
+    return (
+        x.__array_interface__["data"][0] == y.__array_interface__["data"][0]
+        and x.shape == y.shape
+        and x.strides == y.strides
+    )
+
+
+def copy(out: Array, x: Array) -> list[Call]:
+    """`out[...] = x`, converting elements if their types differ."""
+    if out.dtype == x.dtype and same_memory(out, x):
+        return []
+    if out.dtype == x.dtype and out.size:
+        return [(np.copyto, (out, x))]  # see `with_native_copies`
+    return [(out.__setitem__, (..., x))]
+
+
+def fill(out: Array, value: Array) -> list[Call]:
+    """All elements of `out` become the rank-0 array `value` as it is now."""
+    return [(out.fill, (value.item() if value.dtype.kind in "biuf" else value[()],))]
+
+
+def try_reshape(x: Array, shape: Shape) -> Array | None:
+    """A view of `x` with another shape, if there is one."""
+    if x.size == 0:
+        return x.reshape(shape)
+    strides = reshaped_strides(x.shape, x.strides, shape)
+    if strides is None:
+        return None
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call]]:
+    """`x` under another shape: a view, or a copy that the calls make."""
+    view = try_reshape(x, shape)
+    if view is not None:
+        return view, []
+    buffer = scratch.take(x.shape, x.dtype)
+    return buffer.reshape(shape), copy(buffer, x)
+
+
+def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
+    """Cuts an iteration space along its leading dimensions into like parts.
+
+    Each part has at most `limit` elements, or one if `limit` is smaller, and is given
+    as one slice for each dimension. Only one dimension is cut within: those before it
+    are taken one by one, those after it whole.
+    """
+    if 0 in shape:
+        return
+    if not shape:
+        yield ()
+        return
+    axis = 0
+    while prod(shape[axis + 1 :]) > limit and axis < len(shape) - 1:
+        axis += 1
+    inner = prod(shape[axis + 1 :])
+    parts = -(-shape[axis] // max(1, limit // inner))
+    step = -(-shape[axis] // parts)
+    rest = tuple(slice(0, size) for size in shape[axis + 1 :])
+    for outer in np.ndindex(*shape[:axis]):
+        before = tuple(slice(i, i + 1) for i in cast(tuple[int, ...], outer))
+        for start in range(0, shape[axis], step):
+            yield (*before, slice(start, min(start + step, shape[axis])), *rest)
+
+
+def iota(op: shaping.IotaOp, shape: Shape, dtype: DType) -> Array:
+    """The operation's result as a view that repeats one row of numbers."""
+    dim = op.dimension.value.data
+    row = np.arange(shape[dim]).astype(dtype)
+    return broadcast_in_dim(row, (dim,), shape)
+
+
+def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Array:
+    """A view that repeats `x`, whose dimension d becomes `dims[d]`, over `shape`."""
+    strides = [0] * len(shape)
+    for size, stride, dim in zip(x.shape, x.strides, dims, strict=True):
+        strides[dim] = stride if size > 1 else 0
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+
+def viewed(op: TensorOp, x: Array, shape: Shape) -> Array | None:
+    """The operation's result as a view of its operand, if it can be one."""
+    match op:
+        case shaping.DeviceCopyOp():
+            return x
+        case shaping.ReshapeOp():
+            return try_reshape(x, shape)
+        case shaping.BroadcastInDimOp():
+            return broadcast_in_dim(x, op.broadcast_dimensions.get_values(), shape)
+        case shaping.TransposeOp():
+            return x.transpose(op.permutation.get_values())
+        case shaping.SliceOp():
+            bounds = op.start_indices, op.limit_indices, op.strides
+            return x[*map(slice, *(b.get_values() for b in bounds)), ...]
+        case shaping.ReverseOp():
+            return np.flip(x, op.dimensions.get_values())
+        case _:
+            return None

@@ -1,0 +1,34 @@
+"""NumPy as a backend: it has a kernel for every operation that runs."""
+
+from collections.abc import Sequence
+
+from tensorplan.runtime.dtypes import Array
+from xdsl.ir import Operation
+
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.numpy import (
+    bodies,
+    convolution,
+    dot,
+    elementwise,
+    fusion,
+    indexing,
+    moving,
+    random,
+    reducing,
+)
+from tensorplan.runtime.backends.numpy.base import kernel_of
+from tensorplan.runtime.pool import Scratch
+
+FAMILIES = (
+    *(bodies, convolution, dot, elementwise, fusion, indexing, moving, random),
+    reducing,
+)
+"""The modules that have registered their kernels, each when it was imported."""
+
+
+def calls_of(
+    op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    """Raises `LocatedError` for operations, or types of elements, without a kernel."""
+    return kernel_of(op)(op, inputs, outs, scratch)

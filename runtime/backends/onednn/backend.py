@@ -1,0 +1,85 @@
+"""oneDNN as a backend: contractions, and what follows them where it can do that too."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from tensorplan.runtime.dtypes import Array
+from xdsl.ir import Operation, SSAValue
+
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.backends.contraction import Contraction
+from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.backends.onednn.convolution import convolution
+from tensorplan.runtime.backends.onednn.dot import dot
+from tensorplan.runtime.backends.onednn.epilogue import Epilogue
+from tensorplan.runtime.backends.onednn.library import Refused, library
+from tensorplan.runtime.pool import Scratch
+
+_COMPUTED = [
+    ["float32", "float32", "float32"],
+    ["bfloat16", "bfloat16", "float32"],
+    ["bfloat16", "bfloat16", "bfloat16"],
+    ["int8", "int8", "int32"],
+    ["uint8", "int8", "int32"],
+]
+"""The elements of both operands and of the result."""
+
+
+def is_available() -> bool:
+    """Whether oneDNN can be used in this process."""
+    return llvm.is_available() and _is_there()
+
+
+@cache
+def _is_there() -> bool:
+    try:
+        library()
+    except (AttributeError, OSError, Refused):  # none, an old one, not for this machine
+        return False
+    return True
+
+
+def calls_of(
+    op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call] | None:
+    """The calls for a contraction; None for what is none, and for what oneDNN has no
+    fast primitive."""
+    if not isinstance(op, CONTRACTIONS):
+        return None
+    return compiled(op, inputs, outs[0], scratch)
+
+
+def compiled(
+    op: Contraction,
+    inputs: Sequence[Array],
+    out: Array,
+    scratch: Scratch,
+    after: Sequence[TensorOp] = (),
+    result: SSAValue | None = None,
+    arrays: Mapping[SSAValue, Array] | None = None,
+) -> list[Call] | None:
+    """The calls for a contraction and the operations `after` it, which give `result`
+    into `out`; None if oneDNN has no fast primitive that does all of it.
+
+    `arrays` are what else these operations read, of `out`'s shape; that which is in
+    `out`'s memory may be overwritten.
+    """
+    elements = [x.dtype.name for x in (*inputs, out)]
+    if elements not in _COMPUTED or any(not x.size for x in (*inputs, out)):
+        return None
+    if (after and elements[2] != "float32") or not is_available():
+        return None
+    if elements[2] == "int32" and not library().adds_integers():
+        return None
+    mark = scratch.mark
+    try:
+        epilogue = Epilogue(op, after, result, arrays or {}, out)
+        if isinstance(op, DotGeneralOp):
+            return dot(op, inputs, out, epilogue, scratch)
+        return convolution(op, inputs, out, epilogue, scratch)
+    except Refused:
+        scratch.mark = mark
+        return None
