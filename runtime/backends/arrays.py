@@ -5,8 +5,8 @@ from math import prod
 from typing import cast
 
 import numpy as np
-from tensorplan.runtime.dtypes import Array, DType
 
+from tensorplan.dialects.dtypes import Array, DType
 from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph import shaping
 from tensorplan.dialects.tgraph.base import Shape, TensorOp

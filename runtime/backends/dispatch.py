@@ -10,9 +10,9 @@ Copies that NumPy would make in between are native, too, whoever asks for them.
 
 from collections.abc import Sequence
 
-from tensorplan.runtime.dtypes import Array
 from xdsl.ir import Operation
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.backends.interface import Backend, Call
 from tensorplan.runtime.backends.native.backend import calls_of as native_calls
 from tensorplan.runtime.backends.native.backend import with_native_copies

@@ -12,9 +12,9 @@ lists, as seen through the same strides; no other overlap occurs.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from tensorplan.runtime.dtypes import Array
 from xdsl.ir import Operation
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.pool import Scratch
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]

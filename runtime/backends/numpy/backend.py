@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tensorplan.runtime.dtypes import Array
 from xdsl.ir import Operation
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy import (
     bodies,

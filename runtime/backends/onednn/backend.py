@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from tensorplan.runtime.dtypes import Array
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
