@@ -1,13 +1,16 @@
 """Who knows how much workspace operations take: the kernels that will compute them.
 
-    provide("native", lambda: bytes_of)     a runtime, when it is imported
     measure_of("native")(op)                plan-workspaces
+    provide("npu", lambda: bytes_of)        another runtime's kernels
 
-Passes know no runtime, so its kernels come here by name. MLIR attaches interfaces to
-operations of others in this way.
+Passes know no runtime, so kernels are known by name. Those of this package stand in a
+table, by where they are, and are imported when they are first asked: what has been
+imported before makes no difference. MLIR attaches interfaces to operations of others in
+this way.
 """
 
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,11 +19,15 @@ if TYPE_CHECKING:
 Measure: TypeAlias = "Callable[[TensorOp], int]"
 """The bytes that an operation on memrefs takes besides its operands while it runs."""
 
-_measures: dict[str, Callable[[], Measure]] = {}
+_measures: dict[str, str | Callable[[], Measure]] = {
+    "native": "tensorplan.runtime.program.workspaces:native",
+    "numpy": "tensorplan.runtime.program.workspaces:numpy",
+}
+"""What gives the measure, or `module:name` of that, as entry points are written."""
 
 
 def provide(name: str, load: Callable[[], Measure]) -> None:
-    """Makes kernels known; `load` is called when they are first asked."""
+    """Makes kernels known; `load` is called whenever they are asked."""
     _measures[name] = load
 
 
@@ -30,4 +37,5 @@ def known() -> Sequence[str]:
 
 
 def measure_of(kernels: str) -> Measure:
-    return _measures[kernels]()
+    load = _measures[kernels]
+    return (resolve_name(load) if isinstance(load, str) else load)()

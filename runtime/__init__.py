@@ -14,20 +14,3 @@ pool.py        a device's memory; what kernels take while they run
 prepacking.py  constants in the layouts that kernels want
 allocators/    memory for what has no planned offset
 """
-
-from collections.abc import Callable
-
-from tensorplan.dialects import workspaces
-
-
-def _measure(native: bool) -> Callable[[], workspaces.Measure]:
-    def load() -> workspaces.Measure:
-        from tensorplan.runtime.program.workspaces import Workspaces
-
-        return Workspaces(native)
-
-    return load
-
-
-workspaces.provide("native", _measure(True))
-workspaces.provide("numpy", _measure(False))

@@ -1,5 +1,7 @@
 """What kernels take while they run is planned: nothing comes on top, values stay."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -259,6 +261,35 @@ def test_packed_parameters_are_not_copied_in_workspaces() -> None:
     (again,) = executable(x, w.copy())
     assert executable.scratch_bytes == 0
     np.testing.assert_array_equal(again, got)
+
+
+IN_ANY_ORDER = """
+import sys
+
+{first}
+import tensorplan
+from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.plan_workspaces import PlanWorkspaces
+
+PlanPipeline(workspaces="native"), PlanPipeline(workspaces="numpy")
+print(any(name.startswith("tensorplan.runtime") for name in sys.modules))
+module = tensorplan.read(sys.stdin.read())
+PlanWorkspaces("numpy").apply(tensorplan.context(), module)
+print("workspace(" in str(module))
+"""
+
+
+@pytest.mark.parametrize("first", ["tensorplan.passes", "tensorplan.runtime.executor"])
+def test_kernels_are_known_whatever_was_imported_before(first: str) -> None:
+    code = IN_ANY_ORDER.format(first=f"import {first}")
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        input=PRODUCT.replace("MARK", ""),
+        capture_output=True,
+        text=True,
+    )
+    is_loaded = str(first.startswith("tensorplan.runtime"))
+    assert (run.stdout.split(), run.stderr) == ([is_loaded, "True"], "")
 
 
 def test_others_can_say_what_their_kernels_take() -> None:

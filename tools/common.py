@@ -26,7 +26,6 @@ from typing import NamedTuple, TextIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
-from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
 from tensorplan.dialects.diagnostics import PROGRESS, REMARKS
 from tensorplan.tools.colours import diagnostic
 from tensorplan.tools.messages import describe, remember

@@ -8,6 +8,7 @@ of GPT-2's layers, one is measured.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from xdsl.dialects import memref
@@ -76,6 +77,11 @@ class Workspaces:
         if end > self._memory.bytes.size:
             self._memory.bytes = aligned_bytes(end, ALIGNMENT)
         return buffers
+
+
+native = partial(Workspaces, True)
+numpy = partial(Workspaces, False)
+"""What `dialects/workspaces.py` names."""
 
 
 class _Measured(Prepacked):

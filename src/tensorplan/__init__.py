@@ -235,7 +235,6 @@ def _expect_module(module: object) -> None:
 def _pipeline(options: PlanOptions) -> PlanPipeline:
     from typing import get_type_hints
 
-    from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
     from tensorplan.choices import one_of
     from tensorplan.options import PlanOptions
     from tensorplan.passes.plan_pipeline import PlanPipeline
