@@ -148,7 +148,7 @@ def rounded(value: Value, dtype: DType) -> Value:
 
 
 def converted(value: Value, source: DType, target: DType) -> Value | None:
-    """The same numbers in another type; None where this is not supported.
+    """The same numbers in another type, not yet rounded; None if not supported.
 
     Floats that no integer of the target equals become its nearest (NaN becomes 0).
     """
@@ -158,16 +158,16 @@ def converted(value: Value, source: DType, target: DType) -> Value | None:
         return value.compare("une" if value.is_float else "ne", 0)
     if source.kind in "bu" and value.is_float is False:
         if element in ("float", "double"):
-            return rounded(value.cast("uitofp", element), target)
+            return value.cast("uitofp", element)
         return _resized(value, element, "zext")
     if source.kind == "i":
         if element in ("float", "double"):
-            return rounded(value.cast("sitofp", element), target)
+            return value.cast("sitofp", element)
         return _resized(value, element, "sext")
     if element not in ("float", "double"):
         return _saturated(value, element, target.kind == "u")
     if element == value.element:
-        return rounded(value, target)
+        return value
     if element == "double":
         return value.cast("fpext", element)
     if target.itemsize < 4:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tensorplan.dialects.dtypes import DType, is_float
+from tensorplan.dialects.tgraph.formulas import NoForm
 from tensorplan.runtime.backends.native import operations
 from tensorplan.runtime.backends.native.accumulators import BLOCK, Accumulator
 from tensorplan.runtime.backends.native.code import Code, Value
@@ -282,10 +283,10 @@ class _Lowering:
             return self._load(node, self.buffers[node], scope)
         assert node.op is not None
         values = [scope.values[x] for x in node.operands]
-        dtypes = [x.dtype for x in node.operands]
-        value = operations.evaluate(node.op, dtypes, node.dtype, values)
-        if value is None:
-            raise Unsupported
+        try:
+            value = operations.evaluate(node.op, node.dtype, values)
+        except NoForm:
+            raise Unsupported from None
         if node in self.buffers:
             self.first[node] = self.stage
             self._write(value, node.dtype, self.buffers[node], scope)

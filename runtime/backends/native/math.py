@@ -151,11 +151,6 @@ def tanh(x: Value) -> Value:
     return _at_most(_at_least(result, -1.0), 1.0)
 
 
-def logistic(x: Value) -> Value:
-    one = x.code.number(1.0, x.element)
-    return one / (exp(-x) + 1.0)
-
-
 def sine(x: Value) -> Value:
     return _periodic(x, "sin", 0)
 

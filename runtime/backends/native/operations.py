@@ -1,16 +1,33 @@
-"""Elementwise operations on values, with the meaning that `dialects/reference/` gives.
+"""Elementwise operations in LLVM IR: what it has, in which formulas are written.
 
-None stands for what is not supported here: the NumPy kernel then decides, and refuses
-what has no meaning.
+What is not supported here the NumPy kernels decide, and refuse what has no meaning.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from tensorplan.dialects.dtypes import DType, is_float
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
+
+from tensorplan.dialects.dtypes import DType, is_float, numpy_dtype
 from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.formulas import (
+    ANY,
+    BITS,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    Forms,
+    NoForm,
+    Scalars,
+    is_signed,
+    predicate,
+)
+from tensorplan.dialects.tgraph.terms import Term
 from tensorplan.runtime.backends.native import math
-from tensorplan.runtime.backends.native.code import Value
+from tensorplan.runtime.backends.native.code import Code, Value
 from tensorplan.runtime.backends.native.elements import converted, rounded
 
 
@@ -21,190 +38,150 @@ def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
     return x.code.select(is_better, x, y)
 
 
-def maximum(dtype: DType, x: Value, y: Value) -> Value:
-    return _extreme("maximum", dtype, x, y)
-
-
-def minimum(dtype: DType, x: Value, y: Value) -> Value:
-    return _extreme("minimum", dtype, x, y)
-
-
-def _extreme(kind: str, dtype: DType, x: Value, y: Value) -> Value:
+def _extreme(kind: str) -> Callable[[DType, Value, Value], Value]:
     """NaN if either is NaN."""
-    if y.number is not None:
-        x, y = y, x
-    result = better(kind, dtype, x, y)
-    if not x.is_float or (x.number is not None and x.number == x.number):
-        return result
-    return x.code.select(x.is_nan, x, result)
+
+    def extreme(dtype: DType, x: Value, y: Value) -> Value:
+        if y.number is not None:
+            x, y = y, x
+        result = better(kind, dtype, x, y)
+        if not x.is_float or (x.number is not None and x.number == x.number):
+            return result
+        return x.code.select(x.is_nan, x, result)
+
+    return extreme
 
 
-def _add(dtype: DType, x: Value, y: Value) -> Value:
-    return x | y if dtype.kind == "b" else x + y
-
-
-def _multiply(dtype: DType, x: Value, y: Value) -> Value:
-    return x & y if dtype.kind == "b" else x * y
-
-
-def _divide(dtype: DType, x: Value, y: Value) -> Value:
-    """Of integers, as XLA: -1 for a division by zero; out of range it wraps around."""
-    if x.is_float:
-        return x / y
-    code = x.code
-    by_zero = y.compare("eq", 0)
-    quotient = code.binary(_signed("div", dtype), x, _divisor(dtype, x, y, by_zero))
-    return code.select(by_zero, -1, quotient)
-
-
-def _remainder(dtype: DType, x: Value, y: Value) -> Value:
-    """Of integers, as XLA: the dividend for a division by zero."""
-    if x.is_float:
-        return math.remainder(x, y)
-    code = x.code
-    by_zero = y.compare("eq", 0)
-    rest = code.binary(_signed("rem", dtype), x, _divisor(dtype, x, y, by_zero))
-    return code.select(by_zero, x, rest)
-
-
-def _signed(name: str, dtype: DType) -> str:
-    return ("s" if dtype.kind == "i" else "u") + name
-
-
-def _divisor(dtype: DType, x: Value, y: Value, by_zero: Value) -> Value:
-    """One where the processor would trap."""
-    unsafe = by_zero
-    if dtype.kind == "i":
-        lowest = -(1 << (8 * dtype.itemsize - 1))
-        unsafe = unsafe | (y.compare("eq", -1) & x.compare("eq", lowest))
-    return x.code.select(unsafe, 1, y)
-
-
-def _power(dtype: DType, x: Value, y: Value) -> Value:
-    if x.is_float:
-        return math.power(x, y)
-    code = x.code
-    bits = 8 * dtype.itemsize
-    factor = x
-    result = code.select((y & 1).compare("ne", 0), x, 1)
-    inverse = code.select(x.compare("eq", -1), result, code.number(0, x.element))
-    inverse = code.select(x.compare("eq", 1), 1, inverse)
-    for bit in range(1, bits):
-        factor = factor * factor
-        is_set = (y & (1 << bit)).compare("ne", 0)
-        result = code.select(is_set, result * factor, result)
-    if dtype.kind == "u":
-        return result
-    return code.select(y.compare("slt", 0), inverse, result)
-
-
-def _abs(dtype: DType, x: Value) -> Value:
-    if x.is_float:
-        return x.call("fabs")
-    return x if dtype.kind == "u" else x.code.select(x.compare("slt", 0), -x, x)
-
-
-def _sign(dtype: DType, x: Value) -> Value:
-    code = x.code
-    if x.is_float:
-        result = code.select(x.compare("oeq", 0.0), 0.0, x)
-        result = code.select(x.compare("ogt", 0.0), 1.0, result)
-        return code.select(x.compare("olt", 0.0), -1.0, result)
-    one = code.number(1, x.element)
-    result = code.select(x.compare("ne", 0), one, 0)
-    return result if dtype.kind == "u" else code.select(x.compare("slt", 0), -1, result)
-
-
-def _clamp(dtype: DType, low: Value, x: Value, high: Value) -> Value:
-    return minimum(dtype, maximum(dtype, x, low), high)
-
-
-def _select(dtype: DType, condition: Value, x: Value, y: Value) -> Value:
-    return x.code.select(condition, x, y)
-
-
-def _rsqrt(dtype: DType, x: Value) -> Value:
-    root = rounded(x.call("sqrt"), dtype)
-    return x.code.number(1.0, x.element) / root
-
-
-FLOAT, NUMBER, BITS, ANY = "f", "fiu", "biu", "bfiu"
-"""The kinds of element type that an operation is defined on."""
-
-UNARY: Mapping[type[TensorOp], tuple[str, Callable[[Value], Value]]] = {
-    ops.CeilOp: (FLOAT, lambda x: x.call("ceil")),
-    ops.FloorOp: (FLOAT, lambda x: x.call("floor")),
-    ops.IsFiniteOp: (FLOAT, lambda x: x.call("fabs").compare("olt", float("inf"))),
-    ops.NegateOp: (NUMBER, lambda x: -x),
-    ops.NotOp: (BITS, lambda x: ~x),
-    ops.RoundNearestEvenOp: (FLOAT, lambda x: x.call("roundeven")),
-    ops.SqrtOp: (FLOAT, lambda x: x.call("sqrt")),
-}
-
-BINARY: Mapping[type[TensorOp], tuple[str, Callable[[Value, Value], Value]]] = {
-    ops.AndOp: (BITS, lambda x, y: x & y),
-    ops.OrOp: (BITS, lambda x, y: x | y),
-    ops.SubtractOp: (NUMBER, lambda x, y: x - y),
-    ops.XorOp: (BITS, lambda x, y: x ^ y),
-}
-
-TYPED: Mapping[type[TensorOp], tuple[str, Callable[..., Value]]] = {
-    ops.AbsOp: (NUMBER, _abs),
-    ops.AddOp: (ANY, _add),
-    ops.ClampOp: (ANY, _clamp),
-    ops.DivideOp: (NUMBER, _divide),
-    ops.MaximumOp: (ANY, maximum),
-    ops.MinimumOp: (ANY, minimum),
-    ops.MultiplyOp: (ANY, _multiply),
-    ops.PowerOp: (NUMBER, _power),
-    ops.RemainderOp: (NUMBER, _remainder),
-    ops.RsqrtOp: (FLOAT, _rsqrt),
-    ops.SelectOp: (ANY, _select),
-    ops.SignOp: (NUMBER, _sign),
-}
+Emit: TypeAlias = Callable[..., Value]
 """`(dtype of the last operand, *operands) -> result`"""
 
-FUNCTIONS: Mapping[type[TensorOp], Callable[[Value], Value]] = {
-    ops.CosineOp: math.cosine,
-    ops.ExponentialMinusOneOp: math.expm1,
-    ops.ExponentialOp: math.exp,
-    ops.LogOp: math.natural_log,
-    ops.LogPlusOneOp: math.log1p,
-    ops.LogisticOp: math.logistic,
-    ops.SineOp: math.sine,
-    ops.TanhOp: math.tanh,
+
+def _plain(function: Callable[..., Value]) -> Emit:
+    def emit(dtype: DType, *values: Value) -> Value:
+        return function(*values)
+
+    return emit
+
+
+def _intrinsic(name: str) -> Emit:
+    def emit(dtype: DType, x: Value) -> Value:
+        return x.call(name)
+
+    return emit
+
+
+def _root(dtype: DType, x: Value) -> Value:
+    """Rounded: formulas go on from what NumPy would have."""
+    return rounded(x.call("sqrt"), dtype)
+
+
+FUNCTIONS: Forms = {
+    ops.CosineOp: {FLOAT: _plain(math.cosine)},
+    ops.ExponentialMinusOneOp: {FLOAT: _plain(math.expm1)},
+    ops.ExponentialOp: {FLOAT: _plain(math.exp)},
+    ops.LogOp: {FLOAT: _plain(math.natural_log)},
+    ops.LogPlusOneOp: {FLOAT: _plain(math.log1p)},
+    ops.SineOp: {FLOAT: _plain(math.sine)},
+    ops.TanhOp: {FLOAT: _plain(math.tanh)},
 }
 
-COSTLY = (*FUNCTIONS, ops.DivideOp, ops.PowerOp, ops.RemainderOp, ops.RsqrtOp)
+COSTLY = (
+    *FUNCTIONS,
+    ops.DivideOp,
+    ops.LogisticOp,
+    ops.PowerOp,
+    ops.RemainderOp,
+    ops.RsqrtOp,
+)
 """Operations whose results are better kept than computed again."""
 
 
-def evaluate(
-    op: TensorOp, dtypes: Sequence[DType], result: DType, values: Sequence[Value]
-) -> Value | None:
-    """The result's elements, from elements of types `dtypes`."""
-    dtype = dtypes[-1]
-    kind = FLOAT if is_float(dtype) else dtype.kind
-    if isinstance(op, ops.ConvertOp):
-        return converted(values[0], dtype, result)
-    if isinstance(op, ops.CompareOp):
-        return _compare(op.direction.data, dtype, *values)
-    if type(op) in FUNCTIONS:
-        if kind != FLOAT:
-            return None
-        return rounded(FUNCTIONS[type(op)](*values), result)
-    table = next((t for t in (UNARY, BINARY, TYPED) if type(op) in t), None)
-    if table is None or kind not in table[type(op)][0]:
-        return None
-    emit: Callable[..., Value] = table[type(op)][1]
-    value = emit(dtype, *values) if table is TYPED else emit(*values)
+FORMS: Forms = {
+    **FUNCTIONS,
+    ops.AbsOp: {FLOAT: _intrinsic("fabs")},
+    ops.AddOp: {NUMBER: _plain(Value.__add__)},
+    ops.AndOp: {BITS: _plain(Value.__and__)},
+    ops.CeilOp: {FLOAT: _intrinsic("ceil")},
+    ops.DivideOp: {FLOAT: _plain(Value.__truediv__)},
+    ops.FloorOp: {FLOAT: _intrinsic("floor")},
+    ops.MaximumOp: {ANY: _extreme("maximum")},
+    ops.MinimumOp: {ANY: _extreme("minimum")},
+    ops.MultiplyOp: {NUMBER: _plain(Value.__mul__)},
+    ops.NegateOp: {FLOAT: _plain(Value.__neg__)},
+    ops.OrOp: {BITS: _plain(Value.__or__)},
+    ops.PopcntOp: {INTEGER: _intrinsic("ctpop")},
+    ops.PowerOp: {FLOAT: _plain(math.power)},
+    ops.RemainderOp: {FLOAT: _plain(math.remainder)},
+    ops.RoundNearestEvenOp: {FLOAT: _intrinsic("roundeven")},
+    ops.SqrtOp: {FLOAT: _root},
+    ops.SubtractOp: {NUMBER: _plain(Value.__sub__)},
+    ops.XorOp: {BITS: _plain(Value.__xor__)},
+}
+
+
+@dataclass(frozen=True)
+class _Writer(Scalars[Value]):
+    """Appends instructions to a function."""
+
+    code: Code
+
+    FORMS = FORMS
+
+    def constant(self, number: float, like: Term[Value]) -> Term[Value]:
+        value = self.code.number(number, like.value.element)
+        return Term(self, value, like.element)
+
+    def write(self, form: Emit, *terms: Term[Value]) -> Term[Value]:
+        element = terms[-1].element
+        value = form(numpy_dtype(element), *(term.value for term in terms))
+        return Term(self, value, element)
+
+    def compare(self, direction: str, x: Term[Value], y: Term[Value]) -> Term[Value]:
+        return Term(self, x.value.compare(predicate(direction, x), y.value), i1)
+
+    def select(
+        self, condition: Term[Value], x: Term[Value], y: Term[Value]
+    ) -> Term[Value]:
+        value = self.code.select(condition.value, x.value, y.value)
+        return Term(self, value, x.element)
+
+    def convert(self, x: Term[Value], element: Attribute) -> Term[Value]:
+        value = converted(x.value, numpy_dtype(x.element), numpy_dtype(element))
+        if value is None:
+            raise NoForm(ops.ConvertOp.name)
+        return Term(self, value, element)
+
+    def recast(self, x: Term[Value], element: Attribute) -> Term[Value]:
+        raise NoForm(ops.BitcastConvertOp.name)
+
+    def quotient(self, x: Term[Value], y: Term[Value]) -> Term[Value]:
+        return self._instruction("sdiv" if is_signed(x) else "udiv", x, y)
+
+    def rest(self, x: Term[Value], y: Term[Value]) -> Term[Value]:
+        return self._instruction("srem" if is_signed(x) else "urem", x, y)
+
+    def shift(
+        self, kind: type[ops.ElementwiseOp], x: Term[Value], amount: Term[Value]
+    ) -> Term[Value]:
+        return self._instruction(_SHIFTS[kind], x, amount)
+
+    def _instruction(self, name: str, x: Term[Value], y: Term[Value]) -> Term[Value]:
+        return Term(self, self.code.binary(name, x.value, y.value), x.element)
+
+
+_SHIFTS: Mapping[type[ops.ElementwiseOp], str] = {
+    ops.ShiftLeftOp: "shl",
+    ops.ShiftRightArithmeticOp: "ashr",
+    ops.ShiftRightLogicalOp: "lshr",
+}
+
+
+def evaluate(op: TensorOp, result: DType, values: Sequence[Value]) -> Value:
+    """The result's elements. Raises `NoForm` where that is not supported."""
+    writer = _Writer(values[0].code)
+    terms = [
+        Term(writer, value, tensor_type_of(x.type).element_type)
+        for x, value in zip(op.inputs, values, strict=True)
+    ]
+    value = writer.result(op, *terms).value
     return rounded(value, result) if is_float(result) else value
-
-
-def _compare(direction: str, dtype: DType, x: Value, y: Value) -> Value:
-    name = direction.lower()
-    if x.is_float:
-        return x.compare("une" if name == "ne" else "o" + name, y)
-    if name not in ("eq", "ne"):
-        name = ("s" if dtype.kind == "i" else "u") + name
-    return x.compare(name, y)
