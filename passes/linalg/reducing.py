@@ -23,7 +23,7 @@ from tensorplan.passes.linalg.code import (
 )
 from tensorplan.passes.linalg.memory import Stored
 from tensorplan.passes.linalg.nests import Nest, Values, assign, copy
-from tensorplan.passes.linalg.scalars import KIND, apply
+from tensorplan.passes.linalg.scalars import combined
 
 
 def accumulated(
@@ -54,7 +54,7 @@ def combine(
     if is_float(element) and old.type != new.type:
         new = code.convert(new, element, old.type)
         element = old.type
-    return apply(KIND[kind], code, element, [old, new])
+    return combined(kind, code, element, old, new)
 
 
 def reduce(values: Values, op: ReduceOp, target: Stored) -> None:
@@ -236,5 +236,5 @@ def multiply_add(
     if is_float(element):
         product = code.add(arith.MulfOp(x, y, _CONTRACT))
         return code.add(arith.AddfOp(old, product, _CONTRACT))
-    product = apply(KIND["multiply"], code, element, [x, y])
-    return apply(KIND["add"], code, element, [old, product])
+    product = combined("multiply", code, element, x, y)
+    return combined("add", code, element, old, product)
