@@ -9,9 +9,11 @@ imported before makes no difference. MLIR attaches interfaces to operations of o
 this way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeAlias
+
+from tensorplan.choices import ChoiceError
 
 if TYPE_CHECKING:
     from tensorplan.dialects.tgraph.base import TensorOp
@@ -31,9 +33,10 @@ def provide(name: str, load: Callable[[], Measure]) -> None:
     _measures[name] = load
 
 
-def known() -> Sequence[str]:
-    """The names of kernels, in the order in which they became known."""
-    return list(_measures)
+def check_kernels(option: str, name: str) -> None:
+    """Raises `ChoiceError` if no kernels have this name, and it is not `none`."""
+    if name != "none" and name not in _measures:
+        raise ChoiceError(option, name, ("none", *_measures))
 
 
 def measure_of(kernels: str) -> Measure:

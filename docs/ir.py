@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,9 +15,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from tensorplan.dialects.tgraph import TGraph, base, differentiation
 from tensorplan.dialects.tgraph.base import TensorOp, VariableType
 from tensorplan.passes import get_all_passes
-
-_OPTION = re.compile(r"^([a-z]\w*): (.*(?:\n(?![a-z]\w*: ).+)*)", re.M)
-"""In the docstring of a pass: `name: what it is.`"""
+from tensorplan.passes.options import documented
 
 
 def passes() -> str:
@@ -38,7 +35,7 @@ def passes() -> str:
 def _pass(name: str, cls: type[ModulePass]) -> str:
     text = inspect.getdoc(import_module(cls.__module__)) or ""
     text = text.removeprefix(f"`{name}`: ")
-    told = dict(_OPTION.findall(inspect.getdoc(cls) or ""))
+    told = documented(cls)
     rows: list[tuple[str, ...]] = []
     for info in get_pass_option_infos(cls):
         if info.name not in told:

@@ -15,21 +15,26 @@ reporting/       reports, pictures, explanations
 
 The other files are shared:
 
+options.py           the options of planning: their defaults, meanings and checks
 driver.py            runs passes, and verifies after each
 attempts.py          ways to lower the peak, tried on copies
+fitting.py           how few bytes have to be live to fit a budget
 memory_graph.py      a function as the schedulers of planning/ see it
 layout.py            how a tensor lies in a buffer
 concatenations.py, updates.py, stacks.py   parts that are computed in place
 versions.py          what variables hold when
 functions.py, channels.py, devices.py   what functions, foldings and device passes share
-flops.py             what operations cost
+flops.py, durations.py   what operations cost, and how long they take
+common_subexpressions.py   xDSL's pass, for what is not planned yet
 sizes.py, index_sizes.py   sizes as options, and as values of the IR
 """
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from xdsl.passes import ModulePass
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
 
 _CLASSES = {
     "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
@@ -67,11 +72,11 @@ _CLASSES = {
 }
 
 
-def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+def get_all_passes() -> "dict[str, Callable[[], type[ModulePass]]]":
     """Our passes' names and factories, as xDSL's tools take them."""
 
-    def factory(name: str, class_name: str) -> Callable[[], type[ModulePass]]:
-        def get_pass() -> type[ModulePass]:
+    def factory(name: str, class_name: str) -> "Callable[[], type[ModulePass]]":
+        def get_pass() -> "type[ModulePass]":
             module = import_module(f"tensorplan.passes.{name.replace('-', '_')}")
             return getattr(module, class_name)
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
-from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.passes import driver
+from tensorplan.passes.options import Packing, Placing
 from tensorplan.passes.plan_check import PlannedPool, check_plan
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_workspaces import PlanWorkspaces
@@ -36,14 +36,6 @@ class Attempt:
         op.add_region(self.module.detach_region(self.module.body))
         for record in self.remarks:
             REMARKS.handle(record)
-
-
-class Placing(NamedTuple):
-    """How buffers are going to be placed."""
-
-    alignment: int = 64  # of plan-memory, in bytes
-    lend: bool = True  # of plan-memory
-    workspaces: str = "none"  # of plan-workspaces
 
 
 class Trials:
@@ -118,7 +110,7 @@ def planned_arenas(
     passes = [
         TGraphBufferize(),
         PlanWorkspaces(placing.workspaces),
-        PlanMemory(alignment=placing.alignment, lend=placing.lend),
+        PlanMemory(**placing.shared(Packing)),
     ]
     driver.run(ctx, module, passes, verify=False)
     return [pool for pool in check_plan(module) if pool.result is None]

@@ -16,8 +16,9 @@ from xdsl.ir import Block
 
 from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.dialects.tgraph.base import is_static, tensor_type_of
-from tensorplan.passes.attempts import Placing, held_back, planned_arenas
+from tensorplan.passes.attempts import held_back, planned_arenas
 from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.options import Placing
 from tensorplan.planning import deadline
 
 ROUNDS = 3

@@ -20,8 +20,8 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
 from tensorplan.dialects.memory import is_view
+from tensorplan.passes.options import Budget
 from tensorplan.passes.plan_check import PlannedBuffer, PlannedPool, check_plan
-from tensorplan.passes.sizes import parse_size
 from tensorplan.planning import Buffer, Problem
 
 LISTED = 12
@@ -29,23 +29,18 @@ LISTED = 12
 
 
 @dataclass(frozen=True)
-class PlanBudget(ModulePass):
+class PlanBudget(ModulePass, Budget):
     """Refuses arenas above a budget; changes nothing.
 
-    budget: the bytes that each arena may have, such as 64MiB.
     unlimited: a device whose arena may have more.
     """
 
     name = "plan-budget"
 
-    budget: int | str
     unlimited: str = ""
 
-    def __post_init__(self) -> None:
-        parse_size(self.budget)  # raises ValueError
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        budget = parse_size(self.budget)
+        budget = self.bytes_allowed
         for pool in check_plan(op):
             if pool.device == self.unlimited and pool.device:
                 continue

@@ -77,9 +77,9 @@ from tensorplan.passes.memory.lending import Lender, find_lenders, is_movable, m
 from tensorplan.passes.memory.liveness import buffer_of, for_all_agents, live_steps
 from tensorplan.passes.memory.runtime_offsets import place
 from tensorplan.passes.memory.stream_order import Placed, StreamOrder
+from tensorplan.passes.options import MemoryOptions
 from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.sizes import check_alignment, parse_values
-from tensorplan.planning import Buffer, Limits, Plan, Problem, find, solve
+from tensorplan.planning import Buffer, Limits, Plan, Problem, solve
 from tensorplan.planning.lending import Loan, lend
 
 EFFORT = 0.02
@@ -87,40 +87,13 @@ EFFORT = 0.02
 
 
 @dataclass(frozen=True)
-class PlanMemory(ModulePass):
+class PlanMemory(ModulePass, MemoryOptions):
     """Plans the allocations of each function into arenas.
 
-    strategy: how buffers are placed; one of `tensorplan.planning`'s.
-    alignment: of every buffer and of the arenas, in bytes, a power of two; more where
-        an element type needs more.
-    lend: whether buffers may lie in the memory of results that are not written yet.
-
-    Symbolic sizes (`?`) are planned in one of three ways:
-    bounds: the largest value of each name, such as "n<=128,m<=64": the arena is of
-        static size and holds all sizes up to these, at constant offsets.
-    hints: typical values, such as "n=64", for a plan whose offsets are computed from
-        the sizes when the program runs (memory/runtime_offsets.py); without bounds.
-    dynamic: "offsets" for that; "allocator" leaves such buffers to the device's.
+    Those of symbolic sizes (`?`) for `bounds`, by `hints`, or not, as `dynamic` says.
     """
 
     name = "plan-memory"
-
-    strategy: str = "auto"
-    alignment: int = 64
-    lend: bool = True
-    bounds: str = ""
-    hints: str = ""
-    dynamic: str = "offsets"
-
-    def __post_init__(self) -> None:
-        parse_values(self.bounds, "<=")  # raises ValueError
-        parse_values(self.hints)
-        if self.dynamic not in ("offsets", "allocator"):
-            raise ValueError(
-                f"dynamic is {self.dynamic!r}, expected 'offsets' or 'allocator'"
-            )
-        find(self.strategy)  # raises ValueError for an unknown one
-        check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
@@ -143,7 +116,7 @@ class PlanMemory(ModulePass):
             return
         order = _stream_order(func, flow)
         lenders = find_lenders(func, flow) if self.lend else []
-        bounds = parse_values(self.bounds, "<=")
+        bounds = self.largest
         for space, allocations in pools.items():
             alignment = max(self.alignment, *(a.alignment for a in allocations))
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
@@ -156,7 +129,7 @@ class PlanMemory(ModulePass):
                     sizes, space, alignment, allocations, pool.spans, plan.offsets
                 )
                 _free(func, arena, allocations)
-                _note(func, HINTS, parse_values(self.hints))
+                _note(func, HINTS, self.typical)
                 continue
             if is_symbolic:
                 _note(func, BOUNDS, bounds)
@@ -198,7 +171,7 @@ class PlanMemory(ModulePass):
         if not isinstance(size := cast(Size, allocation.size), Symbolic):
             return allocation
         if not bounds:
-            number = typical(size, parse_values(self.hints))
+            number = typical(size, self.typical)
             return replace(allocation, size=number)
         _, most = interval(size, bounds)
         if isinf(most):

@@ -11,78 +11,20 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tensorplan.choices import ChoiceError
 from tensorplan.passes import driver
-
-EFFORTS = {"low": 0.2, "high": 10.0}
-"""Of tgraph-schedule, where there is no search around it."""
+from tensorplan.passes.options import EFFORTS, MemoryOptions, Placing, PlanOptions
 
 
 @dataclass(frozen=True)
-class PlanPipeline(ModulePass):
-    """Runs the default sequence of passes.
-
-    strategy: how buffers are placed (see plan-memory).
-    alignment: of every buffer, in bytes.
-    device: where operations and arguments go that name no device.
-    groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
-    budget: the bytes that each arena may have, such as 64MiB: the peak is lowered until
-        they fit (see tgraph-fit); what does not fit is an error.
-    offload: a device that values of `device` may be moved to for that (see
-        tgraph-offload); its arena has no limit.
-    effort: `low`, or `high` to search for what to fuse, slice, and compute again, and
-        in which order, together (see tgraph-search).
-    time_limit: the seconds that all passes may take where effort is high or there is a
-        budget; without, all is tried.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    bounds: the largest symbolic sizes, for static arenas (see plan-memory).
-    hints: typical symbolic sizes, for arenas of computed size (see plan-memory).
-    dynamic: `offsets`, or `allocator` to plan nothing of symbolic size.
-    streams: how many each device has (see tgraph-color-streams); with 1, everything
-        runs in program order.
-    workspaces: the kernels whose workspaces are planned, too: `native`, `numpy` (see
-        plan-workspaces), or `none`, for whoever has other kernels.
-    """
+class PlanPipeline(ModulePass, PlanOptions):
+    """Runs the default sequence of passes."""
 
     name = "plan-pipeline"
-
-    strategy: str = "auto"
-    alignment: int = 64
-    device: str = "cpu:0"
-    groups: tuple[str, ...] = ()
-    budget: int | str | None = None
-    effort: str = "low"
-    streams: int = 1
-    lend: bool = True
-    bounds: str = ""
-    hints: str = ""
-    dynamic: str = "offsets"
-    offload: str = ""
-    time_limit: float | None = None
-    workspaces: str = "none"
-
-    def __post_init__(self) -> None:
-        if self.effort not in EFFORTS:
-            raise ChoiceError("effort", self.effort, EFFORTS)
-        if self.offload and self.budget is None:
-            raise ValueError(f"offload is {self.offload!r}, but there is no budget")
-        if self.offload and self.streams != 1:
-            raise ValueError(
-                f"streams is {self.streams}, expected 1 where offload is given"
-            )
-        is_search = self.effort == "high" or self.budget is not None
-        if self.time_limit is not None and not is_search:
-            raise ValueError(
-                f"time-limit is {self.time_limit}, but effort is {self.effort!r} and "
-                "there is no budget"
-            )
-        self.passes()  # raises ValueError for a bad option
 
     def passes(self) -> Sequence[ModulePass]:
         """The sequence, in order."""
         from xdsl.transforms.canonicalize import CanonicalizePass
 
-        from tensorplan.passes.attempts import Placing
         from tensorplan.passes.common_subexpressions import (
             UnplannedCommonSubexpressionElimination,
         )
@@ -110,7 +52,7 @@ class PlanPipeline(ModulePass):
         from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
         from tensorplan.passes.tgraph_slice import TGraphSlice
 
-        placing = Placing(self.alignment, self.lend, self.workspaces)._asdict()
+        placing = self.shared(Placing)
         lower: list[ModulePass] = [
             TGraphFuse(),
             TGraphEliminateAssigns(),
@@ -120,7 +62,7 @@ class PlanPipeline(ModulePass):
             lower.append(TGraphSlice(**placing))
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
-            lower = [TGraphSearch(self.time_limit, **placing)]
+            lower = [TGraphSearch(time_limit=self.time_limit, **placing)]
         if self.budget is not None:
             fit = TGraphFit(
                 self.budget,
@@ -151,14 +93,7 @@ class PlanPipeline(ModulePass):
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
             *([PlanWorkspaces(self.workspaces)] if self.workspaces != "none" else []),
-            PlanMemory(
-                self.strategy,
-                self.alignment,
-                self.lend,
-                self.bounds,
-                self.hints,
-                self.dynamic,
-            ),
+            PlanMemory(**self.shared(MemoryOptions)),
             *check,
         ]
 

@@ -32,14 +32,13 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import (
     AnyMemRef,
     TensorOp,
     is_static,
     segments,
 )
-from tensorplan.dialects.workspaces import known, measure_of
+from tensorplan.dialects.workspaces import check_kernels, measure_of
 from tensorplan.passes.memory.allocations import has_plan
 
 
@@ -56,9 +55,7 @@ class PlanWorkspaces(ModulePass):
     kernels: str = "native"
 
     def __post_init__(self) -> None:
-        names = ["none", *known()]
-        if self.kernels not in names:
-            raise ChoiceError("kernels", self.kernels, names)
+        check_kernels("kernels", self.kernels)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":

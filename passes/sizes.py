@@ -1,4 +1,4 @@
-"""Sizes as options give them: bytes such as 64MiB, alignments, values of names."""
+"""Sizes as options give them: bytes such as 64MiB, values of names."""
 
 import re
 from decimal import Decimal
@@ -25,18 +25,6 @@ def parse_size(text: int | str) -> int:
     if not bytes:
         raise ValueError(f"size is {text}, expected bytes such as 4096, 64MiB or 1.5GB")
     return bytes
-
-
-def check_time_limit(seconds: float | None) -> None:
-    """Raises `ValueError` for a limit that is not possible."""
-    if seconds is not None and not seconds >= 0:
-        raise ValueError(f"time-limit is {seconds}, expected 0 or more")
-
-
-def check_alignment(bytes: int) -> None:
-    """Raises `ValueError` for what cannot be an alignment."""
-    if bytes < 1 or bytes & (bytes - 1):
-        raise ValueError(f"alignment is {bytes}, expected a power of two")
 
 
 def parse_values(text: str, relation: str = "=") -> dict[str, int]:

@@ -37,6 +37,7 @@ from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
+from tensorplan.passes.options import check_streams
 from tensorplan.planning.nnvm import Entry, Graph, Node, color_nodes
 
 
@@ -54,8 +55,7 @@ class TGraphColorStreams(ModulePass):
     mode: str = "critical-path"
 
     def __post_init__(self) -> None:
-        if self.streams < 1:
-            raise ValueError(f"streams is {self.streams}, expected 1 or more")
+        check_streams(self.streams)
         if self.mode not in _MODES:
             raise ChoiceError("mode", self.mode, _MODES)
 

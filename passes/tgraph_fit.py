@@ -29,11 +29,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
-from tensorplan.passes.attempts import Attempt, Placing, Trials
+from tensorplan.passes.attempts import Attempt, Trials
 from tensorplan.passes.durations import duration
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment, check_time_limit, parse_size
+from tensorplan.passes.options import Budget, Placing, TimeLimit, check_offload
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_offload import TGraphOffload
@@ -52,51 +51,32 @@ LITTLE = 0.001
 
 
 @dataclass(frozen=True)
-class TGraphFit(ModulePass):
+class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     """Lowers the peak of live bytes until the arenas fit a budget.
 
-    budget: the bytes that each arena may have, such as 64MiB.
     effort: of tgraph-schedule.
     slices: whether chains of operations may be computed in pieces.
     device: whose values may be moved.
     offload: the device that they are moved to, whose arena has no limit; without it,
         nothing is moved.
-    alignment: of every buffer, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    time_limit: the seconds that it, all passes before it and planning the outcome may
-        take; without, all is tried that may be needed.
-    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-fit"
 
-    budget: int | str
     effort: float = 0.2
     slices: bool = True
     device: str = "cpu:0"
     offload: str = ""
-    alignment: int = 64
-    lend: bool = True
-    time_limit: float | None = None
-    workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        parse_size(self.budget)  # raises ValueError
-        check_alignment(self.alignment)
-        check_time_limit(self.time_limit)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
-        if self.offload:  # raises ValueError
-            TGraphOffload(self.device, self.offload, self.budget)
+        super().__post_init__()
+        if self.offload:
+            check_offload(self.device, self.offload)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trials = Trials(
-            ctx,
-            Placing(self.alignment, self.lend, self.workspaces),
-            self.offload,
-            self.time_limit,
-        )
+        trials = Trials(ctx, self, self.offload, self.time_limit)
         best = self._fitted(op, trials)
         text = self._described(best, trials.made)
         best.adopt(op)
@@ -105,8 +85,8 @@ class TGraphFit(ModulePass):
 
     def _fitted(self, given: ModuleOp, trials: Trials) -> Attempt:
         """What meets the budget at the least cost, or comes nearest to it."""
-        budget = parse_size(self.budget)
-        placing = trials.placing._asdict()
+        budget = self.bytes_allowed
+        placing = self.shared(Placing)
         for what, passes in self._ways(placing):
             found = trials.run(what, given, passes)
             if found is None or found.bytes <= budget:
@@ -116,7 +96,7 @@ class TGraphFit(ModulePass):
         again = TGraphRematerialize(budget, **placing)
         tried = [trials.run(f"recomputation{behind}", best.module, [again])]
         if self.offload:
-            move = TGraphOffload(self.device, self.offload, budget, **placing)
+            move = TGraphOffload(budget, self.device, self.offload, **placing)
             what = f"copies to {self.offload}{behind}"
             tried.append(trials.run(what, best.module, [move]))
             fitting = [found for found in tried if found and found.bytes <= budget]
@@ -147,7 +127,7 @@ class TGraphFit(ModulePass):
 
     def _described(self, best: Attempt, attempts: Sequence[Attempt]) -> str:
         """What each attempt has reached, and how much longer it takes."""
-        budget = parse_size(self.budget)
+        budget = self.bytes_allowed
         usual = max(duration(attempts[0].module), 1)
 
         def reached(attempt: Attempt) -> str:

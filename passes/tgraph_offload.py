@@ -51,47 +51,35 @@ from tensorplan.dialects.tgraph.base import (
 )
 from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.passes.attempts import Placing
 from tensorplan.passes.concatenations import is_in_place
 from tensorplan.passes.fitting import Peaks, fit, live_peaks
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import Insertion, MemoryGraph, memory_graph
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment, parse_size
+from tensorplan.passes.options import Budget, Placing, check_offload
 from tensorplan.passes.tgraph_rematerialize import change_of_peak
 from tensorplan.planning.offload import Move, offload
 
 
 @dataclass(frozen=True)
-class TGraphOffload(ModulePass):
+class TGraphOffload(ModulePass, Budget, Placing):
     """Moves values to another device and back, until a budget is met.
 
     device: whose live bytes are to be fewer.
     to: the device where values are meanwhile.
-    budget: the bytes that the arena of `device` may have, such as 64MiB.
-    alignment: what every buffer takes a multiple of, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-offload"
 
     device: str
     to: str
-    budget: int | str
-    alignment: int = 64
-    lend: bool = True
-    workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        if self.to == self.device:
-            raise ValueError(f"to is {self.to!r}, the device itself, expected another")
-        parse_size(self.budget)  # raises ValueError
-        check_alignment(self.alignment)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
+        super().__post_init__()
+        check_offload(self.device, self.to)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        budget = self.bytes_allowed
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is moved: its operations have streams", func)
@@ -99,14 +87,7 @@ class TGraphOffload(ModulePass):
             if None in live_peaks(func, self.alignment):
                 remark("nothing is moved: its tensors have no devices", func)
                 continue
-            budget = parse_size(self.budget)
-            before, after = fit(
-                func,
-                budget,
-                (self.device,),
-                self._move,
-                Placing(self.alignment, self.lend, self.workspaces),
-            )
+            before, after = fit(func, budget, (self.device,), self._move, self)
             if (peak := before.get(self.device, 0)) > budget:
                 text = change_of_peak(self.device, peak, after[self.device], budget)
                 remark(text, func)

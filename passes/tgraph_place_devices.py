@@ -55,13 +55,13 @@ from tensorplan.passes.devices import (
     variables_of,
 )
 from tensorplan.passes.functions import is_tensor, tensor_functions
+from tensorplan.passes.options import Groups
 
 
 @dataclass(frozen=True)
-class TGraphPlaceDevices(ModulePass):
+class TGraphPlaceDevices(ModulePass, Groups):
     """Gives every tensor a device.
 
-    groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=gpu:0".
     devices: those that there are, as "cpu:0","gpu:0"; without them, all that are named.
     default: the device of what is not placed otherwise; without it, such an operation
     is an error.
@@ -69,31 +69,20 @@ class TGraphPlaceDevices(ModulePass):
 
     name = "tgraph-place-devices"
 
-    groups: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     default: str | None = None
 
     def __post_init__(self) -> None:
-        chosen = {f"group {g!r}": d for g, d in self.device_of_group().items()}
+        super().__post_init__()
+        chosen = {f"group {g!r}": d for g, d in self.device_of_group.items()}
         if self.default is not None:
             chosen["default"] = self.default
         for what, device in chosen.items():
             if self.devices and device not in self.devices:
                 raise ChoiceError(what, device, self.devices)
 
-    def device_of_group(self) -> dict[str, str]:
-        """`groups` as a table."""
-        table: dict[str, str] = {}
-        for text in self.groups:
-            group, equals, device = text.partition("=")
-            if not (group and equals and device):
-                raise ValueError(f'groups has {text!r}, expected "GROUP=DEVICE"')
-            if table.setdefault(group, device) != device:
-                raise ValueError(f"group {group!r} is on {table[group]} and {device}")
-        return table
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        groups = self.device_of_group()
+        groups = self.device_of_group
         for func, block in tensor_functions(op):
             placement = Placement(func, block, groups)
             _Inheritance(placement).run(self.default)

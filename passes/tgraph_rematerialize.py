@@ -40,61 +40,36 @@ from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
 from tensorplan.passes import driver
-from tensorplan.passes.attempts import Placing
 from tensorplan.passes.concatenations import is_in_place, parts
 from tensorplan.passes.fitting import Peaks, fit
 from tensorplan.passes.flops import flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment, check_time_limit, parse_size
+from tensorplan.passes.options import Budget, Placing, TimeLimit
 from tensorplan.planning import deadline
 from tensorplan.planning.rematerialization import rematerialize
 
 
 @dataclass(frozen=True)
-class TGraphRematerialize(ModulePass):
+class TGraphRematerialize(ModulePass, Budget, TimeLimit, Placing):
     """Computes values again rather than keeping them, until a budget is met.
 
-    budget: the bytes that each arena may have, such as 64MiB.
     exact: whether the fewest FLOPs are searched for, where a function is small enough;
         needs the extra `exact`.
-    alignment: what every buffer takes a multiple of, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    time_limit: the seconds that it and all passes before it may take; without, the
-        search counts its work.
-    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-rematerialize"
 
-    budget: int | str
     exact: bool = False
-    alignment: int = 64
-    lend: bool = True
-    time_limit: float | None = None
-    workspaces: str = "none"
-
-    def __post_init__(self) -> None:
-        parse_size(self.budget)  # raises ValueError
-        check_time_limit(self.time_limit)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
-        check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        budget = parse_size(self.budget)
+        budget = self.bytes_allowed
         with deadline.until(driver.due(self.time_limit)):
             for func, block in tensor_functions(op):
                 if any(STREAM in op.attributes for op in block.ops):
                     remark("nothing is recomputed: its operations have streams", func)
                     continue
-                before, after = fit(
-                    func,
-                    budget,
-                    None,
-                    self._lower,
-                    Placing(self.alignment, self.lend, self.workspaces),
-                )
+                before, after = fit(func, budget, None, self._lower, self)
                 for device, peak in after.items():
                     if before[device] > budget:
                         text = change_of_peak(device, before[device], peak, budget)

@@ -36,47 +36,36 @@ from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.passes.attempts import Placing
 from tensorplan.passes.fitting import planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment
+from tensorplan.passes.options import Placing
 from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
 
 @dataclass(frozen=True)
-class TGraphSchedule(ModulePass):
+class TGraphSchedule(ModulePass, Placing):
     """Reorders operations to lower the peak of live bytes.
 
     effort: how much is searched; 0 for list scheduling only, 1 for about a second.
-    alignment: what every buffer takes a multiple of, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
     max_slowdown: how much longer an order may take than the given one, as a part of
         its time, both estimated from types; any time without it.
-    workspaces: the kernels whose workspaces count, too, where a plan decides (see
-        plan-workspaces).
     """
 
     name = "tgraph-schedule"
 
     effort: float = 0.2
-    alignment: int = 64
-    lend: bool = True
     max_slowdown: float | None = None
-    workspaces: str = "none"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.effort < 0:
             raise ValueError(f"effort is {self.effort}, expected 0 or more")
         if self.max_slowdown is not None and self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
-        check_alignment(self.alignment)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        placing = Placing(self.alignment, self.lend, self.workspaces)
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("not reordered: its operations have streams", func)
@@ -90,11 +79,11 @@ class TGraphSchedule(ModulePass):
                     continue
                 # What is stored in other blocks, the graph does not know.
                 if peak is None and len(blocks) > 1 and None not in graph.sizes:
-                    peak = planned_bytes(func, placing)
+                    peak = planned_bytes(func, self)
                 graph.reorder(order)
                 if peak is None:
                     continue
-                if (new := planned_bytes(func, placing)) > peak:
+                if (new := planned_bytes(func, self)) > peak:
                     graph.reorder(range(len(graph.ops)))
                 else:
                     peak = new

@@ -24,11 +24,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import PROGRESS, remark
-from tensorplan.passes.attempts import Attempt, Placing, Trials
+from tensorplan.passes.attempts import Attempt, Trials
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment, check_time_limit
+from tensorplan.passes.options import Placing, TimeLimit
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
@@ -40,38 +39,27 @@ BUDGETS = 5
 
 
 @dataclass(frozen=True)
-class TGraphSearch(ModulePass):
+class TGraphSearch(ModulePass, TimeLimit, Placing):
     """Searches for the way of lowering a program that takes the fewest bytes.
 
-    time_limit: the seconds that it, all passes before it and planning the outcome may
-        take; without, all is tried.
     recompute: how many FLOPs may be computed again, as a part of the program's.
     slices: whether chains of operations may be computed in pieces.
-    alignment: of every buffer, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    workspaces: the kernels whose workspaces count, too (see plan-workspaces).
     """
 
     name = "tgraph-search"
 
-    time_limit: float | None = None
     recompute: float = 0.1
     slices: bool = True
-    alignment: int = 64
-    lend: bool = True
-    workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        check_time_limit(self.time_limit)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
+        super().__post_init__()
         if self.recompute < 0:
             raise ValueError(f"recompute is {self.recompute}, expected 0 or more")
-        check_alignment(self.alignment)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trials = Trials(ctx, self._placing, time_limit=self.time_limit)
+        trials = Trials(ctx, self, time_limit=self.time_limit)
         search = _Search(trials, op, self._choices())
         first = search.best
         search.descend()
@@ -88,13 +76,9 @@ class TGraphSearch(ModulePass):
             next(iter(tensor_functions(op)))[0],
         )
 
-    @property
-    def _placing(self) -> Placing:
-        return Placing(self.alignment, self.lend, self.workspaces)
-
     def _choices(self) -> Mapping[str, Sequence[ModulePass]]:
         """What there is to choose from; first in each, the default."""
-        placing = self._placing._asdict()
+        placing = self.shared(Placing)
         choices: dict[str, Sequence[ModulePass]] = {
             "groups": (
                 TGraphFuse(),
@@ -156,7 +140,7 @@ class _Search:
             budget = (low + high) // 2
             if not budget:  # nothing is stored
                 return
-            again = TGraphRematerialize(budget, **self.trials.placing._asdict())
+            again = TGraphRematerialize(budget, **self.trials.placing.shared(Placing))
             what = f"recomputation behind {start.what}"
             found = self._try(what, start.module, [again])
             if found is None:

@@ -41,12 +41,10 @@ from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.passes.attempts import Placing
 from tensorplan.passes.fitting import is_static_block, planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.sizes import check_alignment
+from tensorplan.passes.options import Placing
 from tensorplan.passes.slicing.bytes import Lifetimes, total_cost
 from tensorplan.passes.slicing.regions import Rules
 from tensorplan.passes.slicing.rewriting import write
@@ -56,33 +54,25 @@ MOST_PIECES = 1024
 
 
 @dataclass(frozen=True)
-class TGraphSlice(ModulePass):
+class TGraphSlice(ModulePass, Placing):
     """Computes chains of operations in pieces, to lower the peak of live bytes.
 
     pieces: the most that a region is cut into, up to 1024.
     max_slowdown: how much longer a function may take, as a part of its time, both
         estimated from types.
-    alignment: what every buffer takes a multiple of, in bytes.
-    lend: whether buffers may lie in results that are not written yet (see plan-memory).
-    workspaces: the kernels whose workspaces count, too, where a plan decides (see
-        plan-workspaces).
     """
 
     name = "tgraph-slice"
 
     pieces: int = 8
     max_slowdown: float = 0.03
-    alignment: int = 64
-    lend: bool = True
-    workspaces: str = "none"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.pieces <= MOST_PIECES:
             raise ValueError(f"pieces is {self.pieces}, expected 1 to {MOST_PIECES}")
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
-        check_alignment(self.alignment)
-        PlanWorkspaces(self.workspaces)  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
@@ -113,7 +103,7 @@ class TGraphSlice(ModulePass):
         if search.below(peaks[device] * 9 // 10) is None:
             return before
         if before is None:
-            before = self._bytes(func)
+            before = planned_bytes(func, self)
         limit = peaks[device]
         if len(peaks) == 1 and len(_blocks(func)) == 1:
             limit = min(limit, before)
@@ -124,7 +114,7 @@ class TGraphSlice(ModulePass):
         for cut in found.cuts:
             last = rules.position[memory.ops[cut.window[1] - 1]]
             write(cut.region, cut.pieces, rules.ops[last + 1])
-        after = self._bytes(func)
+        after = planned_bytes(func, self)
         if after * 10 > before * 9:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
@@ -136,10 +126,6 @@ class TGraphSlice(ModulePass):
             passed=True,
         )
         return after
-
-    def _bytes(self, func: FuncOp) -> int:
-        placing = Placing(self.alignment, self.lend, self.workspaces)
-        return planned_bytes(func, placing)
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from unchanged_ir import parsed
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.model import Model
-from tensorplan.options import PlanOptions
 from tensorplan.passes.plan_pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -140,11 +139,21 @@ def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
         function(file)
 
 
-def test_options_have_the_types_of_the_pass() -> None:
-    ours = get_type_hints(PlanOptions)
-    assert ours == {field.name: ours[field.name] for field in fields(PlanPipeline)}
-    hints = get_type_hints(PlanPipeline)
-    assert ours == {name: hints[name] for name in ours}
+@pytest.mark.parametrize(
+    ("function", "others"),
+    [
+        (tensorplan.plan, {}),
+        (tensorplan.explain, {"limit": 60.0}),
+        (tensorplan.compile, {"workspaces": "native"}),
+    ],
+)
+def test_keywords_are_the_options_of_the_pass(
+    function: Callable[..., object], others: dict[str, object]
+) -> None:
+    _, *keywords = signature(function).parameters.values()
+    assert {k.kind for k in keywords} == {Parameter.KEYWORD_ONLY}
+    defaults = {field.name: field.default for field in fields(PlanPipeline)}
+    assert {k.name: k.default for k in keywords} == defaults | others
 
 
 def test_options_that_there_are_not() -> None:

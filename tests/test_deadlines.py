@@ -126,7 +126,7 @@ PASSES = (
     TGraphSchedule(effort=10),
     TGraphSlice(pieces=64, max_slowdown=1),
     TGraphRematerialize("1KiB"),
-    TGraphOffload("cpu:0", "cpu:1", "1KiB"),
+    TGraphOffload("1KiB", "cpu:0", "cpu:1"),
     TGraphFit("1KiB", time_limit=0),
     TGraphSearch(time_limit=0),
 )

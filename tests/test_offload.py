@@ -42,7 +42,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
     ready = run(program.module, *READY)
     before = modelled(ready)
     budget = max(before * tenths // 10, 1)
-    moved = run(ready, TGraphOffload("cpu:0", "cpu:1", budget, lend=False))
+    moved = run(ready, TGraphOffload(budget, "cpu:0", "cpu:1", lend=False))
     assert modelled(moved) <= before
     plan = run(moved, *REST)
     assert planned(plan) <= planned(run(ready, *REST))
@@ -54,7 +54,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
 def test_threads_see_the_same_values(program: Program) -> None:
     ready = run(program.module, *READY)
     half = max(modelled(ready) // 2, 1)
-    moved = run(ready, TGraphOffload("cpu:0", "cpu:1", half, lend=False))
+    moved = run(ready, TGraphOffload(half, "cpu:0", "cpu:1", lend=False))
     executable = Executable(run(moved, *REST), threads=True, native=False)
     arrays = [np.ones(slot.shape, slot.dtype) for slot in executable.inputs]
     try:
@@ -198,7 +198,7 @@ func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
   func.return %d, %g : tensor<64x64xf32>, tensor<64x64xf32>
 }""")
     ready = run(module, *READY)
-    moved = run(ready, TGraphOffload("cpu:0", "cpu:1", "32KiB", lend=False))
+    moved = run(ready, TGraphOffload("32KiB", "cpu:0", "cpu:1", lend=False))
     text = str(moved)
     assert text.count("device_copy") == 3
     assert planned(run(moved, *REST)) == 32 * 1024
@@ -221,7 +221,7 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     level_1 = run(step, *passes[:at])
     free = run(level_1, *passes[at:])
     budget = planned(free) * 6 // 10
-    move = TGraphOffload("cpu:0", "cpu:1", budget, lend=False)
+    move = TGraphOffload(budget, "cpu:0", "cpu:1", lend=False)
     moved = run(level_1, move, *passes[at:])
     assert planned(moved) <= budget
     assert planned(moved, "cpu:1") <= planned(free) - budget * 9 // 10

@@ -1,6 +1,7 @@
 """plan-run: values, state over steps, comparison, reports and errors."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tensorplan.tools import arrays, plan_opt
+from tensorplan.passes.options import PlanOptions
+from tensorplan.tools import arrays, plan_opt, plan_run, plan_view
+from tensorplan.tools.plan_arguments import option_of
 from tensorplan.tools.plan_run import main, size
 
 # arg0 is a variable, x; the results are 0: x + y, the new x, and 1: x * y.
@@ -80,6 +83,41 @@ def test_streams_and_threads_give_the_same_values(how: list[str]):
     assert run("--outputs", "out.npz") == 0
     same = ("--expect", "out.npz", "--rtol", "0", "--atol", "0")
     assert run("--streams", "2", *how, *same) == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--budget", "64MiB"),
+        ("--budget", "64MiB", "--offload", "cpu:1", "--time-limit", "9"),
+        ("--effort", "high"),
+        ("--groups", "a=cpu:1,b=cpu:2"),
+        ("--no-lend", "--workspaces", "none", "--dynamic", "allocator"),
+    ],
+)
+def test_plans_give_the_same_values(args: tuple[str, ...]):
+    assert run("--outputs", "out.npz") == 0
+    same = ("--expect", "out.npz", "--rtol", "0", "--atol", "0")
+    assert run(*args, *same) == 0
+
+
+def test_a_budget_that_is_not_met(capsys: pytest.CaptureFixture[str]):
+    text = PROGRAM.replace("%0 = tgraph.add %x, %y", "%0 = tgraph.add %z, %y").replace(
+        "  %0 =",
+        "  %z = tgraph.reverse %x {dimensions = array<i64: 0>} :"
+        " tensor<2x3xf32>\n  %0 =",
+    )
+    Path("program.mlir").write_text(text)
+    assert run("--budget", "1", "--no-lend") == 1
+    assert "more than the budget of 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", [plan_run, plan_view])
+def test_every_option_of_planning_is_there(tool: Any):
+    for field in fields(PlanOptions):
+        words = ["x", option_of(field.name)]
+        words += [] if field.type is bool else ["1"]
+        assert field.name in vars(tool.make_parser().parse(words))
 
 
 def test_processes_give_the_same_values():

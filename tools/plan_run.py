@@ -40,6 +40,11 @@ from tensorplan.tools.common import (
     write_report,
 )
 from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.plan_arguments import (
+    add_plan_options,
+    given_options,
+    option_of,
+)
 from tensorplan.tools.progress import Progress
 
 if TYPE_CHECKING:
@@ -62,18 +67,6 @@ An ONNX model's parameters are those in its file, and no inputs.
 Step: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 Beside: TypeAlias = Callable[[], Mapping[str, int]]
 
-_PLANNING = (
-    "strategy",
-    "alignment",
-    "bounds",
-    "hints",
-    "allocator",
-    "device",
-    "streams",
-    "workspaces",
-)
-"""Options that are about programs without a plan."""
-
 _LARGEST = 1 << 47
 """Elements of a value: of bytes, a process can address as many."""
 
@@ -84,7 +77,6 @@ _BESIDE = {
 
 
 def make_parser() -> Parser:
-    defaults = PlanPipeline()
     parser = Parser("plan-run", "[OPTION ...] FILE", _DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="the program; '-' is stdin")
     data = parser.add_argument_group("inputs and outputs")
@@ -178,55 +170,19 @@ def make_parser() -> Parser:
         help="record when operations run, for chrome://tracing and ui.perfetto.dev",
     )
     plan = parser.add_argument_group("how to plan")
-    plan.add_argument("--strategy", default=defaults.strategy, help="see plan-memory")
-    plan.add_argument(
-        "--alignment",
-        type=int,
-        default=defaults.alignment,
-        metavar="BYTES",
-        help="of every buffer (default: %(default)s)",
-    )
-    plan.add_argument(
-        "--bounds",
-        default="",
-        metavar="NAME<=N,...",
-        help="plan for symbolic sizes up to these, in arenas of static size",
-    )
-    plan.add_argument(
-        "--hints",
-        default="",
-        metavar="NAME=N,...",
-        help="plan for symbolic sizes like these, with offsets computed from the sizes",
-    )
+    further = " (default: those that run)"
+    add_plan_options(plan, {"workspaces": further})
     plan.add_argument(
         "--allocator",
         choices=("bfc", "buddy", "slab", "slab-buddy"),
         help="plan nothing: each buffer comes from this allocator",
     )
-    plan.add_argument(
-        "--device",
-        type=_runnable,
-        default=defaults.device,
-        metavar="cpu:N",
-        help="of what names no device (default: %(default)s)",
-    )
-    plan.add_argument(
-        "--streams",
-        type=int,
-        default=defaults.streams,
-        metavar="N",
-        help="of each device, for operations that can run side by side "
-        "(default: %(default)s)",
-    )
-    plan.add_argument(
-        "--workspaces",
-        choices=("native", "numpy", "none"),
-        help="the kernels whose workspaces are planned, too (default: those that run)",
-    )
     return parser
 
 
 def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    from tensorplan.runtime.devices import RUNNABLE, is_runnable
+
     parser = make_parser()
     options = parser.parse(args)
     if options.level == "reference" and (options.sanitize or options.report):
@@ -239,17 +195,13 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--profile is about kernels that run in this process")
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
         parser.error("--backend=mlir is without --sanitize and --level=reference")
+    for name in ("device", "offload"):
+        if not is_runnable(device := getattr(options, name, "cpu:0")):
+            parser.error(
+                f"argument --{name}: {device!r}, expected {RUNNABLE} (plan-opt plans "
+                "for any device)"
+            )
     return options
-
-
-def _runnable(device: str) -> str:
-    from tensorplan.runtime.runnable import RUNNABLE, is_runnable
-
-    if not is_runnable(device):
-        raise argparse.ArgumentTypeError(
-            f"{device!r}, expected {RUNNABLE} (plan-opt plans for any device)"
-        )
-    return device
 
 
 def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], float]:
@@ -378,14 +330,10 @@ def _check_sizes(module: ModuleOp) -> None:
 
 def check_planning(options: argparse.Namespace) -> None:
     """Raises `UsageError` for options about programs without a plan."""
-    defaults = make_parser()
-    given = [
-        name
-        for name in _PLANNING
-        if getattr(options, name) != defaults.get_default(name)
-    ]
+    given = [*given_options(options), *(["allocator"] if options.allocator else [])]
     if given:
-        raise UsageError(f"{options.file} is planned already, expected no --{given[0]}")
+        option = option_of(given[0])
+        raise UsageError(f"{options.file} is planned already, expected no {option}")
 
 
 def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
@@ -397,15 +345,9 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
         return [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
     try:
-        pipeline = PlanPipeline(
-            options.strategy,
-            options.alignment,
-            options.device,
-            streams=options.streams,
-            bounds=options.bounds,
-            hints=options.hints,
-            workspaces=_workspaces(options),
-        )
+        given = given_options(options)
+        given.setdefault("workspaces", _workspaces(options))
+        pipeline = PlanPipeline(**given)
         passes = flatten([pipeline])
         return [p for p in passes if not options.allocator or p.name != "plan-memory"]
     except OPTION_ERRORS as error:
@@ -413,9 +355,9 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
 
 def _workspaces(options: argparse.Namespace) -> str:
-    """The kernels whose workspaces are planned."""
+    """The kernels that will run."""
     is_ours = options.backend == "kernels" and not options.allocator
-    return options.workspaces or ("native" if is_ours else "none")
+    return "native" if is_ours else "none"
 
 
 def with_sizes(

@@ -17,6 +17,7 @@ from tensorplan.tools.common import (
     read_source,
     write_atomically,
 )
+from tensorplan.tools.plan_arguments import add_plan_options, given_options
 from tensorplan.tools.plan_solve import chosen
 from tensorplan.tools.views.model import PlanView
 from tensorplan.tools.views.reading import Reader
@@ -40,6 +41,7 @@ _EXAMPLES = """\
 examples:
   plan-view model.mlir --explain -o page.html
   plan-opt model.mlir -p plan-pipeline | plan-view
+  plan-view model.mlir --budget 64MiB
   plan-view before.mlir after.mlir -o page.html
   plan-view buffers.csv --compare greedy-by-size,auto --svg plans.svg
 """
@@ -75,13 +77,9 @@ def make_parser() -> Parser:
         action="store_true",
         help="the upper ends, of gaps too, are the last live steps",
     )
-    csv.add_argument(
-        "--alignment",
-        type=int,
-        default=1,
-        metavar="BYTES",
-        help="of buffers that do not say theirs (default: 1)",
-    )
+    plan = parser.add_argument_group("how programs are planned")
+    further = " (default: 64); in CSV, of buffers that do not say theirs (default: 1)"
+    add_plan_options(plan, {"alignment": further})
     out = parser.add_argument_group(
         "outputs", "written whole or not at all; '-' is stdout"
     )
@@ -107,8 +105,8 @@ def make_parser() -> Parser:
 def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse(args)
-    if options.alignment < 1:
-        parser.error(f"argument --alignment: {options.alignment}, expected 1 or more")
+    if (alignment := getattr(options, "alignment", 1)) < 1:
+        parser.error(f"argument --alignment: {alignment}, expected 1 or more")
     if options.files.count("-") > 1:
         parser.error("only one FILE can be stdin")
     files = (options.html, options.svg, options.trace, options.snapshot)
@@ -124,7 +122,8 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
     strategies = chosen(options.compare) if options.compare is not None else ()
-    reader = Reader(strategies, options.inclusive, options.alignment, options.explain)
+    planning = given_options(options)
+    reader = Reader(strategies, options.inclusive, options.explain, planning)
     try:
         plans = [
             plan

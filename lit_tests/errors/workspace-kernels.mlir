@@ -8,4 +8,4 @@ func.func @f() {
 // CHECK-NOT:  Traceback
 // CHECK:      plan-opt: error: pass plan-workspaces: kernels is 'gpu', expected one of none, native, numpy
 // NESTED-NOT: Traceback
-// NESTED:     plan-opt: error: pass plan-pipeline: kernels is 'gpu', expected one of none, native, numpy
+// NESTED:     plan-opt: error: pass plan-pipeline: workspaces is 'gpu', expected one of none, native, numpy

@@ -25,9 +25,9 @@ from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.passes import driver
-from tensorplan.passes.attempts import Placing
 from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.options import Placing
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_in_place import PlanInPlace
 from tensorplan.passes.plan_memory import PlanMemory
@@ -253,12 +253,11 @@ class Options:
         now = self.pipeline
         if now.streams != 1 or now.budget is not None or not arenas:
             return
-        placing = Placing(now.alignment, now.lend, now.workspaces)._asdict()
         passes = list(self.split()[1])
         at = next(i for i, p in enumerate(passes) if isinstance(p, TGraphBufferize))
         for part in BUDGETS:
             budget = int(arenas * part)
-            again = TGraphRematerialize(budget, **placing)
+            again = TGraphRematerialize(budget, **now.shared(Placing))
             yield Option(
                 "recomputation",
                 f"budget={budget} ({part:.0%} of now): compute again",
@@ -268,7 +267,7 @@ class Options:
     def _of_search(self) -> Iterator[Option]:
         now = self.pipeline
         if now.streams == 1:
-            slices = TGraphSlice(64, 0.3, now.alignment, now.lend, now.workspaces)
+            slices = TGraphSlice(64, 0.3, **now.shared(Placing))
             what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
             yield Option("slicing", what, self._with(slices))
         if now.effort != "high":

@@ -11,20 +11,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from tensorplan.choices import one_of
+from tensorplan.passes.options import PlanOptions
 from tensorplan.version import VERSION
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
     from tensorplan.frontends.model import Model
-    from tensorplan.options import PlanOptions
-    from tensorplan.passes.plan_pipeline import PlanPipeline
     from tensorplan.passes.reporting.report import Report
     from tensorplan.runtime.dynamic import DynamicExecutable
     from tensorplan.runtime.executor import Executable
@@ -202,7 +213,65 @@ def from_torch(
     )
 
 
-def plan(module: ModuleOp, **options: Unpack[PlanOptions]) -> ModuleOp:
+P = ParamSpec("P")
+Given = TypeVar("Given", bound=PlanOptions)
+Result = TypeVar("Result")
+
+
+def _takes(
+    kind: Callable[P, Given],
+) -> Callable[
+    [Callable[[ModuleOp, Given], Result]], Callable[Concatenate[ModuleOp, P], Result]
+]:
+    """Makes a function of a module and options one of a module and keywords.
+
+    These are the fields of `kind`, a class of options. So people and type checkers see
+    each name, type and default as it is there.
+    """
+
+    def decorate(
+        function: Callable[[ModuleOp, Given], Result],
+    ) -> Callable[Concatenate[ModuleOp, P], Result]:
+        @wraps(function)
+        def taking(module: ModuleOp, *args: P.args, **options: P.kwargs) -> Result:
+            _expect_module(module)
+            _expect_options(options, cast("type[Given]", kind))
+            return function(module, kind(*args, **options))
+
+        own = signature(function)
+        keywords = signature(kind).parameters.values()
+        shown = own.replace(parameters=[own.parameters["module"], *keywords])
+        setattr(taking, "__signature__", shown)  # noqa: B010
+        return taking
+
+    return decorate
+
+
+def _expect_options(options: Mapping[str, Any], kind: type[PlanOptions]) -> None:
+    from tensorplan import runtime as runtime  # plan-workspaces asks its kernels
+
+    known = get_type_hints(kind)
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(f"option is {one_of(name, known)}")
+        if not _fits(value, known[name]):
+            raise TypeError(f"{name} is {value!r}, expected {_name_of(known[name])}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an option has a type that it may have; a sequence stands for a tuple."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+    kinds = get_args(hint) or (hint,)
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
+def _name_of(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint)
+
+
+@_takes(PlanOptions)
+def plan(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     """The module with all buffers in arenas, one per device; `module` stays as it is.
 
     The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
@@ -212,11 +281,16 @@ def plan(module: ModuleOp, **options: Unpack[PlanOptions]) -> ModuleOp:
     Raises `TypeError` for an option that there is not or a value of another type,
     `ValueError` for another bad value, `LocatedError` for IR that can't be planned.
     """
-    from tensorplan.passes import driver
+    return _planned(module, options)
 
-    _expect_module(module)
+
+def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
+    from tensorplan.passes import driver
+    from tensorplan.passes.plan_pipeline import PlanPipeline
+
     planned = module.clone()
-    driver.run(context(), planned, [_pipeline(options)])
+    pipeline = PlanPipeline(**options.shared(PlanPipeline))
+    driver.run(context(), planned, [pipeline])
     return planned
 
 
@@ -232,36 +306,6 @@ def _expect_module(module: object) -> None:
         raise TypeError(f"{found} (tensorplan.read gives one)")
 
 
-def _pipeline(options: PlanOptions) -> PlanPipeline:
-    from typing import get_type_hints
-
-    from tensorplan.choices import one_of
-    from tensorplan.options import PlanOptions
-    from tensorplan.passes.plan_pipeline import PlanPipeline
-
-    known = get_type_hints(PlanOptions)
-    for name, value in options.items():
-        if name not in known:
-            raise TypeError(f"option is {one_of(name, known)}")
-        if not _fits(value, known[name]):
-            raise TypeError(f"{name} is {value!r}, expected {_name_of(known[name])}")
-    return PlanPipeline(**options)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether an option has a type that it may have; a sequence stands for a tuple."""
-    from typing import get_args, get_origin
-
-    if get_origin(hint) is tuple:
-        return isinstance(value, Sequence) and not isinstance(value, str)
-    kinds = get_args(hint) or (hint,)
-    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
-
-
-def _name_of(hint: Any) -> str:
-    return getattr(hint, "__name__", None) or str(hint)
-
-
 def report(module: ModuleOp) -> Report:
     """The figures of a planned module: its pools' sizes in bytes, its operations.
 
@@ -275,9 +319,13 @@ def report(module: ModuleOp) -> Report:
     return report(module)
 
 
-def explain(
-    module: ModuleOp, *, limit: float = 60.0, **options: Unpack[PlanOptions]
-) -> Explanation:
+@dataclass(frozen=True, kw_only=True)
+class _ExplainOptions(PlanOptions):
+    limit: float = 60.0
+
+
+@_takes(_ExplainOptions)
+def explain(module: ModuleOp, options: _ExplainOptions) -> Explanation:
     """Why the planned module's arenas are as large as they are, and what would help.
 
     Prints as text: what is live at each peak, what made it and waits for it, why it is
@@ -287,15 +335,20 @@ def explain(
 
     Raises what `plan` does.
     """
+    from tensorplan.passes.plan_pipeline import PlanPipeline
     from tensorplan.tools.explanation import explain
 
-    _expect_module(module)
-    return explain(context(), module, _pipeline(options), limit=limit)
+    pipeline = PlanPipeline(**options.shared(PlanPipeline))
+    return explain(context(), module, pipeline, limit=options.limit)
 
 
-def compile(
-    module: ModuleOp, **options: Unpack[PlanOptions]
-) -> Executable | DynamicExecutable:
+@dataclass(frozen=True, kw_only=True)
+class _RunOptions(PlanOptions):
+    workspaces: str = "native"
+
+
+@_takes(_RunOptions)
+def compile(module: ModuleOp, options: _RunOptions) -> Executable | DynamicExecutable:
     """A callable that runs the module's `@main`; it is planned first if need be, with
     the workspaces of the kernels that run it.
 
@@ -315,17 +368,14 @@ def compile(
     from tensorplan.runtime.executor import Executable
     from tensorplan.runtime.runnable import RUNNABLE, is_runnable
 
-    _expect_module(module)
-    device: object = options.get("device", "cpu:0")  # `plan` refuses other types
-    if isinstance(device, str) and not is_runnable(device):
-        raise ValueError(f"device is {device!r}, expected {RUNNABLE} to run")
+    if not is_runnable(options.device):
+        raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     driver.check(module)
-    if not options and is_planned(module):
+    if options == _RunOptions() and is_planned(module):
         check_plan(module)
         planned = module.clone()
     else:
-        options.setdefault("workspaces", "native")
-        planned = plan(module, **options)
+        planned = _planned(module, options)
     if not is_dynamic(planned):
         return Executable(planned)
     from tensorplan.passes.specialize_sizes import specialized

@@ -60,7 +60,9 @@ PASSES: Sequence[Promise] = [
     Promise(lambda r: TGraphScatterInto()),
     Promise(lambda r: TGraphSinkReshapes()),
     Promise(
-        lambda r: TGraphSlice(r.choice([2, 8]), r.choice([0.03, 9]), r.choice([1, 64])),
+        lambda r: TGraphSlice(
+            r.choice([2, 8]), r.choice([0.03, 9]), alignment=r.choice([1, 64])
+        ),
         exact=False,  # a product of a slice may add up in another order
         idempotent=False,  # a piece may be cut again
     ),
@@ -73,7 +75,9 @@ PASSES: Sequence[Promise] = [
     ),
     Promise(lambda r: TGraphEliminateAssigns()),
     Promise(
-        lambda r: TGraphSchedule(r.choice([0, 0.05, 0.2]), r.choice([1, 16, 64])),
+        lambda r: TGraphSchedule(
+            r.choice([0, 0.05, 0.2]), alignment=r.choice([1, 16, 64])
+        ),
         idempotent=False,  # list scheduling goes on from the order that it gets
     ),
     Promise(
@@ -81,7 +85,7 @@ PASSES: Sequence[Promise] = [
         idempotent=False,
     ),
     Promise(
-        lambda r: TGraphOffload("cpu:0", "cpu:1", r.choice([64, 512, "4KiB"])),
+        lambda r: TGraphOffload(r.choice([64, 512, "4KiB"]), "cpu:0", "cpu:1"),
         idempotent=False,
     ),
     Promise(lambda r: TGraphColorStreams(r.randint(1, 4))),

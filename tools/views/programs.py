@@ -3,6 +3,9 @@
 A program that is not planned yet is planned by `plan-pipeline` first.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -18,34 +21,47 @@ from tensorplan.passes.reporting.placements import (
 )
 from tensorplan.passes.reporting.printed import Printed, printed
 from tensorplan.passes.reporting.report import sizes
-from tensorplan.tools.common import FileError, Source
+from tensorplan.passes.reporting.trials import Option
+from tensorplan.tools.common import OPTION_ERRORS, FileError, Source, UsageError
 from tensorplan.tools.compiler import Compiler
 from tensorplan.tools.explanation import Explanation, explain
 from tensorplan.tools.explanation_text import in_place, summary, waits_for
+from tensorplan.tools.plan_arguments import option_of
 from tensorplan.tools.progress import tracked
 from tensorplan.tools.views.model import Placed, PlanView, PoolView
 
-PIPELINE = PlanPipeline()
-"""What programs are planned by."""
 
-
-def read(source: Source, is_explained: bool, *, placed_anew: bool) -> PlanView:
-    """The program's plan; its text is as plan-opt prints it.
+def read(
+    source: Source,
+    is_explained: bool,
+    planning: Mapping[str, Any],
+    *,
+    placed_anew: bool,
+) -> PlanView:
+    """The program's plan, by `planning` if it has none; its text is as plan-opt prints
+    it.
 
     `is_explained`: with what would lower the peak, by trying it. If it is to be
-    `placed_anew`, lifespans have to be all that counts. Raises `FileError`, and what
-    `Compiler` raises.
+    `placed_anew`, lifespans have to be all that counts. Raises `FileError`,
+    `UsageError` for bad options, and what `Compiler` raises.
     """
+    try:
+        pipeline = PlanPipeline(**planning)
+    except OPTION_ERRORS as error:
+        raise UsageError(str(error)) from None
     compiler = Compiler("plan-view", dialects.context())
     module = compiler.read(source)
     compiler.run(module, ())
     title, explanation = source.name, None
     if not check_plan(module):
-        title += f", {PIPELINE.name}"
+        title += f", {pipeline}".replace("_", "-")
         if not is_explained:
-            compiler.run(module, [PIPELINE])
+            compiler.run(module, [pipeline])
+    elif planning:
+        option = option_of(next(iter(planning)))
+        raise FileError(source, f"it is planned already, expected no {option}")
     if is_explained:
-        explanation = _explained(compiler.ctx, module)
+        explanation = _explained(compiler.ctx, module, pipeline)
         module = explanation.planned
     counted = (f"{name} = {size}" for name, size in sizes(module).items())
     title = ", ".join((title, *counted))
@@ -74,8 +90,11 @@ def read(source: Source, is_explained: bool, *, placed_anew: bool) -> PlanView:
     return PlanView(title, pools, text.text.splitlines(), explanation)
 
 
-def _explained(ctx: Context, module: ModuleOp) -> Explanation:
-    return explain(ctx, module, track=lambda options: tracked("trying", options))
+def _explained(ctx: Context, module: ModuleOp, pipeline: PlanPipeline) -> Explanation:
+    def track(options: Sequence[Option]) -> Iterable[Option]:
+        return tracked("trying", options)
+
+    return explain(ctx, module, pipeline, track=track)
 
 
 def _pool(

@@ -4,13 +4,14 @@ What a file holds is told by its name's end (`.csv`, `.json`), or by how it star
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
 from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve, validate
 from tensorplan.tools.common import FileError, Source
+from tensorplan.tools.plan_arguments import option_of
 from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
 
 EFFORT = 0.02
@@ -27,9 +28,11 @@ class Reader:
     strategies: Sequence[str] = ()
     """Plans to be shown beside the file's own."""
     inclusive: bool = False  # see csv_format.read
-    alignment: int = 1  # bytes
     explain: bool = False
     """Whether to try what would lower a program's peak."""
+    planning: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options by which programs are planned (see `PlanOptions`); of CSV, `alignment`
+    is that of buffers that do not say theirs."""
 
     def read(self, source: Source) -> list[PlanView]:
         """The plan that the file has, or of its program; and one by each strategy.
@@ -40,23 +43,36 @@ class Reader:
         end = PurePath(source.name).suffix.lower()
         is_csv = end == ".csv" or (end != ".mlir" and _is_csv(start))
         is_json = end == ".json" or (start.startswith(b"{") and end != ".mlir")
-        if self.explain and (is_csv or is_json):
-            kind = "CSV" if is_csv else "a report"
-            raise FileError(source, f"this is {kind}, --explain expects a program")
+        if is_csv or is_json:
+            self._expect_program_for(source, "CSV" if is_csv else "a report")
         if is_csv:
             return self._from_csv(source)
         if is_json:
             own = _from_report(source)
         else:
-            own = _from_program(source, self.explain, bool(self.strategies))
+            own = self._from_program(source)
         return [own, *self._by_strategies(own)]
+
+    def _expect_program_for(self, source: Source, kind: str) -> None:
+        """Raises `FileError` for options that are about programs only."""
+        names = [name for name in self.planning if name != "alignment"]
+        for name in (["explain"] if self.explain else []) + names:
+            option = option_of(name)
+            raise FileError(source, f"this is {kind}, {option} expects a program")
+
+    def _from_program(self, source: Source) -> PlanView:
+        from tensorplan.tools.views import programs  # with it comes all that compiles
+
+        return programs.read(
+            source, self.explain, self.planning, placed_anew=bool(self.strategies)
+        )
 
     def _from_csv(self, source: Source) -> list[PlanView]:
         try:
             table = csv_format.read(
                 _text(source),
                 inclusive=self.inclusive,
-                alignment=self.alignment,
+                alignment=self.planning.get("alignment", 1),
                 keep_offsets=True,
             )
         except csv_format.CsvError as error:
@@ -97,12 +113,6 @@ def _planned(plan: PlanView, strategy: str) -> PlanView:
         ]
         pools.append(pool_of(pool.name, placed))
     return PlanView(f"{plan.title}, {strategy}", pools, plan.text)
-
-
-def _from_program(source: Source, explain: bool, placed_anew: bool) -> PlanView:
-    from tensorplan.tools.views import programs  # with it comes all that compiles
-
-    return programs.read(source, explain, placed_anew=placed_anew)
 
 
 def _from_report(source: Source) -> PlanView:

@@ -1,0 +1,242 @@
+"""The options of planning: each one's name, type, default, meaning and check, once.
+
+`PlanOptions` is all of them. It is the pass plan-pipeline's options, the keywords of
+`tensorplan.plan`, and what plan-run and plan-view take; a pass that takes some of them
+is one of the classes below, too. `documented` reads their meaning from the docstrings.
+
+Loads nothing, as `import tensorplan` loads it: what checks need is imported there.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from inspect import cleandoc
+from typing import Any
+
+from tensorplan.choices import ChoiceError
+
+EFFORTS = {"low": 0.2, "high": 10.0}
+"""Of tgraph-schedule, where there is no search around it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Some options. Making them raises `ValueError` for a value that is not allowed."""
+
+    def __post_init__(self) -> None:
+        """Checks the values; each class those that it adds."""
+
+    def shared(self, kind: type["Options"]) -> dict[str, Any]:
+        """The values, by name, of the options that are `kind`'s, too."""
+        names = {field.name for field in fields(kind)}
+        own = [field.name for field in fields(self)]
+        return {name: getattr(self, name) for name in own if name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing(Options):
+    """How buffers share memory.
+
+    alignment: of every buffer and of the arenas, in bytes, a power of two; more where
+        an element type needs more.
+    lend: whether buffers may lie in the memory of results that are not written yet.
+    """
+
+    alignment: int = 64
+    lend: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alignment < 1 or self.alignment & (self.alignment - 1):
+            raise ValueError(f"alignment is {self.alignment}, expected a power of two")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing(Packing):
+    """What decides how many bytes the arenas of a program have.
+
+    workspaces: the kernels whose workspaces are planned, too: `native`, `numpy` (see
+        plan-workspaces), or `none`, for whoever has other kernels.
+    """
+
+    workspaces: str = "none"
+
+    def __post_init__(self) -> None:
+        from tensorplan.dialects.workspaces import check_kernels
+
+        super().__post_init__()
+        check_kernels("workspaces", self.workspaces)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryOptions(Packing):
+    """What plan-memory is told.
+
+    strategy: how buffers are placed; one of `tensorplan.planning`'s.
+    bounds: the largest symbolic sizes, such as "n<=128,m<=64": arenas are of static
+        size and hold all sizes up to these, at constant offsets.
+    hints: typical symbolic sizes, such as "n=64", for offsets that are computed from
+        the sizes when the program runs; without bounds.
+    dynamic: how buffers of symbolic size are placed without bounds: `offsets` computes
+        offsets, `allocator` leaves them to the device's allocator.
+    """
+
+    strategy: str = "auto"
+    bounds: str = ""
+    hints: str = ""
+    dynamic: str = "offsets"
+
+    def __post_init__(self) -> None:
+        from tensorplan.planning import find
+
+        super().__post_init__()
+        _ = self.largest, self.typical  # which raise `ValueError`
+        if self.dynamic not in ("offsets", "allocator"):
+            raise ChoiceError("dynamic", self.dynamic, ("offsets", "allocator"))
+        find(self.strategy)
+
+    @cached_property
+    def largest(self) -> Mapping[str, int]:
+        """`bounds`, by name."""
+        from tensorplan.passes.sizes import parse_values
+
+        return parse_values(self.bounds, "<=")
+
+    @cached_property
+    def typical(self) -> Mapping[str, int]:
+        """`hints`, by name."""
+        from tensorplan.passes.sizes import parse_values
+
+        return parse_values(self.hints)
+
+
+@dataclass(frozen=True)
+class Budget(Options):
+    """What arenas may take.
+
+    budget: the bytes that each arena may have, such as 64MiB.
+    """
+
+    budget: int | str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.bytes_allowed  # which raises `ValueError`
+
+    @cached_property
+    def bytes_allowed(self) -> int:
+        """`budget` in bytes."""
+        from tensorplan.passes.sizes import parse_size
+
+        return parse_size(self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeLimit(Options):
+    """How long searches may take.
+
+    time_limit: the seconds that all passes up to this one, and planning the outcome,
+        may take; without, all is tried that may help.
+    """
+
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise ValueError(f"time-limit is {self.time_limit}, expected 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups(Options):
+    """Where groups of operations go.
+
+    groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
+    """
+
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.device_of_group  # which raises `ValueError`
+
+    @cached_property
+    def device_of_group(self) -> Mapping[str, str]:
+        """`groups` as a table."""
+        table: dict[str, str] = {}
+        for text in self.groups:
+            group, equals, device = text.partition("=")
+            if not (group and equals and device):
+                raise ValueError(f'groups has {text!r}, expected "GROUP=DEVICE"')
+            if table.setdefault(group, device) != device:
+                raise ValueError(f"group {group!r} is on {table[group]} and {device}")
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(TimeLimit, Groups, Placing, MemoryOptions):
+    """All options of planning a program.
+
+    device: where operations and arguments go that name no device.
+    budget: the bytes that each arena may have, such as 64MiB: the peak is lowered until
+        they fit (see tgraph-fit); what does not fit is an error.
+    effort: `low`, or `high` to search for what to fuse, slice, and compute again, and
+        in which order, together (see tgraph-search).
+    streams: how many each device has (see tgraph-color-streams); with 1, everything
+        runs in program order.
+    offload: a device that values of `device` may be moved to, to meet the budget (see
+        tgraph-offload); its arena has no limit.
+    """
+
+    device: str = "cpu:0"
+    budget: int | str | None = None
+    effort: str = "low"
+    streams: int = 1
+    offload: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.effort not in EFFORTS:
+            raise ChoiceError("effort", self.effort, EFFORTS)
+        check_streams(self.streams)
+        if self.budget is not None:
+            Budget(self.budget)
+        if self.offload and self.budget is None:
+            raise ValueError(f"offload is {self.offload!r}, but there is no budget")
+        if self.offload and self.streams != 1:
+            raise ValueError(
+                f"streams is {self.streams}, expected 1 where offload is given"
+            )
+        if self.offload:
+            check_offload(self.device, self.offload)
+        is_search = self.effort == "high" or self.budget is not None
+        if self.time_limit is not None and not is_search:
+            raise ValueError(
+                f"time-limit is {self.time_limit}, but effort is {self.effort!r} and "
+                "there is no budget"
+            )
+
+
+def check_streams(streams: int) -> None:
+    """Raises `ValueError` for what is no number of streams."""
+    if streams < 1:
+        raise ValueError(f"streams is {streams}, expected 1 or more")
+
+
+def check_offload(device: str, to: str) -> None:
+    """Raises `ValueError` if values would be moved to where they are."""
+    if to == device:
+        raise ValueError(f"to is {to!r}, the device itself, expected another")
+
+
+_OPTION = re.compile(r"^([a-z]\w*): (.*(?:\n(?![a-z]\w*: ).+)*)", re.M)
+"""In a docstring: `name: what it is.`"""
+
+
+def documented(cls: type) -> Mapping[str, str]:
+    """What each option of a class means, by name, as its bases and it say."""
+    texts = (vars(base).get("__doc__") or "" for base in reversed(cls.__mro__))
+    return {
+        name: text for doc in texts for name, text in _OPTION.findall(cleandoc(doc))
+    }

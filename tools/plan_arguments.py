@@ -1,0 +1,58 @@
+"""The options of `PlanOptions` on a command line, with the help of their docstring."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields
+from typing import Any, get_args, get_type_hints
+
+from tensorplan.passes.options import PlanOptions, documented
+
+_MEANING = documented(PlanOptions)
+_HINTS = get_type_hints(PlanOptions)
+
+
+def add_plan_options(
+    group: argparse._ArgumentGroup,  # pyright: ignore[reportPrivateUsage]
+    further: Mapping[str, str] | None = None,
+) -> None:
+    """Adds each option; `further` is what to say of some instead of their default."""
+    for field in fields(PlanOptions):
+        more = (further or {}).get(field.name, "")
+        group.add_argument(
+            option_of(field.name),
+            **_kind(_HINTS[field.name]),
+            default=argparse.SUPPRESS,
+            help=_help(field, more),
+        )
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those on the command line, as keywords of `PlanOptions`."""
+    given = vars(arguments)
+    return {name: given[name] for name in _HINTS if name in given}
+
+
+def option_of(name: str) -> str:
+    """The option on the command line for a field."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _kind(hint: Any) -> dict[str, Any]:
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if hint == tuple[str, ...]:
+        return {"type": _words}
+    kinds = get_args(hint) or (hint,)
+    return {"type": next(kind for kind in (str, float, int) if kind in kinds)}
+
+
+def _words(text: str) -> Sequence[str]:
+    return tuple(word.strip('"') for word in text.split(","))
+
+
+def _help(field: Field[Any], more: str) -> str:
+    text = re.sub(r"\s+", " ", _MEANING[field.name]).rstrip(".")
+    if not more and field.default not in (None, "", ()):
+        more = f" (default: {str(field.default).lower()})"
+    return f"{text}{more}".replace("%", "%%")
