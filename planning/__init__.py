@@ -11,9 +11,14 @@ auto.py       ours: heuristics (skyline.py), the core first (core.py, repair.py)
 nnvm/         NNVM's planner of shared storages; storages.py lays them out in bytes
 relay.py      TVM Relay's, on the same graph
 inductor_*.py PyTorch Inductor's: reuse of equal buffers, and its allocation tree
+scheduling/   orders of operations with fewer bytes live at once
+rematerialization.py, exact_rematerialization.py   what to compute again instead of
+              keeping it
 streams.py    lifespans for operations that run side by side
 lending.py    buffers in memory that others do not use yet
 offload.py    values in another memory between two uses
+climb.py      a local search for buffers of any kind: first fit in varied orders
+budget.py     what a search may still spend: work, or seconds on the clock
 deadline.py   when searches have to end
 
 >>> from tensorplan.planning import Buffer, Problem, solve

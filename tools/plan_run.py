@@ -181,7 +181,7 @@ def make_parser() -> Parser:
 
 
 def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
-    from tensorplan.runtime.devices import RUNNABLE, is_runnable
+    from tensorplan.runtime.runnable import RUNNABLE, is_runnable
 
     parser = make_parser()
     options = parser.parse(args)

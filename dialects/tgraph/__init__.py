@@ -12,6 +12,7 @@ reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
+costs.py        how long operations take, estimated from types
 fusing.py       what a fusion may hold so that nothing in it is stored
 rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
                 folding.py, narrowing.py

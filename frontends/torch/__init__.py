@@ -20,6 +20,7 @@ An operation's place is where the module's source calls it.
 
 program.py      the graph: arguments, sizes, results, training, errors
 call.py         one call of an ATen operation, and what conversions share
+sizes.py        symbolic sizes
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py
                 the conversions, by family
 

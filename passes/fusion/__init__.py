@@ -3,6 +3,8 @@
 graph.py            operations as the algorithms see them
 postdominators.py   TVM Relay's groups
 nnvm.py             NNVM's groups
+duplication.py      values at the peak, computed again where they are read
+peak.py             groups that would cost memory, and what to store instead
 groups.py           groups cut to what a `tgraph.fusion` may hold
 liveness.py         live bytes of a function, with and without groups
 """
