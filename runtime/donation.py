@@ -29,7 +29,7 @@ def donations(
         free.append(index)
     taken: dict[SSAValue, int] = {}
     for result in signature.results:
-        if result.input is not None or result.value not in program.arguments:
+        if result.input is not None or result.value not in program.layout.arguments:
             continue
         for index in free:
             value = signature.inputs[index].value
@@ -43,7 +43,8 @@ def donations(
 def _may_take(
     program: Program, steps: Sequence[Step], value: SSAValue, result: SSAValue
 ) -> bool:
-    source, target = program.views[value].buffer, program.views[result].buffer
+    views = program.layout.views
+    source, target = views[value].buffer, views[result].buffer
     if source.size != target.size or not source.size:
         return False
     reading = [step for step in steps if value in step.arguments]
@@ -63,10 +64,11 @@ def _is_in_place(
     program: Program, step: Step, value: SSAValue, result: SSAValue
 ) -> bool:
     """Whether a step may write its result over its input."""
-    source, target = program.views[value], program.views[result]
+    views = program.layout.views
+    source, target = views[value], views[result]
     if isinstance(step.op, TensorOp):
         allowed = [step.op.inputs[index] for index in step.op.overwritable()]
-        used = [x for x in step.op.inputs if program.views[x].buffer is source.buffer]
+        used = [x for x in step.op.inputs if views[x].buffer is source.buffer]
         is_allowed = used == [value] and value in allowed
     else:
         is_allowed = isinstance(step.op, CopyOp)

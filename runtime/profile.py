@@ -35,9 +35,10 @@ class Profile:
     def __init__(self, program: Program):
         self._steps = [step for step in program.steps if step.op is not None]
         self._numbers = {step: number for number, step in enumerate(self._steps)}
-        self._pools = {*program.arena_memories.values(), *program.regions}
+        layout = program.layout
+        self._pools = {*layout.arena_memories.values(), *layout.regions}
         self._devices = dict.fromkeys(
-            [step.device for step in self._steps] + [p.device for p in program.pools]
+            [step.device for step in self._steps] + [p.device for p in layout.pools]
         )
         self._marks: list[Mark] = []
 

@@ -68,7 +68,7 @@ def sanitize(program: Program, signature: Signature) -> None:
     Raises `PlanViolation` for what is wrong whatever the kernels do.
     """
     results = [r.value for r in signature.results if r.input is None]
-    kept = {value: program.views[value] for value in results}
+    kept = {value: program.layout.views[value] for value in results}
     block = signature.function.body.block
     numbers = {op: number for number, op in enumerate(block.ops)}
     uses = _Uses(program, kept.values(), numbers)
@@ -90,7 +90,7 @@ def _title(buffer: Buffer) -> str:
 
 
 def _pool_memories(program: Program) -> Sequence[Memory]:
-    return [*program.arena_memories.values(), *program.regions]
+    return [*program.layout.arena_memories.values(), *program.layout.regions]
 
 
 class _Uses:
@@ -101,7 +101,7 @@ class _Uses:
     ):
         self._program = program
         self._numbers = numbers
-        arguments = set(program.arguments.values())
+        arguments = set(program.layout.arguments.values())
         written = [v.buffer.memory for v in kept if v.buffer.memory in arguments]
         # For each byte of each memory, what was written there last: the number of a
         # buffer, or of several that branches have written.
@@ -130,8 +130,8 @@ class _Uses:
         if not isinstance(arena, AllocOp) or arena.alignment is None:
             return
         alignment = arena.alignment.value.data
-        buffer = self._program.views[op.result].buffer
-        offset = buffer.start - self._program.views[op.source].buffer.start
+        buffer = self._program.layout.views[op.result].buffer
+        offset = buffer.start - self._program.layout.views[op.source].buffer.start
         if offset % alignment:
             raise self._violation(
                 f"{{}} has offset {offset}, expected a multiple of {alignment}",
@@ -141,7 +141,7 @@ class _Uses:
 
     def _deallocate(self, buffer: Buffer) -> None:
         self._dead.add(buffer)
-        if buffer in self._program.arenas:
+        if buffer in self._program.layout.arenas:
             self._dead_arenas.append(buffer)
         if buffer.memory in self._owners:
             self._owners[buffer.memory][buffer.start : buffer.stop] = _NOBODY
@@ -243,7 +243,8 @@ class _Uses:
         op = step.op
         assert op is not None
         if isinstance(op, TensorOp):
-            allowed = [self._program.views[op.inputs[n]] for n in op.overwritable()]
+            views = self._program.layout.views
+            allowed = [views[op.inputs[n]] for n in op.overwritable()]
         elif isinstance(op, CopyOp):
             allowed = step.reads
         else:  # a loop or branch: of many operations
@@ -321,14 +322,15 @@ class _Watch:
             for memory in _pool_memories(program)
         }
         self._parts: list[tuple[Memory, int, Array, Array, Array]] = []
-        self._buffers = list(dict.fromkeys(v.buffer for v in program.views.values()))
+        views = program.layout.views.values()
+        self._buffers = list(dict.fromkeys(view.buffer for view in views))
 
     def install(self, kept: Mapping[SSAValue, View]) -> None:
         """Adds to the program's steps. Results are `kept` to the end."""
         steps = list(self._program.steps)
         start = [Step(self._start)]
         for value, view in kept.items():
-            if value in self._program.arguments:
+            if value in self._program.layout.arguments:
                 start.append(_poisoning(view.buffer, value))
         for step in start:
             step.remake()
@@ -365,9 +367,9 @@ class _Watch:
     def _gaps(self, memory: Memory) -> Iterator[tuple[int, int]]:
         """The parts of a pool that no buffer covers; an allocator's regions have none,
         as what lies there changes."""
-        if memory not in self._program.arena_memories.values():
+        if memory not in self._program.layout.arena_memories.values():
             return
-        arenas = self._program.arenas
+        arenas = self._program.layout.arenas
         buffers = [b for b in self._buffers if b.memory is memory and b not in arenas]
         spans = sorted((b.start, b.stop) for b in buffers)
         end = 0
@@ -407,7 +409,7 @@ class _Watch:
             for buffer in self._buffers
             if buffer.memory is memory
             and buffer.start <= byte < buffer.stop
-            and buffer not in self._program.arenas
+            and buffer not in self._program.layout.arenas
         ]
         number = self._numbers[step.op]
         where = " or ".join(map(_title, holders)) or "no buffer"

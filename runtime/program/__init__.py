@@ -1,6 +1,7 @@
 """Memref IR made ready to run.
 
-program.py      where each value lies, and the steps that compute
+layout.py       where each value lies: in arguments, arenas, allocators' regions
+program.py      the steps that compute
 control.py      numbers between operations on memrefs, loops and branches
 steps.py        what a program consists of: buffers, arrays in them, calls
 workspaces.py   how much memory its kernels take, for plan-workspaces

@@ -24,13 +24,14 @@ from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.jit.records import joined
 from tensorplan.runtime.backends.numpy import linalg
 from tensorplan.runtime.backends.numpy.numbers import Function, function_of
+from tensorplan.runtime.program.layout import Layout
 from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
 
 
 class Program(Protocol):
     """What is made ready (`program.py`)."""
 
-    views: dict[SSAValue, View]
+    layout: Layout
 
     def add_step(
         self,
@@ -49,6 +50,7 @@ class Control:
 
     def __init__(self, program: Program):
         self._program = program
+        self._views = program.layout.views
         self._targets: dict[Operation, Sequence[View]] = {}
 
     def add(self, op: Operation) -> bool:
@@ -80,7 +82,7 @@ class Control:
 
     def _number(self, value: SSAValue) -> View:
         """Where a number lies; constants do so from the first use on."""
-        views = self._program.views
+        views = self._views
         if value not in views and isinstance(op := value.owner, arith.ConstantOp):
             elements = constant(op.value, numpy_dtype(value.type, op))
             bytes = elements.reshape(1).view(np.uint8)
@@ -109,8 +111,8 @@ class Control:
         dtype = numpy_dtype(value.type, op)
         bytes = np.zeros(dtype.itemsize, np.uint8)
         memory = Memory(bytes, "a number", next(iter(devices), "cpu:0"))
-        self._program.views[value] = _view(memory, dtype)
-        return self._program.views[value]
+        self._views[value] = _view(memory, dtype)
+        return self._views[value]
 
     def _compute(self, op: Operation, function: Function) -> None:
         sources = [self._number(value) for value in op.operands]
@@ -139,16 +141,16 @@ class Control:
             )
 
     def _load(self, op: memref.LoadOp) -> None:
-        source = self._program.views[op.memref]
+        source = self._views[op.memref]
         uses = list(op.res.uses)
         if not op.indices and len(uses) == 1 and uses[0].operation is op.next_op:
-            self._program.views[op.res] = source  # read before anything changes it
+            self._views[op.res] = source  # read before anything changes it
             return
         sources = [source, *(self._number(index) for index in op.indices)]
         self._assign(op, _load, sources, self._new(op.res, sources))
 
     def _store(self, op: memref.StoreOp) -> None:
-        target = self._program.views[op.memref]
+        target = self._views[op.memref]
         sources = [self._number(value) for value in (op.value, *op.indices)]
         self._program.add_step(
             op,
@@ -160,7 +162,7 @@ class Control:
     def _linalg(self, op: Operation) -> None:
         inputs, outs = linalg.split(op)
         views = {
-            value: self._program.views[value]
+            value: self._views[value]
             if isinstance(value.type, MemRefType)
             else self._number(value)
             for value in (*inputs, *outs)
@@ -193,7 +195,7 @@ class Control:
         index, *arguments = op.body.block.args
         number = self._new(index, bounds)
         carried = self._carried(op, op.iter_args, arguments)
-        self._program.views.update(zip(op.results, carried, strict=True))
+        self._views.update(zip(op.results, carried, strict=True))
         self._end_with(op, carried)
         self._add(
             op, lambda t: (run_for, (*_arrays(bounds), number.array(), t[0])), bounds
@@ -203,7 +205,7 @@ class Control:
         before, after = op.before_region.block, op.after_region.block
         carried = self._carried(op, op.arguments, before.args)
         passed = [self._new(argument, carried) for argument in after.args]
-        self._program.views.update(zip(op.results, passed, strict=True))
+        self._views.update(zip(op.results, passed, strict=True))
         self._end_with(op, passed, carried)
         condition = before.last_op
         assert isinstance(condition, scf.ConditionOp)

@@ -23,7 +23,7 @@ from tensorplan.runtime.allocators.host import aligned_bytes
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.pool import ALIGNMENT, Scratch
 from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.program.program import layout_of, size_of
+from tensorplan.runtime.program.layout import layout_of, size_of
 from tensorplan.runtime.program.steps import Buffer, Memory
 
 

@@ -1,0 +1,330 @@
+"""Where the values of a function lie: arguments, arenas, what is allocated, views.
+
+An arena, a `memref.alloc` that `memref.view`s take parts of (level 3), is that of its
+device's pool. Any other `memref.alloc` (level 2) is served by the pool's allocator,
+once, in program order: it may have the memory of what has been deallocated before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+)
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import constant, numpy_dtype
+from tensorplan.dialects.memory import is_buffer
+from tensorplan.dialects.signature import Signature, is_number
+from tensorplan.dialects.tgraph.base import AnyMemRef, is_static
+from tensorplan.runtime.allocators import NULL, OutOfMemoryError
+from tensorplan.runtime.devices import device_of
+from tensorplan.runtime.pool import ALIGNMENT, Pool
+from tensorplan.runtime.prepacking import Prepacked
+from tensorplan.runtime.program.steps import Buffer, Memory, View
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+class NotEnoughMemoryError(LocatedError, MemoryError):
+    """This machine has not the memory that a program needs."""
+
+
+class Layout:
+    """The memory of a function, and where in it each value lies.
+
+    Raises `LocatedError` for sizes that are not static and views that reach out of
+    their buffer; `NotEnoughMemoryError` for what this machine has no memory for.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        signature: Signature,
+        pools: Sequence[Pool],
+        allocator: str,
+        like: "Layout | None",
+    ):
+        """`pools` are those to share; devices without get one with `allocator`.
+        Constants are those of `like`, a layout of the same module."""
+        function = signature.function
+        self.arguments: dict[SSAValue, Memory] = {}
+        """By function argument. Who binds one sets its `bytes` and remakes steps."""
+        self.views: dict[SSAValue, View] = {}
+        """Where each memref lies, and each number that is read or computed."""
+        self.arenas: set[Buffer] = set()
+        """The parts of pools that `memref.view`s take buffers from."""
+        self._indices: dict[SSAValue, int] = {}
+        self._globals = {
+            op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
+        }
+        self._globals_memory: dict[str, Memory] = (
+            {} if like is None else like._globals_memory.copy()
+        )
+        self._regions: dict[tuple[str, int], Memory] = {}  # of allocators
+        self._allocated: dict[Buffer, tuple[Pool, int]] = {}  # where from
+        self._held: dict[Buffer, Block | None] = {}  # not yet deallocated; where made
+        for argument in function.body.block.args:
+            view = self._contiguous(argument, function)
+            self.views[argument] = view
+            self.arguments[argument] = view.buffer.memory
+        given = {pool.device: pool for pool in pools}
+        self._pools: dict[str, Pool] = {}
+        for op in function.walk():
+            if isinstance(op, memref.AllocOp | memref.AllocaOp):
+                device = device_of(op.memref.type)
+                pool = given.get(device) or Pool(device, 0, allocator=allocator)
+                self._pools.setdefault(device, pool)
+        self.arena_memories = {
+            device: Memory(_NOTHING, f"the arena on {device}", device)
+            for device in self._pools
+        }
+        self._reserve(function.body.block)
+        self.follow_pools()
+
+    @property
+    def packed_bytes(self) -> int:
+        memories = (*self.arguments.values(), *self._globals_memory.values())
+        return sum(m.prepacked.bytes for m in memories if m.prepacked)
+
+    @property
+    def pools(self) -> Sequence[Pool]:
+        """One for each device, in order of first use."""
+        return list(self._pools.values())
+
+    @property
+    def regions(self) -> Sequence[Memory]:
+        """Of the allocators."""
+        return list(self._regions.values())
+
+    def follow_pools(self) -> bool:
+        """Whether an arena has moved, as another program needed a larger one. The
+        caller has to remake the steps."""
+        has_moved = False
+        for device, memory in self.arena_memories.items():
+            if memory.bytes is not self._pools[device].memory:
+                memory.bytes = self._pools[device].memory
+                has_moved = True
+        return has_moved
+
+    def place(self, op: Operation) -> bool:
+        """Whether all that an operation does is to say where its results lie; then
+        they lie there."""
+        match op:
+            case memref.AllocOp() | memref.AllocaOp():
+                if op.memref not in self.views:
+                    self.views[op.memref] = self._allocate(op)
+            case arith.ConstantOp(value=IntegerAttr(value=number)):
+                self._indices[op.result] = number.data
+            case memref.ViewOp():
+                self.views[op.result] = self._arena_view(op)
+            case memref.GetGlobalOp():
+                self.views[op.memref] = self._global(op)
+            case memref.ExtractStridedMetaDataOp():
+                whole = replace(self.views[op.source], shape=(), offset=0, strides=())
+                self.views[op.base_buffer] = whole
+            case _ if is_buffer(op):
+                self.views[op.results[0]] = self._lent(op)
+            case (
+                memref.ReinterpretCastOp()
+                | memref.SubviewOp()
+                | memref.CastOp()
+                | memref.CollapseShapeOp()
+                | memref.ExpandShapeOp()
+            ):
+                # The result's type states the layout, relative to the same buffer.
+                buffer = self.views[op.operands[0]].buffer
+                type = cast(AnyMemRef, op.results[0].type)
+                self.views[op.results[0]] = layout_of(buffer, type, op)
+            case _:
+                return False
+        return True
+
+    def free(self, op: memref.DeallocOp) -> None:
+        """Gives a buffer back to its allocator. Not in a branch or a loop that it was
+        made outside of: there, it may still be in use elsewhere."""
+        buffer = self.views[op.memref].buffer
+        if self._held.get(buffer) is op.parent:
+            self._release(buffer)
+
+    def free_all(self) -> None:
+        for buffer in self._allocated:
+            self._release(buffer)
+
+    def _contiguous(self, argument: BlockArgument, op: Operation) -> View:
+        """A view of new memory, without gaps; for a number, too."""
+        type = cast(AnyMemRef, argument.type)
+        if is_number(type):
+            type = MemRefType(type, ())
+        elif not isinstance(argument.type, MemRefType) or not isinstance(
+            type.layout, NoneAttr
+        ):
+            raise LocatedError(
+                f"argument has type {type}, expected a memref without layout: "
+                "the executor runs bufferized programs",
+                op,
+            )
+        size = size_of(type, op)
+        device = device_of(type)
+        name = f"argument {argument.index}"
+        try:
+            memory = Memory(Pool(device, size).memory, name, device)
+        except MemoryError as error:
+            raise NotEnoughMemoryError(f"{name} is too large: {error}", op) from None
+        return layout_of(Buffer(memory, 0, size, _name(argument)), type, op)
+
+    def _reserve(self, block: Block) -> None:
+        """Gives each arena its part of that of its device's pool."""
+        sizes: dict[str, int] = {}
+        for op in block.ops:
+            if not isinstance(op, memref.AllocOp | memref.AllocaOp):
+                continue
+            users = (use.operation for use in op.memref.uses)
+            if not any(isinstance(user, memref.ViewOp) for user in users):
+                continue
+            type = op.memref.type
+            device, size, alignment = device_of(type), size_of(type, op), _alignment(op)
+            start = -(-sizes.get(device, 0) // alignment) * alignment
+            sizes[device] = start + size
+            try:
+                self._pools[device].reserve(sizes[device], alignment)
+            except MemoryError as error:
+                message = f"the arena on {device} is too large: {error}"
+                raise NotEnoughMemoryError(message, op) from None
+            memory = self.arena_memories[device]
+            buffer = Buffer(memory, start, size, _name(op.memref))
+            self.views[op.memref] = layout_of(buffer, type, op)
+
+    def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
+        """A view of memory from the allocator."""
+        type = op.memref.type
+        device, size = device_of(type), size_of(type, op)
+        pool = self._pools[device]
+        name = _name(op.memref)
+        try:
+            address = pool.allocator.allocate(
+                size, alignment=_alignment(op), label=name
+            )
+        except OutOfMemoryError as error:
+            raise NotEnoughMemoryError(str(error), op) from None
+        except ValueError as error:
+            raise LocatedError(str(error), op) from None
+        if address == NULL:
+            nothing = Buffer(Memory(_NOTHING, "nothing", device), 0, 0)
+            return layout_of(nothing, type, op)
+        start, region = pool.region(address)
+        memory = self._regions.setdefault(
+            (device, start), Memory(region, f"a region on {device}", device)
+        )
+        buffer = Buffer(memory, address - start, size, name)
+        self._allocated[buffer] = pool, address
+        self._held[buffer] = op.parent
+        return layout_of(buffer, type, op)
+
+    def _release(self, buffer: Buffer) -> None:
+        if buffer in self._held:
+            del self._held[buffer]
+            pool, address = self._allocated[buffer]
+            pool.allocator.deallocate(address)
+
+    def _global(self, op: memref.GetGlobalOp) -> View:
+        name = op.name_.string_value()
+        if name not in self._globals_memory:
+            definition = self._globals.get(name)
+            value = None if definition is None else definition.initial_value
+            if not isinstance(value, DenseIntOrFPElementsAttr):
+                raise LocatedError(f"no memref.global @{name} with a dense value", op)
+            dtype = numpy_dtype(value.get_element_type(), op)
+            elements = np.ascontiguousarray(constant(value, dtype))
+            bytes = elements.reshape(-1).view(np.uint8)
+            self._globals_memory[name] = Memory(
+                bytes, f"constant @{name}", prepacked=Prepacked(bytes)
+            )
+        memory = self._globals_memory[name]
+        buffer = Buffer(memory, 0, memory.bytes.size, f"@{name}")
+        return layout_of(buffer, op.memref.type, op)
+
+    def _arena_view(self, op: memref.ViewOp) -> View:
+        source = self.views[op.source].buffer
+        offset = self._indices.get(op.byte_shift)
+        type = op.result.type
+        if offset is None:
+            raise LocatedError("offset of memref.view is not a constant", op)
+        size = size_of(type, op)
+        if not 0 <= offset <= source.size - size:
+            raise LocatedError(
+                f"memref.view takes bytes {offset} to {offset + size} of a buffer of "
+                f"{source.size} bytes",
+                op,
+            )
+        self.arenas.add(source)
+        start = source.start + offset
+        buffer = Buffer(source.memory, start, size, _name(op.result))
+        return layout_of(buffer, type, op)
+
+    def _lent(self, op: Operation) -> View:
+        """A view of a buffer in a result's memory."""
+        source = self.views[op.operands[0]].buffer
+        type = cast(AnyMemRef, op.results[0].type)
+        view = layout_of(source, type, op)
+        size = prod(view.shape) * view.dtype.itemsize
+        start = source.start + view.offset
+        name = _name(op.results[0])
+        buffer = Buffer(source.memory, start, size, name, source.start)
+        return layout_of(buffer, type, op)
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else ""
+
+
+def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:
+    return max(ALIGNMENT, op.alignment.value.data if op.alignment else 1)
+
+
+def size_of(type: AnyMemRef, op: Operation) -> int:
+    """Bytes of a buffer of this type."""
+    if not is_static(type) or not isinstance(type.layout, NoneAttr):
+        raise LocatedError(
+            f"buffer has type {type}, expected static sizes and no layout", op
+        )
+    return prod(type.get_shape()) * numpy_dtype(type.element_type, op).itemsize
+
+
+def layout_of(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
+    """The view of a buffer that a type describes.
+
+    Raises `LocatedError` if it is not static, or does not lie in the buffer.
+    """
+    shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
+    if not is_static(type) or strides is None or None in strides or offset is None:
+        raise LocatedError(
+            f"{op.name} gives {type}, expected static sizes, strides and offset", op
+        )
+    dtype = numpy_dtype(type.element_type, op)
+    steps = tuple(dtype.itemsize * cast(int, stride) for stride in strides)
+    start = offset * dtype.itemsize
+    if buffer.origin is not None:
+        start -= buffer.start - buffer.origin
+    view = View(buffer, dtype, shape, start, steps)
+    if 0 in shape:
+        return view
+    reach = [(size - 1) * step for size, step in zip(shape, steps, strict=True)]
+    first = start + sum(r for r in reach if r < 0)
+    last = start + sum(r for r in reach if r > 0) + dtype.itemsize
+    if first < 0 or last > buffer.size:
+        raise LocatedError(
+            f"{op.name} reaches bytes {first} to {last} of a buffer of {buffer.size} "
+            "bytes",
+            op,
+        )
+    return view
