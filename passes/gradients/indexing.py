@@ -29,7 +29,14 @@ from tensorplan.dialects.tgraph.indexing import (
     ScatterOp,
 )
 from tensorplan.dialects.tgraph.shaping import ConstantOp, IotaOp
-from tensorplan.passes.gradients.site import Site, Term, gradient_of
+from tensorplan.passes.gradients.site import (
+    Site,
+    Term,
+    gradient_of,
+    shape_of,
+    site_of,
+    type_of,
+)
 from tensorplan.passes.gradients.writing import broadcast, reduce, refuse, reshape
 
 _REPLACE = StringAttr("replace")
@@ -73,7 +80,7 @@ def _gather(site: Site[GatherOp], index: int) -> Term:
         op.start_index_map.get_values(),
         op.index_vector_dim.value.data,
     )
-    first = site.splat(0, indices.tensor_type)
+    first = site.splat(0, type_of(indices))
     return site.emit(
         ScatterOp,
         site.splat(0.0, site.input_type(0)),
@@ -103,12 +110,12 @@ def _scatter(site: Site[ScatterOp], index: int) -> Term:
     if kind == "add":
         return taken.where(_inside(site, indices))
     # Where several updates have one place, or none, only the last one there counts.
-    numbers = with_element(with_shape(taken.tensor_type, (prod(taken.shape),)), i32)
+    numbers = with_element(with_shape(type_of(taken), (prod(shape_of(taken)),)), i32)
     along = site.emit(IotaOp, type=numbers, dimension=IntegerAttr(0, i64))
-    names = reshape(along, taken.shape)
-    nobody = site.splat(-1, with_element(site.g.tensor_type, i32))
+    names = reshape(along, shape_of(taken))
+    nobody = site.splat(-1, with_element(type_of(site.g), i32))
     own = _own(op)
-    type = nobody.tensor_type
+    type = type_of(nobody)
     winners = site.emit(ScatterOp, nobody, indices, names, type=type, **own)
     return taken.where(_gathered(site, winners, indices).equals(names))
 
@@ -145,7 +152,7 @@ def _gathered(site: Site[ScatterOp], x: Term, indices: Term) -> Term:
         GatherOp,
         x,
         indices,
-        type=with_element(site.input_type(2), x.tensor_type.element_type),
+        type=with_element(site.input_type(2), x.element),
         offset_dims=op.update_window_dims,
         collapsed_slice_dims=op.inserted_window_dims,
         operand_batching_dims=op.input_batching_dims,
@@ -168,7 +175,7 @@ def _inside(site: Site[ScatterOp], indices: Term) -> Term:
         vector_dim,
     )
     each = indices.compare("GE", 0) & indices.compare("LE", last)
-    if vector_dim < len(indices.shape):
+    if vector_dim < len(shape_of(indices)):
         each = reduce(each, "and", [vector_dim])
     shape = site.input_type(2).get_shape()
     window = op.update_window_dims.get_values()
@@ -183,14 +190,14 @@ def _last_starts(
     vector_dim: int,
 ) -> Term:
     """The largest start at which the window is inside, in the shape of the indices."""
-    integer = cast(IntegerType, indices.tensor_type.element_type)
+    integer = cast(IntegerType, indices.element)
     signed = integer.signedness.data is not Signedness.UNSIGNED
     largest = (1 << (integer.width.data - signed)) - 1
     last = [min(shape[d] - window[d], largest) for d in dims]
     if len(set(last)) == 1:
-        return indices.site.splat(last[0], indices.tensor_type)
+        return site_of(indices).splat(last[0], type_of(indices))
     vector = TensorType(integer, (len(last),))
     value = DenseIntOrFPElementsAttr.from_list(vector, last)
-    type: AnyTensor = with_shape(indices.tensor_type, (len(last),))
-    listed = indices.site.insert(ConstantOp(value, type))
-    return broadcast(listed, indices.shape, [vector_dim])
+    type: AnyTensor = with_shape(type_of(indices), (len(last),))
+    listed = site_of(indices).insert(ConstantOp(value, type))
+    return broadcast(listed, shape_of(indices), [vector_dim])

@@ -2,7 +2,7 @@
 
 from tensorplan.dialects.tgraph.base import ints, with_shape
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
-from tensorplan.passes.gradients.site import Site, Term, gradient_of
+from tensorplan.passes.gradients.site import Site, Term, converted, gradient_of, type_of
 from tensorplan.passes.gradients.writing import broadcast, reduce, refuse, transpose
 
 
@@ -16,7 +16,7 @@ def _reduce(site: Site[ReduceOp], index: int) -> Term:
         return broadcast(term, shape, kept)
 
     def count(condition: Term, like: Term) -> Term:
-        ones = site.splat(1.0, with_shape(like.tensor_type, shape))
+        ones = site.splat(1.0, with_shape(type_of(like), shape))
         return reduce(ones.where(condition), "add", dims)
 
     kind = site.op.kind.data
@@ -31,7 +31,7 @@ def _reduce(site: Site[ReduceOp], index: int) -> Term:
         x = site.x()
         zero = x.equals(0.0)
         zeros = count(zero, site.g)
-        others = site.splat(1.0, x.tensor_type).where(zero, x)
+        others = site.splat(1.0, type_of(x)).where(zero, x)
         product = site.g * reduce(others, "multiply", dims)
         only = spread(product.where(zeros.equals(1.0)))
         return only.where(zero, spread(product.where(zeros.equals(0.0))) / others)
@@ -55,7 +55,7 @@ def _dot_general(site: Site[DotGeneralOp], index: int) -> Term:
         for side in (0, 1)
     ]
     start = batch + (len(free[0]) if other == 1 else 0)
-    wide = site.x(other).converted(site.g.tensor_type.element_type)
+    wide = converted(site.x(other), site.g.element)
     operands = [
         (
             site.g,
@@ -85,5 +85,5 @@ def _dot_general(site: Site[DotGeneralOp], index: int) -> Term:
         lhs_contracting_dimensions=ints(lhs_sum),
         rhs_contracting_dimensions=ints(rhs_sum),
     )
-    product = product.converted(site.input_type(index).element_type)
+    product = converted(product, site.input_type(index).element_type)
     return transpose(product, [dims.index(d) for d in range(len(dims))])

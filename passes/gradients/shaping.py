@@ -10,7 +10,7 @@ from tensorplan.dialects.tgraph.shaping import (
     SliceOp,
     TransposeOp,
 )
-from tensorplan.passes.gradients.site import Site, Term, gradient_of
+from tensorplan.passes.gradients.site import Site, Term, gradient_of, shape_of
 from tensorplan.passes.gradients.writing import (
     pad,
     reduce,
@@ -24,8 +24,9 @@ from tensorplan.passes.gradients.writing import (
 def _broadcast_in_dim(site: Site[BroadcastInDimOp], index: int) -> Term:
     shape = site.input_type().get_shape()
     dims = site.op.broadcast_dimensions.get_values()
-    kept = [d for d, size in zip(dims, shape, strict=True) if size == site.g.shape[d]]
-    repeated = [d for d in range(len(site.g.shape)) if d not in kept]
+    full = shape_of(site.g)
+    kept = [d for d, size in zip(dims, shape, strict=True) if size == full[d]]
+    repeated = [d for d in range(len(full)) if d not in kept]
     total = reduce(site.g, "add", repeated)
     order = sorted(kept)
     return reshape(transpose(total, [order.index(d) for d in kept]), shape)
@@ -54,7 +55,11 @@ def _slice(site: Site[SliceOp], index: int) -> Term:
     high = [
         size - start - _dilated(taken, gap)
         for size, start, taken, gap in zip(
-            site.input_type().get_shape(), starts, site.g.shape, interior, strict=True
+            site.input_type().get_shape(),
+            starts,
+            shape_of(site.g),
+            interior,
+            strict=True,
         )
     ]
     return pad(site.g, starts, high, interior)
@@ -63,7 +68,7 @@ def _slice(site: Site[SliceOp], index: int) -> Term:
 @gradient_of(ConcatenateOp)
 def _concatenate(site: Site[ConcatenateOp], index: int) -> Term:
     dim = site.op.dimension.value.data
-    starts, limits = [0] * len(site.g.shape), [*site.g.shape]
+    starts, limits = [0] * len(shape_of(site.g)), [*shape_of(site.g)]
     starts[dim] = sum(site.input_type(i).get_shape()[dim] for i in range(index))
     limits[dim] = starts[dim] + site.input_type(index).get_shape()[dim]
     return slice_of(site.g, starts, limits)

@@ -5,7 +5,7 @@
         return site.emit(TransposeOp, site.g, permutation=...)
 
 A rule is asked for the gradient of one operand at a time; it returns None where that is
-zero. The operators of `Term` write elementwise operations: `site.g * site.x(1)`.
+zero. The operators of terms write elementwise operations: `site.g * site.x(1)`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.tgraph import elementwise as ew
+from tensorplan.dialects.tgraph import terms
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
     Shape,
@@ -36,10 +37,11 @@ from tensorplan.dialects.tgraph.base import (
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 
 Op = TypeVar("Op", bound=TensorOp)
+Term: TypeAlias = terms.Term[SSAValue]
 
 
 @dataclass(frozen=True)
-class Site(Generic[Op]):
+class Site(terms.Builder[SSAValue], Generic[Op]):
     """A forward operation whose gradient is being written, before `point`.
 
     What is written carries the operation's location and the attributes `placement`.
@@ -54,18 +56,21 @@ class Site(Generic[Op]):
     available: Callable[[SSAValue], SSAValue]
     """A value of the forward program as it is to be read here: perhaps recomputed."""
 
-    @property
-    def g(self) -> "Term":
-        return Term(self, self.gradient)
+    def term(self, value: SSAValue) -> Term:
+        return terms.Term(self, value, tensor_type_of(value.type).element_type)
 
     @property
-    def y(self) -> "Term":
+    def g(self) -> Term:
+        return self.term(self.gradient)
+
+    @property
+    def y(self) -> Term:
         """The operation's result."""
-        return Term(self, self.available(self.op.result))
+        return self.term(self.available(self.op.result))
 
-    def x(self, index: int = 0) -> "Term":
+    def x(self, index: int = 0) -> Term:
         """The operation's input `index`; asking for it is what keeps it in memory."""
-        return Term(self, self.available(self.op.inputs[index]))
+        return self.term(self.available(self.op.inputs[index]))
 
     def input_type(self, index: int = 0) -> AnyTensor:
         """The type of input `index`."""
@@ -74,10 +79,10 @@ class Site(Generic[Op]):
     def emit(
         self,
         cls: type[TensorOp],
-        *inputs: "Term",
+        *inputs: Term,
         type: AnyTensor | None = None,
         **properties: Attribute,
-    ) -> "Term":
+    ) -> Term:
         """A new operation; without `type`, its shape rule gives the result's."""
         operands = [term.value for term in inputs]
         op = cls.create(
@@ -90,98 +95,53 @@ class Site(Generic[Op]):
             },
         )
         if type is None:
-            (expected,) = op.result_types_of([term.tensor_type for term in inputs])
+            (expected,) = op.result_types_of([type_of(term) for term in inputs])
             Rewriter.replace_value_with_new_type(op.result, expected)
         return self.insert(op)
 
-    def splat(self, number: float, type: AnyTensor) -> "Term":
+    def apply(self, kind: type[ew.ElementwiseOp], *terms: Term) -> Term:
+        return self.emit(kind, *terms, type=type_of(terms[0]))
+
+    def compare(self, direction: str, x: Term, y: Term) -> Term:
+        type = with_element(type_of(x), i1)
+        return self.emit(ew.CompareOp, x, y, type=type, direction=StringAttr(direction))
+
+    def select(self, condition: Term, x: Term, y: Term) -> Term:
+        return self.emit(ew.SelectOp, condition, x, y, type=type_of(x))
+
+    def constant(self, number: float, like: Term) -> Term:
+        return self.splat(number, type_of(like))
+
+    def splat(self, number: float, type: AnyTensor) -> Term:
         """A constant with one number for all elements."""
         value = number_of(number, type.element_type)
         return self.emit(ConstantOp, type=type, value=value)
 
-    def insert(self, op: TensorOp) -> "Term":
+    def insert(self, op: TensorOp) -> Term:
         op.location = self.op.location
         op.attributes.update(self.placement)
         Rewriter.insert_op(op, self.point)
-        return Term(self, op.result)
+        return self.term(op.result)
 
 
-@dataclass(frozen=True)
-class Term:
-    """A value in a gradient that is being written."""
+def site_of(x: Term) -> Site[Any]:
+    """Where a term is written."""
+    return cast(Site[Any], x.builder)
 
-    site: Site[Any]
-    value: SSAValue
 
-    @property
-    def tensor_type(self) -> AnyTensor:
-        return tensor_type_of(self.value.type)
+def type_of(x: Term) -> AnyTensor:
+    return tensor_type_of(x.value.type)
 
-    @property
-    def shape(self) -> Shape:
-        return self.tensor_type.get_shape()
 
-    def converted(self, element: Attribute) -> "Term":
-        """With elements of another type, if these are not."""
-        type = with_element(self.tensor_type, element)
-        if type == self.tensor_type:
-            return self
-        return self.site.emit(ew.ConvertOp, self, type=type)
+def shape_of(x: Term) -> Shape:
+    return type_of(x).get_shape()
 
-    def __add__(self, other: "Term | float") -> "Term":
-        return self._with(ew.AddOp, other)
 
-    def __sub__(self, other: "Term | float") -> "Term":
-        return self._with(ew.SubtractOp, other)
-
-    def __rsub__(self, other: float) -> "Term":
-        return self._like(other)._with(ew.SubtractOp, self)
-
-    def __mul__(self, other: "Term | float") -> "Term":
-        return self._with(ew.MultiplyOp, other)
-
-    def __truediv__(self, other: "Term") -> "Term":
-        return self._with(ew.DivideOp, other)
-
-    def __neg__(self) -> "Term":
-        return self.apply(ew.NegateOp)
-
-    def __gt__(self, other: "Term | float") -> "Term":
-        return self.compare("GT", other)
-
-    def __lt__(self, other: "Term | float") -> "Term":
-        return self.compare("LT", other)
-
-    def __and__(self, other: "Term") -> "Term":
-        return self._with(ew.AndOp, other)
-
-    def equals(self, other: "Term | float") -> "Term":
-        return self.compare("EQ", other)
-
-    def compare(self, direction: str, other: "Term | float") -> "Term":
-        return self.site.emit(
-            ew.CompareOp,
-            self,
-            self._like(other),
-            type=with_element(self.tensor_type, i1),
-            direction=StringAttr(direction),
-        )
-
-    def where(self, condition: "Term", otherwise: "Term | float" = 0.0) -> "Term":
-        """This where the condition holds."""
-        choices = (condition, self, self._like(otherwise))
-        return self.site.emit(ew.SelectOp, *choices, type=self.tensor_type)
-
-    def apply(self, cls: type[ew.UnaryOp]) -> "Term":
-        return self.site.emit(cls, self, type=self.tensor_type)
-
-    def _with(self, cls: type[ew.BinaryOp], other: "Term | float") -> "Term":
-        return self.site.emit(cls, self, self._like(other), type=self.tensor_type)
-
-    def _like(self, other: "Term | float") -> "Term":
-        if isinstance(other, Term):
-            return other
-        return self.site.splat(other, self.tensor_type)
+def converted(x: Term, element: Attribute) -> Term:
+    """With elements of another type, if these are not."""
+    if x.element == element:
+        return x
+    return site_of(x).emit(ew.ConvertOp, x, type=with_element(type_of(x), element))
 
 
 Rule: TypeAlias = Callable[[Site[Any], int], Term | None]
@@ -203,5 +163,5 @@ def gradient_of(*ops: type[TensorOp]) -> Callable[[Rule], Rule]:
 @cache
 def number_of(number: float, element_type: Attribute) -> IntegerAttr | FloatAttr:
     if isinstance(element_type, AnyFloat):
-        return FloatAttr(number, element_type)
+        return FloatAttr(float(number), element_type)
     return IntegerAttr(int(number), cast(IntegerType, element_type))

@@ -15,14 +15,20 @@ from tensorplan.dialects.tgraph.reducing import (
     SelectAndScatterOp,
 )
 from tensorplan.dialects.tgraph.shaping import ReverseOp
-from tensorplan.passes.gradients.site import Site, Term, gradient_of
+from tensorplan.passes.gradients.site import (
+    Site,
+    Term,
+    converted,
+    gradient_of,
+    shape_of,
+)
 from tensorplan.passes.gradients.writing import refuse, reshape, transpose
 
 
 @gradient_of(ConvolutionOp)
 def _convolution(site: Site[ConvolutionOp], index: int) -> Term:
     gradient = _of_image(site) if index == 0 else _of_kernel(site)
-    return gradient.converted(site.input_type(index).element_type)
+    return converted(gradient, site.input_type(index).element_type)
 
 
 def _of_image(site: Site[ConvolutionOp]) -> Term:
@@ -32,14 +38,14 @@ def _of_image(site: Site[ConvolutionOp]) -> Term:
     features = op.feature_group_count.value.data
     batches = op.batch_group_count.value.data
     groups = features * batches  # one of the two is 1
-    weights = site.x(1).converted(site.g.tensor_type.element_type)
+    weights = converted(site.x(1), site.g.element)
     weights = _regrouped(weights, kernel.index("o"), kernel.index("i"), groups)
     spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
     weights = site.emit(ReverseOp, weights, dimensions=ints(sorted(spatial)))
     low, high = spreading_padding(
         _spatial(site.input_type(0).get_shape(), image),
         _spatial(site.input_type(1).get_shape(), kernel),
-        _spatial(site.g.shape, result),
+        _spatial(shape_of(site.g), result),
         op.window_strides.get_values(),
         op.padding_low.get_values(),
         op.lhs_dilation.get_values(),
@@ -75,7 +81,7 @@ def _of_kernel(site: Site[ConvolutionOp]) -> Term:
         - below
         - 1
         for places, stride, size, lhs_dilation, window, dilation, below in zip(
-            _spatial(site.g.shape, result),
+            _spatial(shape_of(site.g), result),
             strides,
             _spatial(site.input_type(0).get_shape(), image),
             op.lhs_dilation.get_values(),
@@ -92,7 +98,7 @@ def _of_kernel(site: Site[ConvolutionOp]) -> Term:
     )
     return site.emit(
         ConvolutionOp,
-        site.x(0).converted(site.g.tensor_type.element_type),
+        converted(site.x(0), site.g.element),
         site.g,
         dim_labels=StringAttr("{}_{}->{}".format(*labels)),
         window_strides=op.rhs_dilation,
@@ -114,7 +120,7 @@ def _reduce_window(site: Site[ReduceWindowOp], index: int) -> Term:
         low, high = spreading_padding(
             site.input_type().get_shape(),
             window,
-            site.g.shape,
+            shape_of(site.g),
             op.window_strides.get_values(),
             op.padding_low.get_values(),
             op.base_dilations.get_values(),
@@ -186,7 +192,7 @@ def _regrouped(x: Term, source: int, target: int, groups: int) -> Term:
     """
     if groups == 1:
         return x
-    shape = list(x.shape)
+    shape = list(shape_of(x))
     split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
     order = [d for d in range(len(split)) if d != source]
     order.insert(order.index(target + (target > source)), source)

@@ -14,28 +14,28 @@ from tensorplan.dialects.tgraph.shaping import (
     SliceOp,
     TransposeOp,
 )
-from tensorplan.passes.gradients.site import Term
+from tensorplan.passes.gradients.site import Term, shape_of, site_of, type_of
 
 
 def reshape(x: Term, shape: Sequence[int]) -> Term:
-    if x.shape == tuple(shape):
+    if shape_of(x) == tuple(shape):
         return x
-    return x.site.emit(ReshapeOp, x, type=with_shape(x.tensor_type, shape))
+    return site_of(x).emit(ReshapeOp, x, type=with_shape(type_of(x), shape))
 
 
 def transpose(x: Term, permutation: Sequence[int]) -> Term:
     """Result dimension d is dimension `permutation[d]` of `x`."""
     if list(permutation) == list(range(len(permutation))):
         return x
-    return x.site.emit(TransposeOp, x, permutation=ints(permutation))
+    return site_of(x).emit(TransposeOp, x, permutation=ints(permutation))
 
 
 def broadcast(x: Term, shape: Sequence[int], dims: Sequence[int]) -> Term:
     """Dimension d of `x` becomes dimension `dims[d]`."""
-    return x.site.emit(
+    return site_of(x).emit(
         BroadcastInDimOp,
         x,
-        type=with_shape(x.tensor_type, shape),
+        type=with_shape(type_of(x), shape),
         broadcast_dimensions=ints(dims),
     )
 
@@ -43,7 +43,7 @@ def broadcast(x: Term, shape: Sequence[int], dims: Sequence[int]) -> Term:
 def reduce(x: Term, kind: str, dims: Sequence[int]) -> Term:
     if not dims:
         return x
-    return x.site.emit(ReduceOp, x, kind=StringAttr(kind), dimensions=ints(dims))
+    return site_of(x).emit(ReduceOp, x, kind=StringAttr(kind), dimensions=ints(dims))
 
 
 def pad(
@@ -52,9 +52,9 @@ def pad(
     """`x` with zeros around and between."""
     if not any((*low, *high, *interior)):
         return x
-    zero = x.site.splat(0.0, with_shape(x.tensor_type, ()))
+    zero = site_of(x).splat(0.0, with_shape(type_of(x), ()))
     edges = {"low": ints(low), "high": ints(high), "interior": ints(interior)}
-    return x.site.emit(PadOp, x, zero, type=None, **edges)
+    return site_of(x).emit(PadOp, x, zero, type=None, **edges)
 
 
 def slice_of(
@@ -64,9 +64,9 @@ def slice_of(
     strides: Sequence[int] | None = None,
 ) -> Term:
     strides = strides or [1] * len(starts)
-    if (tuple(limits), max(strides, default=1)) == (x.shape, 1) and not any(starts):
+    if (tuple(limits), max(strides, default=1)) == (shape_of(x), 1) and not any(starts):
         return x
-    return x.site.emit(
+    return site_of(x).emit(
         SliceOp,
         x,
         start_indices=ints(starts),

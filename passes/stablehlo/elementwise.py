@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from tensorplan.dialects.tgraph import elementwise, reducing, shaping
+from tensorplan.dialects.tgraph import elementwise, reducing, shaping, terms
 from tensorplan.dialects.tgraph.base import (
     TensorOp,
     element_bytes,
@@ -34,6 +34,15 @@ from tensorplan.dialects.tgraph.base import (
     shape_of,
     with_element,
     with_shape,
+)
+from tensorplan.dialects.tgraph.terms import (
+    erf,
+    exp,
+    expm1,
+    log,
+    log1p,
+    sign,
+    sqrt,
 )
 from tensorplan.passes.stablehlo.conversion import (
     Conversion,
@@ -173,80 +182,41 @@ def _reduce_precision(c: Conversion) -> Values:
 
 # Functions that are written out
 
+Term: TypeAlias = terms.Term[SSAValue]
+
 
 @dataclass(frozen=True)
-class _Term:
-    """A value in a formula on tensors of one type."""
+class _Writer(terms.Builder[SSAValue]):
+    """Writes formulas on tensors of one type."""
 
     c: Conversion
-    value: SSAValue
 
-    def _apply(self, op_type: type[TensorOp], *others: "_Term | float") -> "_Term":
-        terms = [self.of(other).value for other in others]
-        type = type_of(self.value)
-        return _Term(self.c, self.c.emit(op_type, (self.value, *terms), type))
+    def term(self, value: SSAValue) -> Term:
+        return terms.Term(self, value, type_of(value).element_type)
 
-    def of(self, number: "_Term | float") -> "_Term":
-        if isinstance(number, _Term):
-            return number
-        return _Term(self.c, self.c.number(number, type_of(self.value)))
+    def constant(self, number: float, like: Term) -> Term:
+        return self.term(self.c.number(number, type_of(like.value)))
 
-    def __add__(self, other: "_Term | float") -> "_Term":
-        return self._apply(elementwise.AddOp, other)
+    def apply(self, kind: type[TensorOp], *terms: Term) -> Term:
+        values = [term.value for term in terms]
+        return self.term(self.c.emit(kind, values, type_of(values[-1])))
 
-    def __sub__(self, other: "_Term | float") -> "_Term":
-        return self._apply(elementwise.SubtractOp, other)
-
-    def __mul__(self, other: "_Term | float") -> "_Term":
-        return self._apply(elementwise.MultiplyOp, other)
-
-    def __truediv__(self, other: "_Term | float") -> "_Term":
-        return self._apply(elementwise.DivideOp, other)
-
-    def __neg__(self) -> "_Term":
-        return self._apply(elementwise.NegateOp)
-
-    def __abs__(self) -> "_Term":
-        return self._apply(elementwise.AbsOp)
-
-    def atan2(self, x: "_Term | float") -> "_Term":
-        return self._apply(elementwise.Atan2Op, x)
-
-    def erf(self) -> "_Term":
-        return self._apply(elementwise.ErfOp)
-
-    def exp(self) -> "_Term":
-        return self._apply(elementwise.ExponentialOp)
-
-    def expm1(self) -> "_Term":
-        return self._apply(elementwise.ExponentialMinusOneOp)
-
-    def log(self) -> "_Term":
-        return self._apply(elementwise.LogOp)
-
-    def log1p(self) -> "_Term":
-        return self._apply(elementwise.LogPlusOneOp)
-
-    def sign(self) -> "_Term":
-        return self._apply(elementwise.SignOp)
-
-    def sqrt(self) -> "_Term":
-        return self._apply(elementwise.SqrtOp)
-
-    def where(self, direction: str, bound: float, yes: "_Term", no: "_Term") -> "_Term":
-        """`yes` where `self direction bound` holds, else `no`."""
-        type = type_of(self.value)
-        condition = self.c.emit(
-            elementwise.CompareOp,
-            (self.value, self.of(bound).value),
-            with_element(type, i1),
-            direction=StringAttr(direction),
+    def compare(self, direction: str, x: Term, y: Term) -> Term:
+        type, text = with_element(type_of(x.value), i1), StringAttr(direction)
+        values = (x.value, y.value)
+        return self.term(
+            self.c.emit(elementwise.CompareOp, values, type, direction=text)
         )
-        chosen = (condition, yes.value, no.value)
-        return _Term(self.c, self.c.emit(elementwise.SelectOp, chosen, type))
+
+    def select(self, condition: Term, x: Term, y: Term) -> Term:
+        return self.apply(elementwise.SelectOp, condition, x, y)
 
 
-Formula: TypeAlias = Callable[[_Term], _Term]
+Formula: TypeAlias = Callable[[Term], Term]
+
+
+def _atan2(y: Term, x: Term | float) -> Term:
+    return y.apply(elementwise.Atan2Op, x)
 
 
 def _formula(formula: Formula, c: Conversion) -> Values:
@@ -254,46 +224,46 @@ def _formula(formula: Formula, c: Conversion) -> Values:
     (x,) = c.inputs
     type = type_of(x)
     if element_bytes(type.element_type) >= 4:
-        return (formula(_Term(c, x)).value,)
+        return (formula(_Writer(c).term(x)).value,)
     x = c.emit(elementwise.ConvertOp, (x,), with_element(type, f32))
-    result = formula(_Term(c, x)).value
+    result = formula(_Writer(c).term(x)).value
     return (c.emit(elementwise.ConvertOp, (result,)),)
 
 
-def _acosh(x: _Term) -> _Term:
+def _acosh(x: Term) -> Term:
     """For large x, its square would be infinite."""
-    near = (x + ((x + 1.0) * (x - 1.0)).sqrt()).log()
-    return x.where("GE", 1e16, x.log() + math.log(2), near)
+    near = log(x + sqrt((x + 1.0) * (x - 1.0)))
+    return (log(x) + math.log(2)).where(x >= 1e16, near)
 
 
-def _asinh(x: _Term) -> _Term:
+def _asinh(x: Term) -> Term:
     size = abs(x)
     square = size * size
-    near = (size + square / ((square + 1.0).sqrt() + 1.0)).log1p()
-    return x.sign() * size.where("GE", 1e16, size.log() + math.log(2), near)
+    near = log1p(size + square / (sqrt(square + 1.0) + 1.0))
+    return sign(x) * (log(size) + math.log(2)).where(size >= 1e16, near)
 
 
-def _atanh(x: _Term) -> _Term:
-    return (x.log1p() - (-x).log1p()) * 0.5
+def _atanh(x: Term) -> Term:
+    return (log1p(x) - log1p(-x)) * 0.5
 
 
-def _cosh(x: _Term) -> _Term:
-    return (x - math.log(2)).exp() + (-x - math.log(2)).exp()
+def _cosh(x: Term) -> Term:
+    return exp(x - math.log(2)) + exp(-x - math.log(2))
 
 
-def _sinh(x: _Term) -> _Term:
-    near = x.expm1()
+def _sinh(x: Term) -> Term:
+    near = expm1(x)
     near = (near + near / (near + 1.0)) * 0.5
-    far = (x - math.log(2)).exp() - (-x - math.log(2)).exp()
-    return abs(x).where("LT", 1.0, near, far)
+    far = exp(x - math.log(2)) - exp(-x - math.log(2))
+    return near.where(abs(x) < 1.0, far)
 
 
-def _acos(x: _Term) -> _Term:
-    return ((-x + 1.0) * (x + 1.0)).sqrt().atan2(x)
+def _acos(x: Term) -> Term:
+    return _atan2(sqrt((-x + 1.0) * (x + 1.0)), x)
 
 
-def _asin(x: _Term) -> _Term:
-    return x.atan2(((-x + 1.0) * (x + 1.0)).sqrt())
+def _asin(x: Term) -> Term:
+    return _atan2(x, sqrt((-x + 1.0) * (x + 1.0)))
 
 
 _CENTRE = (
@@ -320,18 +290,19 @@ _TAILS = (
 )
 
 
-def _erf_inv(x: _Term) -> _Term:
-    w = -((-x).log1p() + x.log1p())
-    centre, tails = w - 2.5, w.sqrt() - 3.0
-    y = w.where("LT", 5.0, _polynomial(_CENTRE, centre), _polynomial(_TAILS, tails)) * x
-    if isinstance(type_of(x.value).element_type, Float64Type):
+def _erf_inv(x: Term) -> Term:
+    w = -(log1p(-x) + log1p(x))
+    centre, tails = w - 2.5, sqrt(w) - 3.0
+    near, far = _polynomial(_CENTRE, centre), _polynomial(_TAILS, tails)
+    y = near.where(w < 5.0, far) * x
+    if isinstance(x.element, Float64Type):
         for _ in range(2):
-            step = (y.erf() - x) / ((-(y * y)).exp() * (2 / math.sqrt(math.pi)))
-            y = abs(x).where("LT", 1.0, y - step, y)
-    return abs(x).where("EQ", 1.0, x * math.inf, y)
+            step = (erf(y) - x) / (exp(-(y * y)) * (2 / math.sqrt(math.pi)))
+            y = (y - step).where(abs(x) < 1.0, y)
+    return (x * math.inf).where(abs(x).equals(1.0), y)
 
 
-def _polynomial(coefficients: Sequence[float], x: _Term) -> _Term:
+def _polynomial(coefficients: Sequence[float], x: Term) -> Term:
     """The highest power's coefficient comes first."""
     result = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
@@ -354,7 +325,7 @@ _FORMULAS: Mapping[str, Formula] = {
     "acosh": _acosh,
     "asin": _asin,
     "asinh": _asinh,
-    "atan": lambda x: x.atan2(1.0),
+    "atan": lambda x: _atan2(x, 1.0),
     "atanh": _atanh,
     "cosh": _cosh,
     "erf_inv": _erf_inv,
