@@ -5,13 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition
 
 import tensorplan
+from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph
-from tensorplan.dialects.tgraph.elementwise import BinaryOp
+from tensorplan.dialects.tgraph.elementwise import BinaryOp, UnaryOp
+from tensorplan.dialects.tgraph.formulas import FLOAT, FORMULAS, formula
 from tensorplan.passes import driver
 from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.runtime.executor import Executable
@@ -27,6 +30,26 @@ class NextAfterOp(BinaryOp):
 ALONE = "%r = tgraph.next_after %x, %x : tensor<4xf32>"
 IN_A_GROUP = """%a = tgraph.tanh %x : tensor<4xf32>
   %r = tgraph.next_after %a, %x : tensor<4xf32>"""
+IN_ROWS = """%s = tgraph.reduce %x {kind = "add", dimensions = array<i64: 0>}
+      : (tensor<4xf32>) -> tensor<f32>
+  %b = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64>}
+      : (tensor<f32>) -> tensor<4xf32>
+  %d = tgraph.divide %x, %b : tensor<4xf32>
+  %r = tgraph.next_after %d, %x : tensor<4xf32>"""
+IN_A_REDUCTION = """%a = tgraph.next_after %x, %x : tensor<4xf32>
+  %s = tgraph.reduce %a {kind = "add", dimensions = array<i64: 0>}
+      : (tensor<4xf32>) -> tensor<f32>
+  %r = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64>}
+      : (tensor<f32>) -> tensor<4xf32>"""
+BY_REGION = """%z = tgraph.constant<0.0 : f32> : tensor<f32>
+  %s = tgraph.reduce_by %x, %z {dimensions = array<i64: 0>}
+      : (tensor<4xf32>, tensor<f32>) -> tensor<f32> {
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %n = tgraph.next_after %p, %q : tensor<f32>
+    tgraph.yield %n : tensor<f32>
+  }
+  %r = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64>}
+      : (tensor<f32>) -> tensor<4xf32>"""
 OF_NUMBERS = """%a = tgraph.constant<2.0 : f32> : tensor<4xf32>
   %b = tgraph.next_after %a, %a : tensor<4xf32>
   %r = tgraph.add %b, %x : tensor<4xf32>"""
@@ -51,7 +74,9 @@ def by_linalg(module: ModuleOp) -> None:
     driver.run(tensorplan.context(), planned, [ConvertTGraphToLinalg()])
 
 
-@pytest.mark.parametrize("body", [ALONE, IN_A_GROUP, OF_NUMBERS])
+@pytest.mark.parametrize(
+    "body", [ALONE, IN_A_GROUP, IN_ROWS, IN_A_REDUCTION, BY_REGION, OF_NUMBERS]
+)
 @pytest.mark.parametrize(
     ("level", "message"),
     [
@@ -72,6 +97,66 @@ def test_it_is_refused(
     module = tensorplan.read(text)
     with pytest.raises(LocatedError, match=rf"^program:\d+:\d+: tgraph.{message}"):
         level(module)
+
+
+@irdl_op_definition
+class SoftsignOp(UnaryOp):
+    """x / (1 + |x|), of a package that is not ours."""
+
+    name = "mine.softsign"
+
+
+MINE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = tgraph.tanh %x : tensor<4xf32>
+  %r = "mine.softsign"(%a) <{operandSegmentSizes = array<i32: 1, 0, 0>}>
+      : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %r : tensor<4xf32>
+}"""
+
+
+def mine() -> ModuleOp:
+    context = tensorplan.context()
+    context.load_dialect(Dialect("mine", [SoftsignOp]))
+    return frontends.read(MINE.encode(), "program", context, trusted=True)
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (lambda m: by_executor(m, native=True), "has no kernel"),
+        (lambda m: by_executor(m, native=False), "has no kernel"),
+        (by_reference, "is not known to the reference interpreter"),
+        (by_linalg, "has no upstream form on elements of type f32"),
+    ],
+)
+def test_so_is_one_of_another_package(
+    level: Callable[[ModuleOp], None], message: str
+) -> None:
+    with pytest.raises(LocatedError, match=rf"^program:3:8: mine.softsign {message}"):
+        level(mine())
+
+
+@pytest.fixture
+def softsign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the operation of another package a formula."""
+    monkeypatch.setitem(FORMULAS, SoftsignOp, {})
+    formula(SoftsignOp, FLOAT)(lambda x: x / (1 + abs(x)))
+
+
+@pytest.mark.usefixtures("softsign")
+@pytest.mark.parametrize("native", [True, False])
+def test_it_runs_if_it_has_a_formula(native: bool) -> None:
+    x = np.array([-2, -0.5, 0, 3], np.float32)
+    (result,) = Executable(tensorplan.plan(mine()), native=native)(x)
+    np.testing.assert_allclose(result, np.tanh(x) / (1 + np.abs(np.tanh(x))), 1e-6)
+
+
+@pytest.mark.usefixtures("softsign")
+def test_its_formula_has_an_upstream_form() -> None:
+    planned = tensorplan.plan(mine())
+    driver.run(tensorplan.context(), planned, [ConvertTGraphToLinalg()])
+    assert "math.absf" in str(planned)
+    assert "softsign" not in str(planned)
 
 
 def test_elements_without_an_upstream_form() -> None:
