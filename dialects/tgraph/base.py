@@ -26,7 +26,7 @@ operands it may overwrite, and the operands that it reads for their shape only.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import ClassVar, TypeAlias, cast
 
@@ -259,14 +259,18 @@ def with_element(type: AnyTensor, element_type: Attribute) -> AnyTensor:
 
 def tensor_type_of(type: Attribute) -> AnyTensor:
     """The tensor that a value of this tensor, variable or memref type holds."""
+    if isinstance(type, TensorType):  # the most frequent: no other is asked first
+        return cast(AnyTensor, type)
+    if isinstance(type, MemRefType):
+        return _tensor_in(cast(AnyMemRef, type))
     if isinstance(type, VariableType):
         return type.tensor
-    if isinstance(type, MemRefType):
-        memref = cast(AnyMemRef, type)
-        return TensorType(memref.element_type, memref.get_shape(), memref.memory_space)
-    if isinstance(type, TensorType):
-        return cast(AnyTensor, type)
     raise VerifyException(f"expected a tensor, a variable or a memref, got {type}")
+
+
+@lru_cache(maxsize=4096)
+def _tensor_in(memref: AnyMemRef) -> AnyTensor:
+    return TensorType(memref.element_type, memref.get_shape(), memref.memory_space)
 
 
 def device_of(type: Attribute) -> str | None:
@@ -454,58 +458,47 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 raise VerifyException(
                     f"has {len(declared)} results, expected {self.RESULTS}"
                 )
-            self._verify_one_device(types)
-            if all(map(is_complete, (*types, *declared))):
-                self._verify_types(self.result_types_of(types))
+            together = (*types, *declared)
+            self._verify_one_device(together)
+            if all(map(is_complete, together)):
+                _verify_types(declared, self.result_types_of(types))
             else:
                 self.refine(PartialTypes(types, declared))
         except VerifyException as e:
             raise LocatedVerifyError(f"{self.name}: {e}", self) from None
 
     def _verify_form(self) -> None:
-        on_memrefs = [isinstance(v.type, MemRefType) for v in self.operands]
-        if self.res:
-            if any(on_memrefs):
+        kinds = {type(value.type) for value in self.operands}
+        results, outs = self.res, self.outs
+        if results:
+            if MemRefType in kinds:
                 raise VerifyException("has tensor results and memref operands")
-            if self.outs and len(self.outs) != len(self.res):
+            if outs and len(outs) != len(results):
                 raise VerifyException(
-                    f"has {len(self.outs)} destinations, expected none or one for "
-                    f"each of its {len(self.res)} results"
+                    f"has {len(outs)} destinations, expected none or one for "
+                    f"each of its {len(results)} results"
                 )
-            for out, result in zip(self.outs, self.res, strict=False):
+            for out, result in zip(outs, results, strict=False):
                 if tensor_type_of(out.type) != result.type:
                     raise VerifyException(
                         f"destination has type {out.type}, expected a variable of "
                         f"{result.type}"
                     )
-        elif not self.outs:
+        elif not outs:
             raise VerifyException("has neither results nor destinations")
-        elif not all(on_memrefs):
+        elif kinds != {MemRefType}:
             raise VerifyException("has no results, so all operands must be memrefs")
         elif self.workspace is not None:
-            _verify_workspace(self.workspace.type, self.outs[0].type)
+            _verify_workspace(self.workspace.type, outs[0].type)
 
-    def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
-        devices = {device_of(type) for type in (*inputs, *self.declared)}
+    def _verify_one_device(self, types: Sequence[AnyTensor]) -> None:
+        devices = {device_of(type) for type in types}
         if len(devices) > 1:
             names = ", ".join(sorted(str(d or "no device") for d in devices))
             raise VerifyException(
                 f"has operands and results on {names}; only tgraph.device_copy "
                 "crosses devices"
             )
-
-    def _verify_types(self, expected: Sequence[AnyTensor]) -> None:
-        declared = self.declared
-        if len(declared) != len(expected):
-            raise VerifyException(
-                f"has {len(declared)} results, expected {len(expected)}"
-            )
-        for got, want in zip(declared, expected, strict=True):
-            is_same = shape_of(got) == shape_of(want)
-            if not is_same or got.element_type != want.element_type:
-                raise VerifyException(
-                    f"result has type {bare(got)}, expected {bare(want)}"
-                )
 
     # Syntax
 
@@ -633,6 +626,15 @@ def _parse_workspace(parser: Parser) -> Sequence[SSAValue]:
         operand = parser.parse_unresolved_operand()
         parser.parse_punctuation(":")
         return (parser.resolve_operand(operand, parser.parse_type()),)
+
+
+def _verify_types(declared: Sequence[AnyTensor], expected: Sequence[AnyTensor]) -> None:
+    if len(declared) != len(expected):
+        raise VerifyException(f"has {len(declared)} results, expected {len(expected)}")
+    for got, want in zip(declared, expected, strict=True):
+        is_same = shape_of(got) == shape_of(want)
+        if not is_same or got.element_type != want.element_type:
+            raise VerifyException(f"result has type {bare(got)}, expected {bare(want)}")
 
 
 def _verify_workspace(type: Attribute, out: Attribute) -> None:

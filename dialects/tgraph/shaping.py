@@ -508,7 +508,7 @@ class DeviceCopyOp(TensorOp):
         types.same_shape(0, 1)
         types.same_element(0, 1)
 
-    def _verify_one_device(self, inputs: Sequence[AnyTensor]) -> None:
+    def _verify_one_device(self, types: Sequence[AnyTensor]) -> None:
         (target,) = self.declared
         if device_of(target) is None and not {DEVICE, GROUP} & {*self.attributes}:
             raise VerifyException(
