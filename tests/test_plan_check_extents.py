@@ -359,3 +359,16 @@ def test_an_offset_that_follows_from_two_counters() -> None:
     refused(
         seen(part("%d") + "\n}", *inner), "reaches elements -3 to 10, expected with"
     )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        f"memref.cast %a : {M} to memref<*xf32>",
+        f'"test.other"(%a) : ({M}) -> memref<99xf32>',
+    ],
+    ids=["no rank", "no view"],
+)
+def test_what_is_no_view_with_a_rank_reaches_nothing(made: str) -> None:
+    text = program(arena(), view("a"), copy("x", "a"), f"%v = {made}", free())
+    assert not any("reach" in told for told in unproved(text))

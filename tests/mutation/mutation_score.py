@@ -54,6 +54,7 @@ TESTS = {
         _EFFECTS,
         _EXTENTS,
         _MEMORIES,
+        _OPERANDS,
         _RESULTS,
         _SYMBOLIC,
     ),
