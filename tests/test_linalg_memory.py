@@ -210,6 +210,28 @@ def test_a_named_operation_without_maps_is_elementwise_by_its_name() -> None:
         assert list(overwritable(op)) == over
 
 
+MAPS = f"indexing_maps = [{SAME}, {SAME}]"
+KINDS = 'iterator_types = ["parallel"]'
+STATED = {
+    "maps and iterators": (f"{MAPS}, {KINDS}", [0]),
+    "no maps": (KINDS, []),
+    "no iterators": (MAPS, []),
+    "one map": (f"indexing_maps = [{SAME}], {KINDS}", []),
+}
+
+
+@pytest.mark.parametrize(("stated", "over"), STATED.values(), ids=STATED)
+def test_what_an_unknown_operation_states(stated: str, over: list[int]) -> None:
+    segments = "operandSegmentSizes = array<i32: 1, 1>"
+    text = f'"linalg.unknown"(%x, %y) <{{{segments}, {stated}}}> : ({M}, {M}) -> ()'
+    (op,) = operations(program(text), "linalg.")
+    assert list(overwritable(op)) == over
+    (op,) = operations(program(text.replace("linalg.", "other.")), "other.")
+    assert list(overwritable(op)) == []
+    assert list(written_operands(op)) == []
+    assert not says_effects(op)
+
+
 def test_operations_in_a_payload_are_none() -> None:
     text = each("x", "y").replace("%new =", "%i = linalg.index 0 : index\n%new =")
     _, index, end = operations(program(text), "linalg.")

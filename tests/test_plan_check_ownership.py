@@ -633,3 +633,78 @@ def test_unequal_buffers_of_one_operation() -> None:
         *(add("a", "x", "b"), free()),
     )
     refused(text, r"linalg.generic uses buffer %a, whose bytes \[32, 64\) buffer %b")
+
+
+def carried(last: str) -> str:
+    """%r is %a, or what the last iteration yields."""
+    return lines(
+        f"%r = scf.for %t = %c0 to %n step %c1 iter_args(%k = %a) -> ({M}) {{",
+        f"scf.yield {last} : {M}\n}}",
+    )
+
+
+def test_what_only_hands_buffers_on_is_not_told() -> None:
+    body = (copy("x", "a"), carried("%k"), copy("r", "y"))
+    assert unproved(program(arena(), view("a"), *body, free())) == []
+
+
+def test_what_may_be_other_memory_may_be_read() -> None:
+    text = program(arena(), view("a"), carried("%x"), neg("r", "y"), free())
+    assert unproved(text) == []
+
+
+def test_a_read_of_all_and_of_a_part() -> None:
+    """The part does not hide that all is read."""
+    backwards = strided(15, 16, -1)
+    text = program(
+        *(arena(), view("a"), half("h", 0), fill("h", strided(0))),
+        half("v", 15, size=16, step=-1),
+        f"tgraph.add %a, %v outs(%y) : ({M}, {backwards}) -> {M}",
+        free(),
+    )
+    refused(text, "reads all 64 bytes of buffer %a, of which at most 32 are written")
+
+
+def test_a_result_is_not_read_before_it_is_written() -> None:
+    refused(with_result(neg("r", "r")), "reads buffer %r, expected a write before$")
+
+
+def test_a_result_behind_arenas() -> None:
+    write = branch([copy("x", "r")])
+    text = with_result(arena(), view("a"), view("b"), write, free())
+    assert unproved(text) == [
+        "results that may not be written as a whole: 1 (func.return)"
+    ]
+    text = with_result(arena(), view("a"), copy("x", "a"), free())
+    refused(text, "func.return hands out buffer %r, expected a write before")
+
+
+def test_an_arena_behind_others_is_not_freed() -> None:
+    first = (arena("first"), view("b", of="first"), free("first"))
+    assert unproved(program(*first, loop(arena(), USE))) == [AGAIN, KEPT]
+
+
+ALL = f'"test.use"(%arena) : ({I8}) -> ()'
+
+
+def test_an_arena_that_is_allocated_anew_was_not_used() -> None:
+    body = (arena(), USE, ALL, free())
+    (told,) = unproved(program(loop(*body)))
+    assert "unknown effect" in told
+
+
+def test_what_is_given_holds_what_a_buffer_takes() -> None:
+    get = f"%arena = memref.get_global @pool : {I8}"
+    text = program(get, view("a"), copy("x", "a"), ALL, beside=POOL)
+    refused(text, r"uses buffer %arena, whose bytes \[0, 64\) buffer %a has as well")
+
+
+def test_an_arena_that_is_written_in_part() -> None:
+    part = "memref<128xi8>"
+    text = program(
+        *(arena(), view("a")),
+        f"%p0 = memref.subview %arena[0] [128] [1] : {I8} to {part}",
+        f"tgraph.constant<1 : i8> outs(%p0) : {part}",
+        *(f"tgraph.negate %arena outs(%arena) : {I8}", free()),
+    )
+    refused(text, "all 256 bytes of buffer %arena, of which at most 128 are written")

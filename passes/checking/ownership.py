@@ -33,7 +33,6 @@ from tensorplan.dialects.memory import (
     says_effects,
 )
 from tensorplan.passes.checking.buffers import (
-    ArenaBuffer,
     Memory,
     bits_of,
     name_of_global,
@@ -149,17 +148,14 @@ class _Walk:
         self._check_arguments()
 
     def start(self) -> _State:
-        """Where the function begins: what is given has contents, results have none."""
-        given = [n for n, b in enumerate(self.buffers) if self._is_given(b)]
+        """Where the function begins: all that is given has contents, results have none.
+
+        Of what the function makes it is said anew where that is made.
+        """
         blank = bits_of(self.results)
         missing = self.parts.all_of(self.results)
-        return _State(used=bits_of(given), blank=blank, missing=missing)
-
-    def _is_given(self, buffer: ArenaBuffer) -> bool:
-        owner = buffer.value.owner
-        return buffer.value is buffer.pool and not (
-            self.number[buffer.value] in self.results or owner in self.allocates
-        )
+        used = bits_of(range(len(self.buffers))) & ~blank
+        return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _State:
         """The state behind a region, given that before it."""
@@ -206,7 +202,7 @@ class _Walk:
             elif isinstance(op, memref.DeallocOp) and op.memref in self.frees:
                 state = self._free(op, state)
             else:
-                if name and self._allocated_in(op):
+                if self._allocated_in(op):
                     for region in op.regions:
                         self.region(region, state)
                 state = self._access(op, state)
@@ -465,7 +461,6 @@ class _Walk:
         elif not (
             says_effects(user)
             or passes_on(user)
-            or leaves(user)
             or asynchronous(user)
             or is_done_at_its_end(user)
             or callee_of(user)

@@ -100,6 +100,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("self._count += 1", "one more"): "any bits that differ will do",
     },
     "passes/checking/ownership.py": {
+        (
+            "if fault and not state.used >> number & 1:",
+            "without part 0",
+        ): "what is not used is not written",
+        (
+            "return [n for n in numbers if not without >> n & 1] if without else numbers",
+            "one more",
+        ): "the last one inside shares bytes with none outside",
         ("number = (lost & -lost).bit_length() - 1", "operator"): _SAME_LENGTH,
         (
             "b = self.buffers[(takers & -takers).bit_length() - 1]",
