@@ -27,10 +27,10 @@ from tensorplan.dialects.memory import is_buffer
 from tensorplan.dialects.signature import Signature, is_number
 from tensorplan.dialects.tgraph.base import AnyMemRef, is_static
 from tensorplan.runtime.allocators import NULL, OutOfMemoryError
-from tensorplan.runtime.devices import device_of
 from tensorplan.runtime.pool import ALIGNMENT, Pool
 from tensorplan.runtime.prepacking import Prepacked
 from tensorplan.runtime.program.steps import Buffer, Memory, View
+from tensorplan.runtime.runnable import device_of
 
 _NOTHING = np.empty(0, np.uint8)
 
