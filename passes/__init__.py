@@ -24,7 +24,6 @@ layout.py            how a tensor lies in a buffer
 concatenations.py, updates.py, stacks.py   parts that are computed in place
 versions.py          what variables hold when
 functions.py, channels.py, devices.py   what functions, foldings and device passes share
-flops.py, durations.py   what operations cost, and how long they take
 common_subexpressions.py   xDSL's pass, for what is not planned yet
 sizes.py, index_sizes.py   sizes as options, and as values of the IR
 """

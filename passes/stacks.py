@@ -12,19 +12,19 @@ The loop of a backward pass begins with the last row: it is the row 31 - %i.
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from tensorplan.analysis.loops import counter, integer, is_read, only_writer
 from tensorplan.dialects.tgraph.base import (
     VariableType,
     is_static,
     shape_of,
     tensor_type_of,
 )
-from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp, SubtractOp
+from tensorplan.dialects.tgraph.elementwise import AddOp, SubtractOp
 from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
-from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, yielded
+from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp
+from tensorplan.dialects.tgraph.structure import AssignOp, WhileOp
 from tensorplan.passes.functions import erase_unused
 
 Position = Mapping[Operation, int]
@@ -49,14 +49,14 @@ class Stack(NamedTuple):
 
 def stacks(loop: WhileOp) -> list[Stack]:
     """What a loop stacks, the first computed first."""
-    position = {op: index for index, op in enumerate(loop.body.block.ops)}
-    if (counter := _counter(loop, position)) is None:
+    if (counted := counter(loop)) is None:
         return []
-    number, turns = counter
+    position = {op: index for index, op in enumerate(loop.body.block.ops)}
+    number, turns = counted
     found: list[Stack] = []
     for index, type in enumerate(loop.declared):
         if is_static(type) and shape_of(type)[:1] == (turns,):
-            stack = _stacked(loop, index, number, position)
+            stack = _stacked(loop, index, number)
             if stack and stack.place in (Linear(1, 0), Linear(-1, turns - 1)):
                 found.append(stack)
     return sorted(found, key=lambda stack: _place(stack.value, position))
@@ -145,78 +145,40 @@ def _place(value: SSAValue, position: Position) -> int:
     return position[op] if isinstance(op, Operation) else -1
 
 
-def _counter(loop: WhileOp, position: Position) -> tuple[int, int] | None:
-    """The result that counts turns from 0 by 1, and how many there are."""
-    (condition,) = yielded(loop.condition)
-    compare = condition.owner
-    if not isinstance(compare, CompareOp) or compare.direction.data != "LT":
-        return None
-    read, turns = compare.inputs[0].owner, _number(compare.inputs[1])
-    if not isinstance(read, ReadOp) or turns is None:
-        return None
-    index = loop.condition.block.args.index(read.variable)
-    assign = _assign(loop, index, position)
-    if index >= len(loop.res) or assign is None or _number(loop.inputs[index]) != 0:
-        return None
-    add = assign.value.owner
-    if not isinstance(add, AddOp):
-        return None
-    reads = [_reads(value, loop, index) for value in add.inputs]
-    ones = [_number(value) == 1 for value in add.inputs]
-    counts = (reads[0] and ones[1]) or (reads[1] and ones[0])
-    return (index, turns) if counts else None
-
-
-def _assign(loop: WhileOp, index: int, position: Position) -> AssignOp | None:
-    """The only operation of the body that writes a variable, behind all reads."""
-    users = [use.operation for use in loop.body.block.args[index].uses]
-    writers = [op for op in users if isinstance(op, AssignOp)]
-    others = [op for op in users if not isinstance(op, AssignOp | ReadOp)]
-    if len(writers) != 1 or others:
-        return None
-    is_last = all(position[op] <= position[writers[0]] for op in users)
-    return writers[0] if is_last else None
-
-
-def _reads(value: SSAValue, loop: WhileOp, index: int) -> bool:
-    op = value.owner
-    return isinstance(op, ReadOp) and op.variable is loop.body.block.args[index]
-
-
 def _linear(
-    value: SSAValue, loop: WhileOp, counter: int, depth: int = 8
+    value: SSAValue, loop: WhileOp, index: int, depth: int = 8
 ) -> Linear | None:
-    if (number := _number(value)) is not None:
+    if (number := integer(value)) is not None:
         return Linear(0, number)
-    if _reads(value, loop, counter):
+    if is_read(value, loop, index):
         return Linear(1, 0)
     op = value.owner
     if not isinstance(op, AddOp | SubtractOp) or not depth:
         return None
-    left, right = (_linear(v, loop, counter, depth - 1) for v in op.inputs)
+    left, right = (_linear(v, loop, index, depth - 1) for v in op.inputs)
     if left is None or right is None:
         return None
     sign = 1 if isinstance(op, AddOp) else -1
     return Linear(left.slope + sign * right.slope, left.start + sign * right.start)
 
 
-def _stacked(
-    loop: WhileOp, index: int, counter: int, position: Position
-) -> Stack | None:
+def _stacked(loop: WhileOp, index: int, number: int) -> Stack | None:
     """What the loop puts into a result's rows, if that is all it does with it."""
-    assign = _assign(loop, index, position)
-    update = assign and assign.value.owner
+    assign = only_writer(loop, index)
+    if not isinstance(assign, AssignOp):
+        return None
+    update = assign.value.owner
     if not isinstance(update, DynamicUpdateSliceOp) or update.outs:
         return None
     whole, row, *starts = update.inputs
     users = [use.operation for use in loop.body.block.args[index].uses]
     if (
-        not _reads(whole, loop, index)
+        not is_read(whole, loop, index)
         or len(users) != 2
         or loop.condition.block.args[index].uses
         or not (whole.has_one_use() and update.result.has_one_use())
-        or (place := _linear(starts[0], loop, counter)) is None
-        or any(_number(start) != 0 for start in starts[1:])
+        or (place := _linear(starts[0], loop, number)) is None
+        or any(integer(start) != 0 for start in starts[1:])
     ):
         return None
     shape = shape_of(tensor_type_of(row.type))
@@ -232,11 +194,3 @@ def _stacked(
             return None
         row = op.inputs[0]
     return Stack(index, row, update, place)
-
-
-def _number(value: SSAValue) -> int | None:
-    """The number that a value is everywhere, if it is an integer constant."""
-    op = value.owner
-    if not isinstance(op, ConstantOp) or not isinstance(op.splat, IntegerAttr):
-        return None
-    return op.splat.value.data

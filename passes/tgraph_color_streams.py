@@ -13,8 +13,9 @@ wait for each other only where passes/memory/dependencies.py says so. Memory is 
 for that: parallel branches do not share bytes, so that neither waits for the other.
 
  * `mode=critical-path` schedules lists: of what is ready, the operation with the
-   longest way to go, by estimated cost, goes to the stream that can start it first; if
-   several can, to that of the operand that it waited for, so that chains stay together.
+   longest way to go, by estimated time (analysis/cost.py), goes to the stream that can
+   start it first; if several can, to that of the operand that it waited for, so that
+   chains stay together.
  * `mode=nnvm` is NNVM's ColorNodeGroup, on each device: the longest path, counted in
    operations, gets a stream; then the longest of what is left.
 
@@ -32,9 +33,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import time
 from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
 from tensorplan.passes.options import check_streams
@@ -78,10 +79,10 @@ def _critical_path(
 
     As HEFT (Topcuoglu et al. 2002), with streams as processors.
     """
-    costs = [cost(op) if runs(op) else 0 for op in ops]
+    times = list(map(time, ops))
     devices = [queue_of(op)[0] for op in ops]
     users: list[list[int]] = [[] for _ in ops]
-    to_go = costs.copy()  # until the end of the program, this operation included
+    to_go = times.copy()  # until the end of the program, this operation included
     for index in reversed(range(len(ops))):
         to_go[index] += max((to_go[user] for user in users[index]), default=0)
         for before in waits[index]:
@@ -107,8 +108,8 @@ def _critical_path(
         )
         result[index] = stream
         ends[index] = start
-        if costs[index]:
-            ends[index] = queues[stream] = max(queues[stream], start) + costs[index]
+        if times[index]:
+            ends[index] = queues[stream] = max(queues[stream], start) + times[index]
         for user in users[index]:
             missing[user] -= 1
             if not missing[user]:

@@ -8,7 +8,7 @@ tgraph-schedule and tgraph-slice. If that is not enough, it tries in this order:
  * more pieces, and slower ones, of chains with a wide middle;
  * tgraph-rematerialize: values are computed again rather than kept; or, with a device
    for that, tgraph-offload: values are there in between. If both are enough, that which
-   takes less time, estimated from types (durations.py);
+   takes less time, estimated from types (analysis/cost.py);
  * both.
 
 The last ones go on from the best of the others. Each is planned on a copy of the
@@ -28,9 +28,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import duration
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.passes.attempts import Attempt, Trials
-from tensorplan.passes.durations import duration
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.options import Budget, Placing, TimeLimit, check_offload
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns

@@ -42,6 +42,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import time, time_to_copy
 from tensorplan.dialects.diagnostics import place_of, remark
 from tensorplan.dialects.tgraph.base import (
     STREAM,
@@ -49,7 +50,6 @@ from tensorplan.dialects.tgraph.base import (
     on_device,
     tensor_type_of,
 )
-from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes.concatenations import is_in_place
 from tensorplan.passes.fitting import Peaks, fit, live_peaks
@@ -109,8 +109,8 @@ class TGraphOffload(ModulePass, Budget, Placing):
 
     def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:
         graph = memory.graphs[self.device]
-        times = [cost(op) if queue_of(op)[0] == self.device else 0 for op in memory.ops]
-        copies = [2 * size + LAUNCH for size in graph.sizes]
+        times = [time(op) if queue_of(op)[0] == self.device else 0 for op in memory.ops]
+        copies = list(map(time_to_copy, graph.sizes))
         return offload(graph, times, copies, list(_movable(memory)), budget)
 
     def _copied(
@@ -154,7 +154,7 @@ class TGraphOffload(ModulePass, Budget, Placing):
             )
         bytes = sum(graph.sizes[move.value] for move in moves)
         stall = sum(move.stall for move in moves)
-        total = max(sum(map(cost, memory.ops)), 1)
+        total = max(sum(map(time, memory.ops)), 1)
         remark(
             f"copies to {self.to} and back: {len(copies)}, for {bytes} bytes; "
             f"operations wait for them for an estimated {100 * stall / total:.1f} % of "

@@ -14,10 +14,11 @@
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
 store it (memory_graph.py), and brought to where plan-memory meets the budget, as far as
 devices are known (fitting.py). The operations are chosen for many bytes over many
-steps at few FLOPs (planning/rematerialization.py), whole chains of them where what they
-need is gone too; with `exact`, for small functions, an order with the fewest FLOPs is
-searched by constraint programming, as in Checkmate. A value that nobody read before is
-only computed later. Remarks tell what was repeated, and what that costs.
+steps at little time (planning/rematerialization.py, analysis/cost.py), whole chains of
+them where what they need is gone too; with `exact`, for small functions, an order that
+takes the least time is searched by constraint programming, as in Checkmate. A value
+that nobody read before is only computed later. Remarks tell what was repeated, and what
+that costs.
 
 Needs: level 1, behind `cse`, which would merge the repetitions' operands, behind
 tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best behind
@@ -36,13 +37,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import flops, time
 from tensorplan.dialects.diagnostics import LocatedError, remark
 from tensorplan.dialects.tgraph.base import STREAM, TensorOp
 from tensorplan.dialects.tgraph.structure import RegionOp
 from tensorplan.passes import driver
 from tensorplan.passes.concatenations import is_in_place, parts
 from tensorplan.passes.fitting import Peaks, fit
-from tensorplan.passes.flops import flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
 from tensorplan.passes.options import Budget, Placing, TimeLimit
@@ -54,7 +55,7 @@ from tensorplan.planning.rematerialization import rematerialize
 class TGraphRematerialize(ModulePass, Budget, TimeLimit, Placing):
     """Computes values again rather than keeping them, until a budget is met.
 
-    exact: whether the fewest FLOPs are searched for, where a function is small enough;
+    exact: whether the least time is searched for, where a function is small enough;
         needs the extra `exact`.
     """
 
@@ -94,16 +95,16 @@ class TGraphRematerialize(ModulePass, Budget, TimeLimit, Placing):
                 else:
                     order = list(rematerialize(graph, order, costs, budget).order)
         if order != given:
-            _explain(memory, order, costs, func)
+            _explain(memory, order, func)
             memory.reorder(order)
 
 
 def _costs(memory: MemoryGraph) -> Sequence[int | None]:
-    """FLOPs of each operation that may be repeated; None for the others."""
+    """The time of each operation that may be repeated; None for the others."""
     kept = set(memory.kept)
     joined = parts(memory.block)
     return [
-        max(flops(op), 1)
+        time(op)
         if isinstance(op, TensorOp)
         and not isinstance(op, RegionOp)
         and not op.outs
@@ -118,15 +119,14 @@ def _costs(memory: MemoryGraph) -> Sequence[int | None]:
 def _explain(
     memory: MemoryGraph,
     order: Sequence[int],
-    costs: Sequence[int | None],
     func: FuncOp,
 ) -> None:
     again = {index: n - 1 for index, n in Counter(order).items() if n > 1}
     for index, times in again.items():
-        op, cost = memory.ops[index], costs[index] or 0
+        op = memory.ops[index]
         often = "" if times == 1 else f" {times} times"
-        remark(f"{op.name} is computed again{often}: {times * cost} FLOPs", op)
-    repeated = sum(times * (costs[index] or 0) for index, times in again.items())
+        remark(f"{op.name} is computed again{often}: {times * flops(op)} FLOPs", op)
+    repeated = sum(times * flops(memory.ops[index]) for index, times in again.items())
     total = sum(map(flops, memory.ops))
     percent = 100 * repeated / max(total, 1)
     remark(

@@ -32,9 +32,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
 from tensorplan.passes.fitting import planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
@@ -120,6 +120,6 @@ def _limit(
     queues = [(queue_of(op), isinstance(op, DeviceCopyOp)) for op in memory.ops]
     if graph is None or max_slowdown is None or len(set(queues)) == 1:
         return lambda order: True
-    times = list(map(cost, memory.ops))
+    times = list(map(time, memory.ops))
     most = (1 + max_slowdown) * makespan(graph, range(len(times)), times, queues)
     return lambda order: makespan(graph, order, times, queues) <= most

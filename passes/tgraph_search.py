@@ -23,9 +23,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import flops
 from tensorplan.dialects.diagnostics import PROGRESS, remark
 from tensorplan.passes.attempts import Attempt, Trials
-from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.options import Placing, TimeLimit
 from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
@@ -63,15 +63,15 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         search = _Search(trials, op, self._choices())
         first = search.best
         search.descend()
-        flops = total_flops(search.best.module)
+        before = flops(search.best.module)
         if self.recompute:
-            search.recompute(int(flops * (1 + self.recompute)))
+            search.recompute(int(before * (1 + self.recompute)))
         best = search.best
-        again = total_flops(best.module) - flops
+        again = flops(best.module) - before
         best.adopt(op)
         remark(
             f"of {len(trials.made)} ways, {best.what} takes the fewest bytes: "
-            f"{best.bytes} after {first.bytes}; {again} of {flops + again} FLOPs are "
+            f"{best.bytes} after {first.bytes}; {again} of {before + again} FLOPs are "
             "computed again",
             next(iter(tensor_functions(op)))[0],
         )
@@ -94,7 +94,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         if self.slices:
             choices["slices"] = tuple(
                 TGraphSlice(pieces, slowdown, **placing)
-                for pieces, slowdown in ((8, 0.03), (32, 0.1))
+                for pieces, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
             )
         return choices
 
@@ -145,7 +145,7 @@ class _Search:
             found = self._try(what, start.module, [again])
             if found is None:
                 return
-            if found.bytes < self.best.bytes and total_flops(found.module) <= most:
+            if found.bytes < self.best.bytes and flops(found.module) <= most:
                 self.best, high = found, min(budget, found.bytes)
             else:
                 low = budget

@@ -39,13 +39,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.fitting import is_static_block, planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.options import Placing
-from tensorplan.passes.slicing.bytes import Lifetimes, total_cost
+from tensorplan.passes.slicing.bytes import Lifetimes
 from tensorplan.passes.slicing.regions import Rules
 from tensorplan.passes.slicing.rewriting import write
 from tensorplan.passes.slicing.search import Search
@@ -97,7 +98,7 @@ class TGraphSlice(ModulePass, Placing):
             return before
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)
-        allowed = int(self.max_slowdown * total_cost(memory.ops))
+        allowed = int(self.max_slowdown * sum(map(time, memory.ops)))
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
         search = Search(rules, lifetimes, self.pieces, allowed)
         if search.below(peaks[device] * 9 // 10) is None:

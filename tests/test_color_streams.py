@@ -20,11 +20,11 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import DEVICE, STREAM, TensorOp
-from tensorplan.dialects.tgraph.costs import cost
 from tensorplan.passes import driver, plan_memory
 from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
 from tensorplan.passes.plan_memory import PlanMemory
@@ -200,7 +200,7 @@ def makespan(module: ModuleOp) -> int:
     ops = list(block_of(module).ops)
     ends: list[int] = []
     for op, before in zip(ops, directly_before(ops), strict=True):
-        ends.append(cost(op) + max((ends[i] for i in before), default=0))
+        ends.append(time(op) + max((ends[i] for i in before), default=0))
     return max(ends)
 
 

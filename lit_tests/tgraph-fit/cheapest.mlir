@@ -23,7 +23,7 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x
 // CHECK-NOT:   tgraph.device_copy
 // CHECK:       recomputed
 func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
-  %a = tgraph.exponential %x : tensor<512x512xf32>
+  %a = tgraph.negate %x : tensor<512x512xf32>
   %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
   %c = tgraph.dot_general %b, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>
   %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>

@@ -17,10 +17,12 @@ from collections.abc import MutableMapping, Sequence
 from typing import cast
 
 from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
+from tensorplan.analysis.loops import TRIP_COUNT, counter
 from tensorplan.analysis.storage import (
     Allocate,
     At,
@@ -206,6 +208,7 @@ class BlockWriter:
         self.bases[buffer] = self._globals[name]
 
     def _loop(self, action: Loop) -> None:
+        counted = counter(action.op)
         flag = self._base(action.flag)
         condition = self._inside(action.condition)
         load = memref.LoadOp.get(flag, ())
@@ -214,6 +217,8 @@ class BlockWriter:
         body.add_op(scf.YieldOp())
         loop = scf.WhileOp((), (), Region(condition), Region(body))
         loop.attributes |= action.op.attributes
+        if counted:
+            loop.attributes[TRIP_COUNT] = IntegerAttr(counted.trips, i64)
         self._emit(loop)
 
     def _branch(self, action: Branch) -> None:

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
+from tensorplan.analysis.cost import flops, repetitions
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
-from tensorplan.passes.flops import flops, total_flops
 from tensorplan.passes.index_sizes import counted_sizes
 from tensorplan.passes.memory.allocations import lifespans
 from tensorplan.passes.memory.liveness import buffer_of
@@ -62,7 +62,7 @@ class Report(TypedDict):
     pools: list[PoolReport]
     results: list[ResultReport]
     ops: dict[str, int]
-    flops: int  # about, each loop's body once
+    flops: int  # see analysis/cost.py
     recomputed_flops: int  # those of operations marked tgraph.recomputed
     sizes: dict[str, int]  # what symbolic sizes count in these figures
 
@@ -81,8 +81,10 @@ def report(module: ModuleOp) -> Report:
             _result(pool, pool.result) for pool in pools if pool.result is not None
         ],
         "ops": dict(sorted(names.items())),
-        "flops": total_flops(module),
-        "recomputed_flops": sum(map(flops, filter(_is_repeated, module.walk()))),
+        "flops": flops(module),
+        "recomputed_flops": sum(
+            repetitions(op) * flops(op) for op in filter(_is_repeated, module.walk())
+        ),
         "sizes": sizes(module),
     }
 

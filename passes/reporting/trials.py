@@ -21,11 +21,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from tensorplan.analysis.cost import flops
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.passes import driver
-from tensorplan.passes.flops import total_flops
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.options import Placing
 from tensorplan.passes.plan_check import check_plan
@@ -87,7 +87,7 @@ class Outcome(NamedTuple):
 
     arenas: int  # bytes
     callers: int  # bytes of arguments, variables and results
-    flops: int  # see flops.py
+    flops: int  # see analysis/cost.py
     seconds: float  # of CPU time, for the passes
 
     @property
@@ -133,7 +133,7 @@ def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
 def outcome(module: ModuleOp, seconds: float = 0.0) -> Outcome:
     """Measures a planned module."""
     arenas = sum(pool.size for pool in check_plan(module) if pool.result is None)
-    return Outcome(arenas, _callers(module), total_flops(module), seconds)
+    return Outcome(arenas, _callers(module), flops(module), seconds)
 
 
 def _callers(module: ModuleOp) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
+from tensorplan.analysis.cost import LAUNCH, time_to_move
 from tensorplan.dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
-from tensorplan.dialects.tgraph.costs import LAUNCH, cost
 from tensorplan.passes.memory_graph import MemoryGraph
 from tensorplan.passes.slicing.dimensions import is_repeated
 from tensorplan.passes.slicing.regions import Region
@@ -108,7 +108,7 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
 
 
 def longer(region: Region, pieces: int) -> int:
-    """How much longer a region takes in pieces: in bytes moved in that time.
+    """How many nanoseconds longer a region takes in pieces.
 
     Each piece starts its operations anew, and reads anew what it needs all of.
     """
@@ -116,10 +116,12 @@ def longer(region: Region, pieces: int) -> int:
     for op in region.dims:
         if not is_repeated(op):
             again += LAUNCH
-            again += sum(
-                _bytes(value)
-                for value, along in zip(op.operands, region.needs[op], strict=True)
-                if along is None
+            again += time_to_move(
+                sum(
+                    _bytes(value)
+                    for value, along in zip(op.operands, region.needs[op], strict=True)
+                    if along is None
+                )
             )
     return (pieces - 1) * again
 
@@ -129,8 +131,3 @@ def _bytes(value: SSAValue) -> int:
         return 0
     type = tensor_type_of(value.type)
     return prod(type.get_shape()) * element_bytes(type.element_type)
-
-
-def total_cost(ops: Sequence[Operation]) -> int:
-    """How long operations take, in the same unit."""
-    return sum(map(cost, ops))

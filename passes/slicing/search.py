@@ -42,7 +42,7 @@ class Cut:
     pieces: int
     window: Window
     peak: int  # bytes that live in the window at most
-    longer: int  # how much longer it takes, in bytes moved in that time
+    longer: int  # by how many nanoseconds it takes longer
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Search:
     """Looks for slicings of a block on one device.
 
     pieces: the most that a region may have.
-    allowed: how much longer all of them may take, in bytes moved in that time.
+    allowed: by how many nanoseconds all of them may take longer.
     """
 
     rules: Rules

@@ -17,19 +17,18 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tensorplan.dialects.tgraph.costs import cost
+from tensorplan.analysis.cost import time
 from tensorplan.runtime.program.steps import Memory, Step, View
 
 Queue = tuple[str, int]
 """A device, and the number of a stream on it."""
 
-HAND_OFF = 450_000
-"""The cost of waking another thread, in bytes that are moved in that time: 15 us at
-30 GB/s."""
+HAND_OFF = 15_000
+"""Nanoseconds that waking another thread takes."""
 
-SWITCH = 120_000
-"""What a step costs in addition beside other threads, in the same unit: 4 us. Most of
-it is waiting for Python's lock."""
+SWITCH = 4_000
+"""Nanoseconds that a step takes in addition beside other threads. Most of it is waiting
+for Python's lock."""
 
 
 def queue_of(step: Step) -> Queue:
@@ -68,16 +67,16 @@ def pays(
 ) -> bool:
     """Whether threads are estimated to take at most two thirds of the time that the
     steps take one after the other. (Less is soon lost to caches and other programs.)"""
-    costs = [0 if step.op is None else cost(step.op) for step in steps]
+    times = [0 if step.op is None else time(step.op) for step in steps]
     free: dict[Queue, int] = {}
     ends: list[int] = []
-    for step, needed, price in zip(steps, waits, costs, strict=True):
+    for step, needed, taken in zip(steps, waits, times, strict=True):
         queue = queue_of(step)
         ready = (ends[other] for other in needed)
         start = max(free.get(queue, 0), *ready, 0) + HAND_OFF * len(needed)
-        free[queue] = start + price + SWITCH
+        free[queue] = start + taken + SWITCH
         ends.append(free[queue])
-    serial = sum(costs)
+    serial = sum(times)
     parallel = max(2 * HAND_OFF + max(ends, default=0), serial / processors)
     return 3 * parallel <= 2 * serial
 

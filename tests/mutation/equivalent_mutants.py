@@ -105,7 +105,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 0",
         ): "what is not used is not written",
         (
-            "return [n for n in numbers if not without >> n & 1] if without else numbers",
+            "return [n for n in numbers if not without >> n & 1]"
+            " if without else numbers",
             "one more",
         ): "the last one inside shares bytes with none outside",
         ("number = (lost & -lost).bit_length() - 1", "operator"): _SAME_LENGTH,

@@ -1,0 +1,401 @@
+"""What operations cost: their FLOPs, the bytes that they move, and the time of both.
+
+    %r = tgraph.dot_general %a, %b       201,326,592 FLOPs, 9,437,184 bytes, 2.0 ms
+         (96x128x64, 96x64x128)
+
+FLOPs are exact. A contraction has two for each product that it sums; a convolution has
+no products with padding or with the holes of a dilation. A reduction has one for each
+element but the first. An elementwise operation has one for each element, or as many as
+the polynomial by which a kernel computes it. What only moves data has none. A group has
+those of its body; a loop those of an iteration as often as it runs, where that is known
+(loops.py), once otherwise; a branch those of the larger side.
+
+Bytes are what is read and written in memory, each operand once. Of what is sliced,
+gathered from or updated in place it is the part.
+
+Time is the roofline model's (Williams, Waterman and Patterson, 2009): the longer of
+moving the bytes and doing the FLOPs, and what it takes to start. The constants are
+measured on one core (`benchmarks/kernels.py`, which compares the estimates with kernels
+too). Symbolic sizes count as typical ones.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import gcd, prod
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tensorplan.analysis.loops import TRIP_COUNT, counter
+from tensorplan.dialects.symbolic import TYPICAL, typical
+from tensorplan.dialects.tgraph import elementwise as e
+from tensorplan.dialects.tgraph.base import (
+    IN_PLACE,
+    AnyTensor,
+    Shape,
+    TensorOp,
+    VariableType,
+    device_of,
+    shape_of,
+    tensor_type_of,
+    typical_bytes,
+)
+from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
+from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
+from tensorplan.dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
+from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
+from tensorplan.dialects.tgraph.reducing import (
+    ConvolutionOp,
+    DotGeneralOp,
+    ReduceOp,
+    ReduceWindowOp,
+    SelectAndScatterOp,
+)
+from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
+from tensorplan.dialects.tgraph.structure import FusionOp, IfOp, WhileOp
+from tensorplan.passes.memory.dependencies import queue_of, runs
+from tensorplan.planning.offload import BESIDE
+
+LAUNCH = 100
+"""Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
+NumPy's (`benchmarks/runtime.py dispatch`)."""
+
+BYTES_PER_NS = 50
+"""Bandwidth of one core: GB/s."""
+
+CONTRACTED_PER_NS = 100
+"""FLOPs of contractions that one core does in a nanosecond."""
+
+OTHERS_PER_NS = 40
+"""FLOPs of other operations that one core does in a nanosecond."""
+
+POLYNOMIALS: Mapping[type[Operation], int] = {
+    e.Atan2Op: 40,
+    e.CbrtOp: 40,
+    e.CosineOp: 40,
+    e.ErfOp: 24,
+    e.ErfcOp: 40,
+    e.ExponentialMinusOneOp: 24,
+    e.ExponentialOp: 20,
+    e.LogOp: 28,
+    e.LogPlusOneOp: 34,
+    e.LogisticOp: 22,
+    e.PowerOp: 60,
+    e.RemainderOp: 20,
+    e.SineOp: 40,
+    e.TanOp: 60,
+    e.TanhOp: 22,
+}
+"""FLOPs for an element where a processor has no instruction: the steps of the native
+kernels' polynomials (runtime/native/math.py), or of the C library's, about."""
+
+RANDOM = 40
+"""FLOPs for a random number: the steps of Threefry's and Philox's rounds, about."""
+
+
+def flops(op: Operation) -> int:
+    """Floating-point operations, those in regions included; integers count, too."""
+    if op.regions:
+        return _over_regions(op, flops)
+    return _contracted(op) + _others(op)
+
+
+def moved(op: Operation) -> int:
+    """Bytes that an operation or group reads and writes; of a loop or branch, those of
+    its operands and results."""
+    if _is_free(op):
+        return 0
+    if isinstance(op, DynamicUpdateSliceOp):  # in place
+        return 2 * _bytes(op.inputs[1])
+    if isinstance(op, ScatterOp):
+        return 3 * _bytes(op.inputs[2]) + _bytes(op.inputs[1])
+    if not isinstance(op, TensorOp):
+        return sum(map(_bytes, dict.fromkeys((*op.operands, *op.results))))
+    return sum(map(_bytes, op.res or op.outs)) + sum(_read(op))
+
+
+def time(op: Operation) -> int:
+    """Nanoseconds that an operation is estimated to take, those in regions included."""
+    if _is_free(op):
+        return 0
+    if isinstance(op, _CONTROL):
+        return _over_regions(op, time)
+    arithmetic = _contracted(op) / CONTRACTED_PER_NS + _others(op) / OTHERS_PER_NS
+    return LAUNCH + max(time_to_move(moved(op)), round(arithmetic))
+
+
+def time_to_move(bytes: int) -> int:
+    """Nanoseconds to read or write so many bytes."""
+    return round(bytes / BYTES_PER_NS)
+
+
+def time_to_copy(bytes: int) -> int:
+    """Nanoseconds that a copy of so many bytes takes."""
+    return LAUNCH + time_to_move(2 * bytes)
+
+
+def repetitions(op: Operation) -> int:
+    """How often an operation runs in a run of its function, as far as that is known."""
+    around = op.parent_op()
+    return _rounds(around) * repetitions(around) if around else 1
+
+
+def duration(module: ModuleOp) -> int:
+    """Nanoseconds that a program on tensors takes, where copies run beside operations.
+
+    Each device runs its operations in order, and the copies to it beside them. Where a
+    copy stands, its operand's bytes are needed no longer: what comes after it there
+    waits for it. Its result's are needed from there on: it does not start earlier.
+    """
+    return sum(
+        _of_block(block)
+        for func in module.ops
+        if isinstance(func, FuncOp)
+        for block in func.body.blocks
+    )
+
+
+def _of_block(block: Block) -> int:
+    free: dict[str | None, int] = {}  # when each device is done with what came so far
+    waits: dict[str | None, int] = {}  # for what each device waits besides
+    copies: dict[str | None, int] = {}  # when those to each device are done
+    ends: dict[Operation, int] = {}
+    copied = 0
+    for op in block.ops:
+        owners = [v.owner for v in op.operands if isinstance(v.owner, Operation)]
+        ready = max([ends.get(owner, 0) for owner in owners], default=0)
+        if not (needed := time(op)):
+            ends[op] = ready
+            continue
+        device, _ = queue_of(op)
+        start = max(ready, free.get(device, 0))
+        if isinstance(op, DeviceCopyOp):
+            ends[op] = copies[device] = max(start, copies.get(device, 0)) + needed
+            source = device_of(op.operands[0].type)
+            waits[source] = max(waits.get(source, 0), ends[op])
+            copied += needed
+        else:
+            ends[op] = free[device] = max(start, waits.get(device, 0)) + needed
+    return max(ends.values(), default=0) + copied // BESIDE
+
+
+# Regions
+
+_CONTROL = ModuleOp | FuncOp | WhileOp | IfOp | scf.WhileOp | scf.IfOp
+
+
+def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
+    """A figure of all that runs in the regions of an operation."""
+    sums = [
+        sum(map(figure, (inner for block in region.blocks for inner in block.ops)))
+        for region in op.regions
+    ]
+    if isinstance(op, IfOp | scf.IfOp):
+        return max(sums)
+    return _rounds(op) * sum(sums)
+
+
+def _rounds(op: Operation) -> int:
+    """How often its regions run when an operation runs, 1 where that is not known."""
+    match op:
+        case WhileOp():
+            counted = counter(op)
+            return counted.trips if counted else 1
+        case scf.WhileOp():
+            count = op.attributes.get(TRIP_COUNT)
+            return count.value.data if isinstance(count, IntegerAttr) else 1
+        case ReduceByOp():
+            return _combined(op)
+        case SortOp():
+            length = _shape_of(op.inputs[0])[op.dimension.value.data]
+            return _size(op.inputs[0]) * max(length - 1, 0).bit_length()
+        case _:
+            return 1
+
+
+# FLOPs
+
+
+def _contracted(op: Operation) -> int:
+    """FLOPs of contractions."""
+    if op.regions:
+        return _over_regions(op, _contracted)
+    match op:
+        case DotGeneralOp():
+            shape = _shape_of(op.inputs[0])
+            depth = prod(shape[dim] for dim in op.contracting[0])
+            return 2 * prod(_shape(op.declared[0])) * depth
+        case ConvolutionOp():
+            return _of_convolution(op)
+        case _:
+            return 0
+
+
+def _of_convolution(op: ConvolutionOp) -> int:
+    types = [*(tensor_type_of(v.type) for v in op.inputs), op.declared[0]]
+    image, kernel, result = (
+        dict(zip(labels, _shape(type), strict=True))
+        for labels, type in zip(op.labels, types, strict=True)
+    )
+    spatial = [str(dim) for dim in range(len(image) - 2)]
+    products = _meetings(
+        [result[dim] for dim in spatial],
+        [image[dim] for dim in spatial],
+        [kernel[dim] for dim in spatial],
+        op.window_strides.get_values(),
+        op.padding_low.get_values(),
+        op.lhs_dilation.get_values(),
+        op.rhs_dilation.get_values(),
+    )
+    return 2 * result["b"] * kernel["o"] * kernel["i"] * products
+
+
+def _others(op: Operation) -> int:
+    """FLOPs of all but contractions."""
+    if op.regions:
+        return _over_regions(op, _others)
+    match op:
+        case e.BitcastConvertOp():
+            return 0
+        case ElementwiseOp():
+            return prod(_shape(op.declared[0])) * POLYNOMIALS.get(type(op), 1)
+        case ReduceOp():
+            return _combined(op)
+        case ReduceWindowOp():
+            return _of_window(op, op.base_dilations, op.window_dilations)
+        case SelectAndScatterOp():
+            return _of_window(op) + _size(op.inputs[1])
+        case ScatterOp():
+            return 0 if op.kind.data == "replace" else _size(op.inputs[2])
+        case RngBitGeneratorOp():
+            return RANDOM * _size((op.res or op.outs)[1])
+        case _:
+            return 0
+
+
+def _combined(op: ReduceOp | ReduceByOp) -> int:
+    """How often a reduction combines two elements."""
+    return max(_size(op.inputs[0]) - prod(_shape(op.declared[0])), 0)
+
+
+def _of_window(
+    op: ReduceWindowOp | SelectAndScatterOp, *dilations: DenseArrayBase[IntegerType]
+) -> int:
+    """Of a window's elements in each of its places, all but the first."""
+    pooled = op.declared[0] if isinstance(op, ReduceWindowOp) else op.inputs[1].type
+    places = _shape(tensor_type_of(pooled))
+    ones = (1,) * len(places)
+    base, window = (d.get_values() for d in dilations) if dilations else (ones, ones)
+    elements = _meetings(
+        places,
+        _shape_of(op.inputs[0]),
+        op.window_dimensions.get_values(),
+        op.window_strides.get_values(),
+        op.padding_low.get_values(),
+        base,
+        window,
+    )
+    return max(elements - prod(places), 0)
+
+
+def _meetings(*of_dimensions: Sequence[int]) -> int:
+    """How often an element of a window meets one of a tensor, rather than padding or a
+    hole, in all places together. Arguments as of `window_meets`, by dimension."""
+    return prod(window_meets(*each) for each in zip(*of_dimensions, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def window_meets(
+    places: int,
+    size: int,
+    window: int,
+    stride: int,
+    low: int,
+    base_dilation: int,
+    window_dilation: int,
+) -> int:
+    """Along one dimension. In place p, element w of the window meets the tensor's, if
+    there is one, at (stride p + window_dilation w - low) / base_dilation."""
+    count = 0
+    period = base_dilation // gcd(stride, base_dilation)
+    for element in range(window):
+        offset = window_dilation * element - low
+        first = max(-(offset // stride), 0)
+        last = min(((size - 1) * base_dilation - offset) // stride, places - 1)
+        met = (
+            p
+            for p in range(first, min(first + period, last + 1))
+            if (stride * p + offset) % base_dilation == 0
+        )
+        count += sum((last - p) // period + 1 for p in met)
+    return count
+
+
+# Bytes
+
+
+def _is_free(op: Operation) -> bool:
+    """Whether there is nothing to do when the program runs."""
+    if isinstance(op, ConstantOp):
+        return not op.outs
+    return IN_PLACE in op.attributes or not runs(op)
+
+
+def _read(op: TensorOp) -> Iterator[int]:
+    """The bytes of each operand that are read."""
+    if isinstance(op, FusionOp):
+        arguments = dict(zip(op.inputs, op.body.block.args, strict=True))
+        for value, argument in arguments.items():
+            readers = [use.operation for use in argument.uses]
+            yield min(_bytes(value), sum(_bytes_of_part(r, argument) for r in readers))
+        return
+    for value in dict.fromkeys(
+        value for at, value in enumerate(op.inputs) if at not in op.SHAPE_ONLY
+    ):
+        yield _bytes_of_part(op, value)
+
+
+def _bytes_of_part(op: Operation, value: SSAValue) -> int:
+    """How much of an operand an operation reads."""
+    if isinstance(op, DynamicSliceOp | GatherOp | SliceOp) and value is op.inputs[0]:
+        return _bytes((op.res or op.outs)[0])
+    return _bytes(value)
+
+
+def _bytes(value: SSAValue) -> int:
+    if not _has_elements(value.type):
+        return 0
+    return typical_bytes(tensor_type_of(value.type))
+
+
+def _has_elements(type: Attribute) -> bool:
+    return isinstance(type, TensorType | VariableType | MemRefType)
+
+
+def _shape(type: AnyTensor) -> Shape:
+    return tuple(
+        TYPICAL if size == DYNAMIC_INDEX else typical(size) for size in shape_of(type)
+    )
+
+
+def _shape_of(value: SSAValue) -> Shape:
+    return _shape(tensor_type_of(value.type))
+
+
+def _size(value: SSAValue) -> int:
+    return prod(_shape_of(value))

@@ -1,0 +1,108 @@
+"""How often loops run, where their text says it.
+
+%c = tgraph.compare %i, %turns {direction = "LT"}    // the condition
+...
+%n = tgraph.add %i, %one                             // the body, %i from 0
+tgraph.assign %vi, %n
+"""
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import BlockArgument, SSAValue
+
+from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp
+from tensorplan.dialects.tgraph.shaping import ConstantOp
+from tensorplan.dialects.tgraph.structure import (
+    AssignOp,
+    FusionOp,
+    ReadOp,
+    WhileOp,
+    yielded,
+)
+
+TRIP_COUNT = "tgraph.trip_count"
+"""Integer attribute of a loop on memrefs: how often its body runs."""
+
+
+class Counter(NamedTuple):
+    """What a loop carries that counts its iterations from 0 by 1."""
+
+    number: int  # of the loop's result
+    trips: int  # the iterations that the loop runs
+
+
+def counter(loop: WhileOp) -> Counter | None:
+    """The counter that ends the loop; None if it ends in another way.
+
+    Its operations may be parts of groups, and write the variable as a destination.
+    """
+    (condition,) = yielded(loop.condition)
+    compare = _computed(condition).owner
+    if not isinstance(compare, CompareOp) or compare.direction.data != "LT":
+        return None
+    read = _computed(compare.inputs[0]).owner
+    trips = integer(_computed(compare.inputs[1]))
+    if not isinstance(read, ReadOp) or trips is None:
+        return None
+    number = loop.condition.block.args.index(read.variable)
+    if number >= len(loop.res) or integer(loop.inputs[number]) != 0:
+        return None
+    return Counter(number, trips) if _adds_one(loop, number) else None
+
+
+def _adds_one(loop: WhileOp, number: int) -> bool:
+    """Whether an iteration adds one to what the loop carries."""
+    writer = only_writer(loop, number)
+    if writer is None:
+        return False
+    variable = loop.body.block.args[number]
+    if isinstance(writer, AssignOp):
+        written = writer.value
+    else:
+        written = writer.res[list(writer.outs).index(variable)]
+    add = _computed(written).owner
+    if not isinstance(add, AddOp):
+        return False
+    left, right = map(_computed, add.inputs)
+    return (is_read(left, loop, number) and integer(right) == 1) or (
+        is_read(right, loop, number) and integer(left) == 1
+    )
+
+
+def _computed(value: SSAValue) -> SSAValue:
+    """Where a value comes from, within groups and before them."""
+    owner = value.owner
+    if isinstance(owner, FusionOp):
+        return _computed(owner.yielded[owner.results.index(value)])
+    if isinstance(value, BlockArgument):
+        around = value.block.parent_op()
+        if isinstance(around, FusionOp):
+            return _computed(around.inputs[value.index])
+    return value
+
+
+def only_writer(loop: WhileOp, number: int) -> AssignOp | TensorOp | None:
+    """The only operation of the body that writes a variable, after all reads."""
+    users = [use.operation for use in loop.body.block.args[number].uses]
+    writers = [op for op in users if not isinstance(op, ReadOp)]
+    if len(writers) != 1:
+        return None
+    (writer,) = writers
+    is_last = all(op is writer or op.is_before_in_block(writer) for op in users)
+    return writer if is_last and isinstance(writer, AssignOp | TensorOp) else None
+
+
+def is_read(value: SSAValue, loop: WhileOp, number: int) -> bool:
+    """Whether a value in the body is what the loop carries, as the iteration starts."""
+    op = value.owner
+    return isinstance(op, ReadOp) and op.variable is loop.body.block.args[number]
+
+
+def integer(value: SSAValue) -> int | None:
+    """The number that a value is everywhere, if it is an integer constant."""
+    op = value.owner
+    if not isinstance(op, ConstantOp) or not isinstance(op.splat, IntegerAttr):
+        return None
+    return op.splat.value.data

@@ -1,0 +1,145 @@
+"""The estimated time of kernels (analysis/cost.py) beside the measured one.
+
+    python benchmarks/cost.py                   # all kernels, native, on one core
+    python benchmarks/cost.py --rounds 200      # with less noise
+
+Prints a line for each kernel and size, and Spearman's rank correlation of all: 1 where
+the estimates put the kernels in the order of their times. Measured is the shortest of
+all rounds, with what a call of a compiled program takes.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+# Before NumPy and JAX are loaded: they read these when they start.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
+    os.environ[variable] = "1"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+from kernels import PROGRAMS, Program
+
+import tensorplan
+from tensorplan.analysis.cost import flops, time
+from tensorplan.runtime.executor import Executable
+
+jax: Any = import_module("jax")
+jnp: Any = jax.numpy
+
+Array = Any
+
+
+def product(x: Array, y: Array) -> Array:
+    return x @ y
+
+
+def convolved(stride: int = 1, groups: int = 1, holes: int = 1) -> Any:
+    def convolution(image: Array, kernel: Array) -> Array:
+        return jax.lax.conv_general_dilated(
+            image,
+            kernel,
+            (stride, stride),
+            [(1, 1), (1, 1)],
+            lhs_dilation=(holes, holes),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
+        )
+
+    return convolution
+
+
+def transposed(x: Array) -> Array:
+    return x.T + 0.0
+
+
+def pooled(x: Array) -> Array:
+    window = (1, 2, 2, 1)
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID")
+
+
+def sines(x: Array) -> Array:
+    return jnp.sin(x)
+
+
+def sorted_rows(x: Array) -> Array:
+    return jnp.sort(x)
+
+
+def scanned(x: Array, w: Array) -> Array:
+    def layer(x: Array, w: Array) -> Any:
+        return jnp.tanh(x @ w), None
+
+    return jax.lax.scan(layer, x, w)[0]
+
+
+IMAGES = ((1, 14, 14, 32), (1, 28, 28, 64), (4, 56, 56, 64))
+KERNELS: Mapping[str, Program] = {
+    **PROGRAMS,
+    "product": Program(product, [[(n, n), (n, n)] for n in (64, 256, 1024)]),
+    "attention": Program(product, [[(b, 128, 64), (b, 64, 128)] for b in (1, 12, 96)]),
+    "rows": Program(product, [[(1, n), (n, n)] for n in (128, 512, 2048)]),
+    "conv3x3": Program(convolved(), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]),
+    "strided": Program(convolved(2), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]),
+    "grouped": Program(
+        convolved(groups=8), [[i, (3, 3, i[-1] // 8, i[-1])] for i in IMAGES]
+    ),
+    "transposed conv": Program(
+        convolved(holes=2), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]
+    ),
+    "transpose": Program(transposed, [[(n, n)] for n in (64, 256, 1024)]),
+    "maxpool": Program(pooled, [[i] for i in IMAGES]),
+    "sine": Program(sines, [[(n,)] for n in (1 << 10, 1 << 14, 1 << 18)]),
+    "sort": Program(sorted_rows, [[(n, 256)] for n in (1, 16, 256)]),
+    "scan": Program(scanned, [[(8, n), (16, n, n)] for n in (32, 128, 512)]),
+}
+
+
+def measured(program: Executable, arrays: Sequence[Array], rounds: int) -> float:
+    """The shortest run, in seconds."""
+    outs = [np.empty(result.shape, result.dtype) for result in program.results]
+    shortest = float("inf")
+    for _ in range(rounds):
+        start = perf_counter()
+        program(*arrays, out=outs)
+        shortest = min(shortest, perf_counter() - start)
+    return shortest
+
+
+def ranks(values: Sequence[float]) -> Array:
+    """The place of each value in their order."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=50, help="default: 50")
+    rounds: int = parser.parse_args().rounds
+    rng = np.random.default_rng(0)
+    estimates: list[float] = []
+    times: list[float] = []
+    print(f"{'kernel':40} {'MFLOP':>9} {'estimated':>12} {'measured':>12}")
+    for name, kernel in KERNELS.items():
+        for shapes in kernel.shapes:
+            arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+            module = tensorplan.from_jax(kernel.function, *arrays)
+            planned = tensorplan.plan(module, workspaces="native")
+            estimates.append(time(planned) / 1e3)
+            times.append(measured(Executable(planned), arrays, rounds) * 1e6)
+            title = f"{name} {' '.join('x'.join(map(str, shape)) for shape in shapes)}"
+            print(
+                f"{title:40} {flops(planned) / 1e6:9.2f} {estimates[-1]:9.1f} us "
+                f"{times[-1]:9.1f} us",
+                flush=True,
+            )
+    correlation = np.corrcoef(ranks(estimates), ranks(times))[0, 1]
+    print(f"Spearman's rank correlation of {len(times)} kernels: {correlation:.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+"""What operations cost, counted by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.analysis.cost import (
+    LAUNCH,
+    duration,
+    flops,
+    moved,
+    repetitions,
+    time,
+    time_to_copy,
+    window_meets,
+)
+
+
+def parsed(arguments: str, body: str) -> ModuleOp:
+    text = f"func.func @main({arguments}) {{\n{body}\nfunc.return\n}}"
+    module = Parser(tensorplan.context(), text).parse_module()
+    module.verify()
+    return module
+
+
+def only(module: ModuleOp, name: str) -> Operation:
+    (op,) = [op for op in module.walk() if op.name == f"tgraph.{name}"]
+    return op
+
+
+def product(batch: str, lhs: str, rhs: str, result: str) -> Operation:
+    dim = 1 if batch else 0
+    body = f"""%r = tgraph.dot_general %a, %b {{
+      lhs_batching_dimensions = array<i64{batch}>,
+      rhs_batching_dimensions = array<i64{batch}>,
+      lhs_contracting_dimensions = array<i64: {dim + 1}>,
+      rhs_contracting_dimensions = array<i64: {dim}>}}
+      : (tensor<{lhs}xf32>, tensor<{rhs}xf32>) -> tensor<{result}xf32>"""
+    module = parsed(f"%a: tensor<{lhs}xf32>, %b: tensor<{rhs}xf32>", body)
+    return only(module, "dot_general")
+
+
+def test_a_product_has_two_flops_for_each_product_that_it_sums() -> None:
+    op = product("", "256x64", "64x10", "256x10")
+    assert flops(op) == 2 * 256 * 64 * 10
+    assert moved(op) == 4 * (256 * 64 + 64 * 10 + 256 * 10)
+
+
+def test_a_batch_multiplies_the_flops_of_a_product() -> None:
+    op = product(": 0", "96x128x64", "96x64x128", "96x128x128")
+    assert flops(op) == 201_326_592
+    assert moved(op) == 12_582_912
+
+
+def convolution(
+    image: str,
+    kernel: str,
+    result: str,
+    stride: int = 1,
+    low: int = 1,
+    high: int = 1,
+    holes: int = 1,
+    groups: int = 1,
+) -> Operation:
+    body = f"""%r = tgraph.convolution %x, %w {{dim_labels = "b01f_01io->b01f",
+      window_strides = array<i64: {stride}, {stride}>,
+      padding_low = array<i64: {low}, {low}>,
+      padding_high = array<i64: {high}, {high}>,
+      lhs_dilation = array<i64: {holes}, {holes}>,
+      rhs_dilation = array<i64: 1, 1>, feature_group_count = {groups} : i64}}
+      : (tensor<{image}xf32>, tensor<{kernel}xf32>) -> tensor<{result}xf32>"""
+    module = parsed(f"%x: tensor<{image}xf32>, %w: tensor<{kernel}xf32>", body)
+    return only(module, "convolution")
+
+
+@pytest.mark.parametrize(
+    ("op", "products"),
+    [
+        # 3x3 on 6x6: in each dimension 18 pairs of place and element, all within.
+        (convolution("2x8x8x3", "3x3x3x4", "2x6x6x4", low=0, high=0), 18 * 18),
+        # With padding 24 pairs, of which 2 meet it.
+        (convolution("2x8x8x3", "3x3x3x4", "2x8x8x4"), 22 * 22),
+        # Every other place: 12 pairs, of which the first meets padding.
+        (convolution("2x8x8x3", "3x3x3x4", "2x4x4x4", stride=2), 11 * 11),
+        # The gradient of the one before: 8 elements with 7 holes between them.
+        (convolution("2x8x8x3", "3x3x3x4", "2x15x15x4", holes=2), 22 * 22),
+        # A kernel of one element on every other place.
+        (convolution("2x8x8x3", "1x1x3x4", "2x4x4x4", 2, 0, -1), 4 * 4),
+    ],
+)
+def test_a_convolution_has_no_products_with_padding_and_holes(
+    op: Operation, products: int
+) -> None:
+    assert flops(op) == 2 * products * 2 * 3 * 4
+
+
+def test_a_group_of_a_convolution_sees_its_own_features_only() -> None:
+    op = convolution("1x8x8x6", "3x3x2x12", "1x8x8x12", groups=3)
+    assert flops(op) == 2 * 22 * 22 * 2 * 12
+
+
+windows = st.integers(1, 5)
+
+
+@given(st.integers(1, 9), windows, windows, st.integers(-3, 5), windows, windows)
+def test_what_a_window_meets_is_what_counting_finds(
+    size: int, window: int, stride: int, low: int, base: int, dilation: int
+) -> None:
+    places = 7
+    tensor = {base * element for element in range(size)}
+    met = [
+        stride * place + dilation * element - low in tensor
+        for place in range(places)
+        for element in range(window)
+    ]
+    assert window_meets(places, size, window, stride, low, base, dilation) == sum(met)
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "count", "bytes"),
+    [
+        ("add %a, %a", "4x8 -> 4x8", 32, 256),  # an operand is read once
+        ("exponential %a", "4x8 -> 4x8", 20 * 32, 256),
+        ('reduce %a {kind = "add", dimensions = array<i64: 1>}', "4x8 -> 4", 28, 144),
+        (
+            'reduce_window %a {kind = "maximum", window_dimensions = array<i64: 1, 2>,'
+            "window_strides = array<i64: 1, 2>, padding_low = array<i64: 0, 0>, "
+            "padding_high = array<i64: 0, 0>, base_dilations = array<i64: 1, 1>, "
+            "window_dilations = array<i64: 1, 1>}",
+            "4x8 -> 4x4",
+            16,
+            192,
+        ),
+        ("transpose %a {permutation = array<i64: 1, 0>}", "4x8 -> 8x4", 0, 0),
+        ("concatenate %a, %a {dimension = 0 : i64}", "4x8 -> 8x8", 0, 384),
+        ("iota {dimension = 0 : i64}", "4x8 -> 4x8", 0, 128),
+        ("bitcast_convert %a", "4x8 -> 4x8", 0, 256),
+    ],
+)
+def test_other_operations(op: str, arguments: str, count: int, bytes: int) -> None:
+    source, result = (f"tensor<{part}xf32>" for part in arguments.split(" -> "))
+    name, _, rest = op.partition(" ")
+    inputs = ", ".join([source] * rest.count("%"))
+    body = f"%r = tgraph.{op} : ({inputs}) -> {result}"
+    found = only(parsed(f"%a: {source}", body), name)
+    assert (flops(found), moved(found)) == (count, bytes)
+    assert (time(found) == 0) == (bytes == 0)
+
+
+def test_of_what_is_sliced_or_updated_in_place_a_part_is_moved() -> None:
+    module = parsed(
+        "%a: tensor<64x8xf32>, %b: tensor<1x8xf32>, %i: tensor<i32>",
+        """%s = tgraph.dynamic_slice %a, %i, %i {slice_sizes = array<i64: 1, 8>}
+          : (tensor<64x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+        %u = tgraph.dynamic_update_slice %a, %b, %i, %i : (tensor<64x8xf32>,
+          tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<64x8xf32>""",
+    )
+    assert moved(only(module, "dynamic_slice")) == 2 * 32 + 4
+    assert moved(only(module, "dynamic_update_slice")) == 2 * 32
+    assert flops(module) == 0
+
+
+def test_a_scatter_adds_its_updates_and_a_pooling_gradient_its_windows() -> None:
+    module = parsed(
+        "%a: tensor<9x4xf32>, %i: tensor<3xi32>, %u: tensor<3x4xf32>, %g: "
+        "tensor<3x2xf32>",
+        """%r = tgraph.scatter %a, %i, %u {kind = "add",
+          update_window_dims = array<i64: 1>, inserted_window_dims = array<i64: 0>,
+          scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64}
+          : (tensor<9x4xf32>, tensor<3xi32>, tensor<3x4xf32>) -> tensor<9x4xf32>
+        %s = tgraph.select_and_scatter %a, %g {kind = "maximum",
+          window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 3, 2>,
+          padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>}
+          : (tensor<9x4xf32>, tensor<3x2xf32>) -> tensor<9x4xf32>""",
+    )
+    assert flops(only(module, "scatter")) == 12
+    assert moved(only(module, "scatter")) == 3 * 48 + 12
+    assert flops(only(module, "select_and_scatter")) == 6 * 5 + 6
+
+
+GROUP = """
+%r = tgraph.fusion(%x = %a, %y = %b)
+     : (tensor<64x8xf32>, tensor<8x64xf32>) -> tensor<64x64xf32> {
+  %0 = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x8xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>
+  %1 = tgraph.negate %0 : tensor<64x64xf32>
+  %2 = tgraph.exponential %1 : tensor<64x64xf32>
+  tgraph.yield %2 : tensor<64x64xf32>
+}"""
+
+
+def test_a_group_does_what_its_body_does_and_moves_what_it_reads_and_writes() -> None:
+    module = parsed("%a: tensor<64x8xf32>, %b: tensor<8x64xf32>", GROUP)
+    group = only(module, "fusion")
+    assert flops(group) == flops(module) == 64 * 64 * (2 * 8 + 1 + 20)
+    assert moved(group) == 4 * (64 * 8 + 8 * 64 + 64 * 64)
+
+
+LOOP = """
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = tgraph.constant<0 : i32> : tensor<i32>
+  %n, %r = tgraph.while %zero, %x : (tensor<i32>, tensor<8xf32>)
+                                    -> (tensor<i32>, tensor<8xf32>) {
+  ^bb0(%vi: !tgraph.variable<tensor<i32>>, %vx: !tgraph.variable<tensor<8xf32>>):
+    %i = tgraph.read %vi : tensor<i32>
+    %end = tgraph.constant<12 : i32> : tensor<i32>
+    %more = tgraph.compare %i, %end {direction = "DIRECTION"}
+      : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    tgraph.yield %more : tensor<i1>
+  } do {
+  ^bb1(%vi: !tgraph.variable<tensor<i32>>, %vx: !tgraph.variable<tensor<8xf32>>):
+    %i = tgraph.read %vi : tensor<i32>
+    %a = tgraph.read %vx : tensor<8xf32>
+    %one = tgraph.constant<1 : i32> : tensor<i32>
+    %j = tgraph.add %i, %one : tensor<i32>
+    %b = tgraph.sqrt %a : tensor<8xf32>
+    tgraph.assign %vi, %j : tensor<i32>
+    tgraph.assign %vx, %b : tensor<8xf32>
+    tgraph.yield
+  }
+  func.return %r : tensor<8xf32>
+}
+"""
+
+
+def loop(direction: str) -> ModuleOp:
+    text = LOOP.replace("DIRECTION", direction)
+    return Parser(tensorplan.context(), text).parse_module()
+
+
+@pytest.mark.parametrize("trips", [1, 12])
+def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
+    """How often `NE` ends is not asked: one iteration counts."""
+    module = loop("LT" if trips == 12 else "NE")
+    assert flops(module) == trips * (1 + 1 + 8)
+    assert repetitions(only(module, "sqrt")) == trips
+    assert time(module) >= trips * 3 * LAUNCH
+    planned = tensorplan.plan(module)
+    assert flops(planned) == trips * (1 + 1 + 8)
+    assert tensorplan.report(planned)["flops"] == trips * (1 + 1 + 8)
+
+
+def test_a_branch_costs_its_larger_side() -> None:
+    module = parsed(
+        "%p: tensor<i1>, %x: tensor<8xf32>",
+        """%r = tgraph.if %p, %x : (tensor<i1>, tensor<8xf32>) -> tensor<8xf32> {
+        ^bb0(%a: tensor<8xf32>):
+          %1 = tgraph.exponential %a : tensor<8xf32>
+          tgraph.yield %1 : tensor<8xf32>
+        } else {
+        ^bb0(%a: tensor<8xf32>):
+          %1 = tgraph.negate %a : tensor<8xf32>
+          tgraph.yield %1 : tensor<8xf32>
+        }""",
+    )
+    assert flops(module) == 20 * 8
+
+
+def test_bodies_of_reductions_and_sorts_run_for_each_comparison() -> None:
+    module = parsed(
+        "%x: tensor<4x8xf32>, %low: tensor<f32>",
+        """%r = tgraph.reduce_by %x, %low {dimensions = array<i64: 1>}
+            : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32> {
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = tgraph.maximum %a, %b : tensor<f32>
+          tgraph.yield %c : tensor<f32>
+        }
+        %s = tgraph.sort %x {dimension = 1 : i64} : tensor<4x8xf32> {
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %0 = tgraph.compare %a, %b {direction = "GT"}
+            : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          tgraph.yield %0 : tensor<i1>
+        }""",
+    )
+    assert flops(only(module, "reduce_by")) == 4 * 7
+    assert flops(only(module, "sort")) == 4 * 8 * 3  # log2(8) rounds of merging
+
+
+COPIES = """
+%b = tgraph.exponential %a : tensor<65536xf32, "cpu:0">
+%c = tgraph.device_copy %b
+  : (tensor<65536xf32, "cpu:0">) -> tensor<65536xf32, "cpu:1">
+%d = tgraph.negate %a : tensor<65536xf32, "cpu:0">
+%e = tgraph.negate %c : tensor<65536xf32, "cpu:1">
+"""
+
+
+def test_devices_work_side_by_side() -> None:
+    module = parsed('%a: tensor<65536xf32, "cpu:0">', COPIES)
+    ops = [op for op in module.walk() if op.name.startswith("tgraph.")]
+    exponential, copy, negate, _ = map(time, ops)
+    assert copy == time_to_copy(4 * 65536)
+    assert duration(module) == exponential + copy + negate + copy // 8
