@@ -1,45 +1,45 @@
 """A function as a graph for planning: its operations, and the bytes that they store.
 
-What is stored is counted as tgraph-bufferize will do it: views cost nothing, unless no
-strides can say them; results and variables lie in the caller's memory; an operand may
-be overwritten where its operation allows it; contents of a variable that are read after
-it was written are copied before. Every buffer takes a multiple of the alignment. Of
-loops and branches it is known only what goes in and what comes out.
+What is stored, `analysis/storage` says; here it becomes tasks, values and sizes for
+planning.scheduling. Every buffer takes a multiple of the alignment. What an operation
+needs while it runs, such as a loop, is measured in the order that the block has.
 
 `MemoryGraph.reorder` brings the operations into another order, in which some may appear
 several times: those are computed again. New operations can be put in between.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tensorplan.analysis.storage import SMALL_CONSTANT
-from tensorplan.dialects.tgraph.base import (
-    TensorOp,
-    device_of,
-    shape_of,
-    tensor_type_of,
-    typical_bytes,
+from tensorplan.analysis.storage import (
+    SMALL_CONSTANT,
+    Action,
+    Allocate,
+    Branch,
+    Buffer,
+    Copy,
+    Free,
+    Global,
+    Home,
+    Loop,
+    Run,
+    Storage,
+    during,
+    storage_of,
 )
+from tensorplan.dialects.tgraph.base import device_of, tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
-from tensorplan.dialects.tgraph.shaping import (
-    ConstantOp,
-    ReshapeOp,
-    ViewOp,
-)
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-from tensorplan.passes.concatenations import is_in_place, part_layout, parts
-from tensorplan.passes.fusion.groups import has_destination
-from tensorplan.passes.layout import Layout
+from tensorplan.dialects.tgraph.shaping import ConstantOp, ViewOp
+from tensorplan.dialects.tgraph.structure import RegionOp
+from tensorplan.passes.concatenations import is_in_place
 from tensorplan.passes.memory.dependencies import accesses, memory_order
-from tensorplan.passes.updates import updates
-from tensorplan.planning.scheduling import Graph, Task, peak_of
+from tensorplan.passes.versions import source_of
+from tensorplan.planning.problem import round_up
+from tensorplan.planning.scheduling import Graph, Task, peak_of, profile
 
 Order = Sequence[int]
 """Numbers of tasks, each at least once."""
@@ -65,7 +65,7 @@ class MemoryGraph:
     tasks: Sequence[Task]
     sizes: Mapping[str | None, Sequence[int]]  # bytes of the values, on each device
     kept: Sequence[int]  # values that are live at the end
-    names: Sequence[SSAValue]  # of the values
+    names: Mapping[int, SSAValue]  # of the values: the results that they are
     graphs: Mapping[str | None, Graph] = field(init=False)  # of each device
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class MemoryGraph:
 
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
     """The graph of a level-1 function's block; values without static sizes count 0."""
-    return _Building(block, alignment).graph()
+    return _Building(storage_of(block), alignment).graph()
 
 
 def is_free(op: Operation) -> bool:
@@ -97,256 +97,162 @@ def is_free(op: Operation) -> bool:
     A view of a view may have to be stored all the same.
     """
     if isinstance(op, ConstantOp):
-        return not has_destination(op) and (
-            op.splat is None or _bytes(op.results[0]) <= SMALL_CONSTANT
-        )
-    return isinstance(op, ViewOp) and not has_destination(op)
-
-
-def _bytes(value: SSAValue) -> int:
-    return typical_bytes(tensor_type_of(value.type))
+        bytes = typical_bytes(tensor_type_of(op.result.type))
+        return not op.outs and (op.splat is None or bytes <= SMALL_CONSTANT)
+    return isinstance(op, ViewOp) and not op.outs
 
 
 class _Building:
-    def __init__(self, block: Block, alignment: int):
-        self.block = block
+    """Goes through what each operation does.
+
+    A value of the graph is what is in a buffer from one operation that writes it to the
+    next; what lies in somebody else's memory has one, too, of no bytes.
+    """
+
+    def __init__(self, storage: Storage, alignment: int):
+        self.storage = storage
         self.alignment = alignment
-        self.all = list(block.ops)
+        self.all = [op for op, _ in storage.steps]
         self.position = {op: index for index, op in enumerate(self.all)}
-        self.in_callers_memory = set(_computed_into_results(block))
-        self.parts = {
-            value: part
-            for value, part in parts(block).items()
-            if value not in self.in_callers_memory
-        }
-        self.updates = {
-            value: op
-            for value, op in updates(block).items()
-            if value not in self.in_callers_memory and value not in self.parts
-        }
-        self.in_callers_memory.update(self.updates)
-        self.values: list[SSAValue] = []
+        self.ops: list[Operation] = []
+        self.tasks: list[Task] = []
+        self.number: dict[Operation, int] = {}  # of the tasks
+        self.names: dict[int, SSAValue] = {}
         self.sizes: list[int] = []
-        self.numbers: dict[SSAValue, int] = {}  # of what a task has written
-        self.sources: dict[SSAValue, SSAValue] = {}  # of views
-        self.layouts: dict[SSAValue, Layout] = {}  # of views
-        self.contents: dict[SSAValue, list[SSAValue]] = {}  # of variables, by now
+        self.devices: list[str | None] = []
+        self.inside: dict[Buffer, int] = {}  # what is in each buffer by now
+        self.elsewhere: dict[SSAValue, int] = {}  # what is in variables
+        self.readers: dict[int, list[int]] = {}  # tasks
 
     def graph(self) -> MemoryGraph:
-        last = self.block.last_op
-        assert last is not None
-        ops: list[Operation] = []
-        tasks: list[Task] = []
         waits = memory_order(accesses(self.all))
-        number: dict[int, int] = {}  # of the tasks, by position
-        for at, op in enumerate(self.all):
-            if op is last or self._is_view(op):
+        several: list[int] = []  # tasks that do more than one thing
+        for at, (op, actions) in enumerate(self.storage.steps[:-1]):
+            done = [a for a in actions if not isinstance(a, Allocate | Free | Global)]
+            if not done and isinstance(op, ViewOp | ConstantOp):
                 continue
-            number[at] = len(ops)
-            after = [number[other] for other in waits[at] if other in number]
-            after += [number[self.position[made]] for made in self._joined(op)]
-            for value in op.results:
-                if update := self.updates.get(value):  # writes the variable early
-                    others = waits[self.position[update]]
-                    after += [number[n] for n in others if n < at and n in number]
-            ops.append(op)
-            tasks.append(self._task(op, after))
-        kept = dict.fromkeys(n for v in last.operands if (n := self._number(v)) >= 0)
+            if len(done) > 1 or isinstance(op, RegionOp):
+                several.append(len(self.ops))
+            self.number[op] = len(self.ops)
+            self.ops.append(op)
+            self.tasks.append(self._task(op, done, self._before(at, op, waits)))
+            for value in self.tasks[-1].reads:
+                self.readers.setdefault(value, []).append(len(self.tasks) - 1)
+        numbers = map(self._value, self.all[-1].operands)
+        kept = list(dict.fromkeys(n for n in numbers if n is not None))
+        self._measure(several, kept)
         return MemoryGraph(
-            self.block, ops, tasks, self._on_devices(), list(kept), self.values
+            *(self.storage.block, self.ops, self.tasks),
+            *(self._on_devices(), kept, self.names),
         )
 
+    def _value(self, value: SSAValue) -> int | None:
+        """What is read for a value by now."""
+        place = self.storage.places.get(value)
+        found = None if place is None else self.inside.get(place.buffer)
+        return self.elsewhere.get(source_of(value)) if found is None else found
+
+    def _add(self, device: str | None, bytes: int) -> int:
+        self.devices.append(device)
+        self.sizes.append(bytes)
+        return len(self.sizes) - 1
+
+    def _task(self, op: Operation, actions: Sequence[Action], after: list[int]) -> Task:
+        numbers = map(self._value, op.operands)
+        reads = dict.fromkeys(n for n in numbers if n is not None)
+        overwrites: list[int | None] = []
+        made: dict[Buffer, int] = {}  # by this operation
+        taken: list[int] = []  # by a loop that goes on in them
+
+        def write(buffer: Buffer, *, anew: bool = False) -> None:
+            if buffer in made or buffer.is_variable:
+                return
+            if buffer in self.inside and not anew:  # another part of it
+                reads[self.inside[buffer]] = None
+                return
+            own = buffer.home is Home.OWN
+            size = round_up(typical_bytes(buffer.type), self.alignment) if own else 0
+            made[buffer] = self._add(device_of(buffer.type), size)
+
+        for action in actions:
+            match action:
+                case Copy(_, target):
+                    write(target.place.buffer)
+                case Run(run, inputs, outs, overwritable):
+                    overwrites += [self._value(run.inputs[i]) for i in overwritable]
+                    read = {at.place.buffer for at in inputs}
+                    for at in outs:
+                        write(at.place.buffer, anew=at.place.buffer in read)
+                case Loop(_, _, carried):
+                    for buffer in carried:
+                        if buffer in self.inside and buffer not in made:
+                            taken.append(self.inside[buffer])
+                        write(buffer, anew=True)
+                case Branch(branch):
+                    for result in branch.res:
+                        write(self.storage.places[result].buffer)
+                case _:
+                    pass
+        self.inside |= made
+        writes = list(made.values())
+        for result in op.results:
+            number = made.get(self.storage.places[result].buffer)
+            if number is None:
+                number = self.elsewhere[result] = self._add(device_of(result.type), 0)
+                writes.append(number)
+            self.names[number] = result
+        for value in taken:  # who reads what a loop starts from, does so before
+            after += self.readers.get(value, ())
+        over = [n for n in overwrites if n is not None]
+        return Task(list(reads), writes, list(dict.fromkeys(after)), over)
+
+    def _before(
+        self, at: int, op: Operation, waits: Sequence[Sequence[int]]
+    ) -> list[int]:
+        """The tasks that an operation waits for: who made what it reads, and who uses
+        variables that it writes, perhaps early."""
+        before = list(waits[at])
+        for value in op.results:
+            if writer := self.storage.early.get(value):
+                before += [n for n in waits[self.position[writer]] if n < at]
+        tasks = [self.number[o] for n in before if (o := self.all[n]) in self.number]
+        for value in op.operands:  # parts of concatenations have one value
+            maker = value.owner
+            while isinstance(maker, ViewOp) and maker not in self.number:
+                maker = maker.inputs[0].owner
+            if isinstance(maker, Operation) and maker in self.number:
+                task = self.number[maker]
+                if is_in_place(op) or self._value(value) not in self.tasks[task].writes:
+                    tasks.append(task)
+        return tasks
+
+    def _measure(self, several: Sequence[int], kept: Sequence[int]) -> None:
+        """Adds what tasks that do more than one thing need beside what they read and
+        write; less than nothing, if some of that is not there all the time."""
+        if not several:
+            return
+        order = range(len(self.tasks))
+        live = during(self.storage, self.alignment)
+        for device, sizes in self._on_devices().items():
+            needed = live.get(device) or [0] * len(self.all)
+            modelled = profile(Graph(self.tasks, sizes, kept), order)
+            for task in several:
+                needed = (
+                    live[device][self.position[self.ops[task]]] if device in live else 0
+                )
+                if within := needed - modelled[task]:
+                    value = self._add(device, within)
+                    writes = [*self.tasks[task].writes, value]
+                    self.tasks[task] = replace(self.tasks[task], writes=writes)
+
     def _on_devices(self) -> dict[str | None, list[int]]:
-        devices = [device_of(value.type) for value in self.values]
         return {
             device: [
                 size if there == device else 0
-                for size, there in zip(self.sizes, devices, strict=True)
+                for size, there in zip(self.sizes, self.devices, strict=True)
             ]
-            for device in dict.fromkeys(devices)
+            for device in dict.fromkeys(self.devices)
         }
-
-    def _is_view(self, op: Operation) -> bool:
-        """Whether it stores nothing; if so, notes what its result is a view of."""
-        if not is_free(op):
-            return False
-        if not isinstance(op, ViewOp):
-            return True
-        if op.results[0] in self.parts:
-            return False
-        viewed, result = op.operands[0], op.results[0]
-        layout = self._layout(viewed).viewed(op)
-        if layout is None:  # it is put in order first
-            return False
-        self.sources[result] = self._source(viewed)
-        self.layouts[result] = layout
-        return True
-
-    def _source(self, value: SSAValue) -> SSAValue:
-        value = self.sources.get(value, value)
-        while value in self.parts:
-            value = self.parts[value][0].result
-        return value
-
-    def _joined(self, op: Operation) -> Iterator[Operation]:
-        """What computes the parts of concatenations, or the concatenations, that an
-        operation reads, through views too: all of these have one memory, which is
-        there when the first part is."""
-        for value in op.operands:
-            while value in self.sources:
-                value = cast(Operation, value.owner).operands[0]
-            owner = value.owner
-            if isinstance(owner, Operation) and (
-                value in self.parts or is_in_place(owner)
-            ):
-                yield owner
-
-    def _layout(self, value: SSAValue) -> Layout:
-        if value in self.layouts:
-            return self.layouts[value]
-        if value in self.parts:
-            part = self.parts[value]
-            return part_layout(self._layout(part[0].result), part)
-        return Layout.contiguous(shape_of(tensor_type_of(value.type)))
-
-    def _number(self, value: SSAValue) -> int:
-        """Of what a value lies in; -1 if nothing is stored for it."""
-        return self.numbers.get(self._source(value), -1)
-
-    def _add(self, value: SSAValue, bytes: int) -> int:
-        self.values.append(value)
-        self.sizes.append(-(-bytes // self.alignment) * self.alignment)
-        return len(self.sizes) - 1
-
-    def _task(self, op: Operation, after: Sequence[int]) -> Task:
-        operands = op.operands
-        numbers = [self._number(value) for value in operands]
-        reads = [number for number in dict.fromkeys(numbers) if number >= 0]
-        is_stored = isinstance(op, TensorOp) and not has_destination(op)
-        saved = self._saved(op)
-        if is_in_place(op) or (op.results and op.results[0] in self.parts):
-            return self._joining(op.results[0], reads, after)
-        writes: list[int] = []
-        for result in op.results:
-            stored = is_stored and result not in self.in_callers_memory
-            self.numbers[result] = self._add(result, _bytes(result) if stored else 0)
-            writes.append(self.numbers[result])
-        overwrites: list[int] = []
-        if writes and (size := self.sizes[writes[0]]):
-            same = [n for n in reads if self.sizes[n] == size]
-            if same:
-                overwrites = [numbers[i] for i in self._overwritten(op, same)]
-        self._note_contents(op)
-        return Task(reads, [*writes, *saved], after, overwrites)
-
-    def _joining(self, value: SSAValue, reads: list[int], after: Sequence[int]) -> Task:
-        """Writes into a concatenation: what comes first makes room for all of it."""
-        whole = self._source(value)
-        if whole in self.numbers:
-            number = self.numbers[whole]
-            return Task(list(dict.fromkeys([*reads, number])), (), after)
-        stored = whole not in self.in_callers_memory
-        self.numbers[whole] = self._add(whole, _bytes(whole) if stored else 0)
-        return Task(reads, [self.numbers[whole]], after)
-
-    def _overwritten(self, op: Operation, same: Sequence[int]) -> Iterator[int]:
-        """The operands, among some, whose buffer the first result may take over."""
-        assert isinstance(op, TensorOp)
-        element = tensor_type_of(op.results[0].type).element_type
-        allowed = op.overwritable()
-        operands = op.operands
-        for index in allowed:
-            value = operands[index]
-            source = self._source(value)
-            if (
-                self.numbers.get(source) in same
-                and tensor_type_of(value.type).element_type == element
-                and self._is_whole(value)
-                and all(
-                    self._source(other) is not source
-                    or (other is value and i in allowed)
-                    for i, other in enumerate(operands)
-                )
-            ):
-                yield index
-
-    def _is_whole(self, value: SSAValue) -> bool:
-        """Whether a value is all of its buffer, in order."""
-        if value not in self.layouts and value not in self.parts:
-            return True
-        layout = self._layout(value)
-        buffer = shape_of(tensor_type_of(self._source(value).type))
-        return layout.is_contiguous and prod(layout.shape) == prod(buffer)
-
-    # Variables
-
-    def _note_contents(self, op: Operation) -> None:
-        if isinstance(op, ReadOp):
-            self.contents.setdefault(op.variable, []).append(op.result)
-        elif isinstance(op, TensorOp) and has_destination(op):
-            for variable, result in zip(op.outs, op.results, strict=True):
-                self.contents[variable] = [result]
-
-    def _saved(self, op: Operation) -> Sequence[int]:
-        """What is copied before an operation writes variables, as further values."""
-        if isinstance(op, AssignOp):
-            variables: Sequence[SSAValue] = (op.variable,)
-            if self._is_held(op):
-                return ()
-        elif isinstance(op, TensorOp) and has_destination(op):
-            variables = op.outs
-        else:
-            return ()
-        result: list[int] = []
-        for variable in variables:
-            needed = [
-                value
-                for value in self.contents.pop(variable, ())
-                if self._is_needed(value, op)
-            ]
-            if needed:
-                in_result = any(value in self.in_callers_memory for value in needed)
-                number = self._add(needed[0], 0 if in_result else _bytes(needed[0]))
-                self.numbers.update(dict.fromkeys(needed, number))
-                result.append(number)
-        return result
-
-    def _is_held(self, op: AssignOp) -> bool:
-        """Whether the variable holds the value already."""
-        held = self.contents.get(op.variable, ())
-        return self._source(op.value) in held and self._is_whole(op.value)
-
-    def _is_needed(self, value: SSAValue, op: Operation) -> bool:
-        """Whether contents are read after, or while, an operation overwrites them."""
-        now = self.position[op]
-        stack = [value]
-        while stack:
-            value = stack.pop()
-            for use in value.uses:
-                user = use.operation
-                at = self.position[user]
-                if user.results and user.results[0] in self.sources:
-                    stack.append(user.results[0])
-                elif at > now:
-                    return True
-                elif at == now and not (
-                    isinstance(op, TensorOp)
-                    and use.index in op.overwritable()
-                    and self._layout(value).is_contiguous
-                ):
-                    return True
-        return False
-
-
-def _computed_into_results(block: Block) -> Iterator[SSAValue]:
-    """The values that are computed straight into the memory of a result."""
-    last = block.last_op
-    if not isinstance(last, ReturnOp):
-        return
-    for value in last.operands:
-        while isinstance(value.owner, ReshapeOp):
-            value = value.owner.inputs[0]
-        yield value
 
 
 class _Reordering:

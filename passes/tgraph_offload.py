@@ -170,7 +170,7 @@ def _movable(memory: MemoryGraph) -> Iterator[int]:
         for op, task in zip(memory.ops, memory.tasks, strict=True)
         for value in task.writes
     }
-    for number, value in enumerate(memory.names):
+    for number, value in memory.names.items():
         op = value.owner
         if isinstance(op, Operation) and writer.get(number) is op:
             if not is_in_place(op):

@@ -16,11 +16,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.storage import during
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.specialize_sizes import specialize
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
@@ -84,6 +86,13 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     module = level_1(generate(target, seed), random)
     alignment = random.choice([1, 16, 64])
     assert stored_bytes(module, alignment) == lower_bounds(module, alignment)
+    storage = storage_of_program(module)
+    memory = memory_graph(storage.block, 16)
+    scheduled = memory.peaks(range(len(memory.ops)))
+    live = {device: max(bytes) for device, bytes in during(storage, 16).items()}
+    assert {d: bytes for d, bytes in scheduled.items() if bytes} == {
+        d: bytes for d, bytes in live.items() if bytes
+    }
 
 
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)

@@ -4,6 +4,7 @@
     storage.places[value]             where a value lies
     storage.steps                     what is done to memory, operation by operation
     peaks(storage, alignment)         the most bytes that live at once, by device
+    during(storage, alignment)        the same for each operation
 
 `tgraph-bufferize` writes down what it says; who has to know what a program will store,
 before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum
@@ -30,7 +31,7 @@ from tensorplan.analysis.storage.buffers import (
     Run,
     Storage,
 )
-from tensorplan.analysis.storage.lifetimes import peaks
+from tensorplan.analysis.storage.lifetimes import during, peaks
 from tensorplan.analysis.storage.storage import storage_of
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Place",
     "Run",
     "Storage",
+    "during",
     "peaks",
     "storage_of",
 ]

@@ -115,6 +115,8 @@ class Run(NamedTuple):
     op: TensorOp
     inputs: Sequence[At]
     outs: Sequence[At]
+    overwritable: Sequence[int] = ()
+    """The inputs whose buffer the first result takes over if nobody reads it later."""
 
 
 class Loop(NamedTuple):
@@ -160,3 +162,5 @@ class Storage:
         default_factory=list[tuple[Operation, Sequence[Action]]]
     )
     """What each operation does, in order."""
+    early: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
+    """What lies in a variable before an operation writes it there: that operation."""

@@ -6,6 +6,7 @@ branch uses alone is not live in the other (passes/memory/liveness.py).
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 from tensorplan.analysis.storage.buffers import (
     Allocate,
@@ -32,21 +33,45 @@ from tensorplan.planning import problem
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
     """The most bytes of own buffers that live at once, on each device, if every offset
     is a multiple of `alignment` bytes: what no plan can do without."""
-    walk = _Walk()
-    walk.add(storage)
-    pools: dict[str | None, list[Buffer]] = {}
-    for buffer in walk.accesses:
-        pools.setdefault(device_of(buffer.type), []).append(buffer)
-    uses = [Uses(walk.begin[b], accesses) for b, accesses in walk.accesses.items()]
-    live = dict(zip(walk.accesses, live_steps(walk, uses), strict=True))
-    found: dict[str | None, int] = {}
+    _, pools = _lifetimes(storage, alignment)
+    return {d: problem.Problem(buffers).lower_bound for d, buffers in pools.items()}
+
+
+def during(storage: Storage, alignment: int) -> Mapping[str | None, Sequence[int]]:
+    """The most bytes that live while each operation of the block runs, on each device,
+    if every buffer takes a multiple of `alignment` bytes."""
+    starts, pools = _lifetimes(storage, alignment)
+    found: dict[str | None, Sequence[int]] = {}
     for device, buffers in pools.items():
-        unit = max(
-            alignment, *(element_alignment(b.type.element_type) for b in buffers)
-        )
-        spans = [buffer_of("", typical_bytes(b.type), live[b], unit) for b in buffers]
-        found[device] = problem.Problem(spans).lower_bound
+        changes = [0] * (starts[-1] + 1)
+        for buffer in buffers:
+            size = problem.round_up(buffer.size, alignment)
+            for start, end in buffer.live:
+                changes[start] += size
+                changes[end] -= size
+        live = list(accumulate(changes))
+        found[device] = [max(live[s:e], default=0) for s, e in pairwise(starts)]
     return found
+
+
+def _lifetimes(
+    storage: Storage, alignment: int
+) -> tuple[Sequence[int], Mapping[str | None, Sequence[problem.Buffer]]]:
+    """The first step of each operation, and of what follows; and the own buffers."""
+    walk = _Walk()
+    starts = walk.add(storage)
+    uses = [Uses(walk.begin[b], accesses) for b, accesses in walk.accesses.items()]
+    pools: dict[str | None, list[tuple[Buffer, Sequence[problem.Steps]]]] = {}
+    for buffer, live in zip(walk.accesses, live_steps(walk, uses), strict=True):
+        pools.setdefault(device_of(buffer.type), []).append((buffer, live))
+    found: dict[str | None, Sequence[problem.Buffer]] = {}
+    for device, pairs in pools.items():
+        wanted = (element_alignment(b.type.element_type) for b, _ in pairs)
+        unit = max(alignment, *wanted)
+        found[device] = [
+            buffer_of("", typical_bytes(b.type), live, unit) for b, live in pairs
+        ]
+    return starts, found
 
 
 class _Walk:
@@ -60,8 +85,11 @@ class _Walk:
         self.accesses: dict[Buffer, dict[int, bool]] = {}
         """By step: whether all of the buffer is written, and nothing of it read."""
 
-    def add(self, storage: Storage) -> None:
+    def add(self, storage: Storage) -> Sequence[int]:
+        """The accesses of a block; the first step of each operation, and the last."""
+        starts: list[int] = []
         for _, actions in storage.steps:
+            starts.append(len(self.node_of))
             for action in actions:
                 match action:
                     case Allocate(buffer):
@@ -76,7 +104,7 @@ class _Walk:
                         self._branch(action)
                     case _:
                         pass
-        self._step()
+        return [*starts, self._step()]
 
     def _step(self) -> int:
         self.node_of.append(len(self.nodes) - 1)

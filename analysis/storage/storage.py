@@ -124,15 +124,16 @@ class _Block(Storage):
         for variable, version in last_versions(self.block).items():
             while version.previous is not None:
                 value = looped_into(version, self._position)
-                if value is not None:
+                if value is not None and version.writer is not None:
                     self._aim(value, self.variables[variable])
+                    self.early[value] = version.writer
                 version = version.previous
         for value, part in parts(self.block).items():
             if value not in self._destinations:
                 self._parts[value] = part
         for value, op in updates(self.block).items():
             if value not in self._destinations and value not in self._parts:
-                self._updates[value] = op
+                self._updates[value] = self.early[value] = op
 
     def _aim(self, value: SSAValue, buffer: Buffer) -> None:
         """Has a value computed into a buffer, and what a loop starts from, too."""
@@ -212,30 +213,41 @@ class _Block(Storage):
         for variable in op.outs:
             self._overwrite(self.variables[variable])
         inputs = [self._at_value(value) for value in op.inputs]
+        overwritable = self._overwritable(op)
         for index, result in enumerate(op.res):
             if result in self._parts:
                 self.put(result, *self._part(result, now=False))
             elif place := self._updated(result):
                 self.put(result, *place)
             else:
-                self.put(result, self._destination_of(op, index))
+                self.put(result, self._destination_of(op, index, overwritable))
         outs = [self._at_value(result) for result in op.res]
-        self._actions.append(Run(op, inputs, outs))
+        self._actions.append(Run(op, inputs, outs, overwritable))
 
-    def _destination_of(self, op: TensorOp, index: int) -> Buffer:
+    def _destination_of(
+        self, op: TensorOp, index: int, overwritable: Sequence[int]
+    ) -> Buffer:
         if op.outs:
             return self.variables[op.outs[index]]
-        result = op.res[index]
-        if index == 0 and result not in self._destinations:
-            allowed = op.overwritable()
-            element = tensor_type_of(result.type).element_type
-            for number in allowed:
-                value = op.inputs[number]
-                if tensor_type_of(
-                    value.type
-                ).element_type == element and self._may_take_over(op, number, allowed):
-                    return self.places[value].buffer
-        return self._destination(result, now=False)
+        for number in overwritable if index == 0 else ():
+            buffer = self.places[op.inputs[number]].buffer
+            if buffer.last <= self._at:
+                return buffer
+        return self._destination(op.res[index], now=False)
+
+    def _overwritable(self, op: TensorOp) -> Sequence[int]:
+        """The inputs whose buffer the first result may take over, if they die."""
+        first = op.res[0]
+        if op.outs or first in self._destinations or first in self._parts:
+            return ()
+        allowed = op.overwritable()
+        element = tensor_type_of(first.type).element_type
+        return [
+            number
+            for number in allowed
+            if tensor_type_of(op.inputs[number].type).element_type == element
+            and self._is_all_that_is_read(op, number, allowed)
+        ]
 
     def _destination(self, result: SSAValue, *, now: bool = True) -> Buffer:
         """Where a result is wanted, or a new buffer."""
@@ -243,16 +255,15 @@ class _Block(Storage):
             return self._destinations[result]
         return self._allocate(tensor_type_of(result.type), result.name_hint, now=now)
 
-    def _may_take_over(self, op: TensorOp, index: int, allowed: Sequence[int]) -> bool:
-        """Whether a result may take over the buffer of an operand.
-
-        `allowed` are the operands that the operation may overwrite.
-        """
+    def _is_all_that_is_read(
+        self, op: TensorOp, index: int, allowed: Sequence[int]
+    ) -> bool:
+        """Whether an operand is a whole buffer of the block's own, in order, that only
+        operands which may be overwritten (`allowed`) read."""
         value = op.inputs[index]
         buffer, layout = self.places[value]
         return (
             buffer.home is Home.OWN
-            and buffer.last <= self._at
             and layout.is_contiguous
             and prod(layout.shape) == prod(buffer.shape)
             and all(
@@ -443,9 +454,14 @@ class _Block(Storage):
             buffer = self._destination(result)
             self._actions.append(Run(start.owner, (), [At(whole(buffer))]))
             return buffer
-        if result not in self._destinations and self._may_take_over(op, index, [index]):
-            return self.places[start].buffer
-        buffer, place = self._destination(result), self.places[start]
+        place = self.places[start]
+        if (
+            result not in self._destinations
+            and place.buffer.last <= self._at
+            and self._is_all_that_is_read(op, index, [index])
+        ):
+            return place.buffer
+        buffer = self._destination(result)
         if place.buffer is not buffer or not place.layout.is_contiguous:
             self._copy(self._at_value(start), At(whole(buffer, start), start))
         return buffer
