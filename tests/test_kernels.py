@@ -25,12 +25,13 @@ from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.strides import reshaped_strides
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
+from tensorplan.dialects.tgraph.formulas import FORMULAS
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.numpy.base import KERNELS
-from tensorplan.runtime.backends.numpy.forms import TILE
+from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
 from tensorplan.runtime.pool import Scratch
 
@@ -923,3 +924,14 @@ def test_every_operation_has_a_kernel() -> None:
         FusionOp,
     ):
         assert not KERNELS.keys().isdisjoint(op.__mro__)
+
+
+def test_every_elementwise_operation_has_a_form_or_a_formula() -> None:
+    by_themselves = {
+        elementwise.BitcastConvertOp,
+        elementwise.CompareOp,
+        elementwise.ConvertOp,
+        elementwise.SelectOp,
+    }
+    known = by_themselves | FORMS.keys() | FORMULAS.keys()
+    assert known == {*elementwise.ELEMENTWISE_OPS}

@@ -5,6 +5,8 @@ dims.py         symbolic sizes in types
 partial.py      types that are known in part, and what follows for the rest
 elements.py     which numbers the elements of a type are
 elementwise.py  add, exponential, select, ...
+terms.py        arithmetic on values, whatever computes or writes them
+formulas.py     what elementwise operations compute, by simpler ones
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
 bodies.py       sort, and reductions by any function of single elements
 random.py       random bits
