@@ -13,6 +13,8 @@ checking/        plan-check: the proof, which imports nothing of memory/
 linalg/          convert-tgraph-to-linalg: each family of operations
 reporting/       reports, pictures, explanations
 
+A pass that may be left out says so in its class (optional.py).
+
 The other files are shared:
 
 options.py           the options of planning: their defaults, meanings and checks
@@ -28,12 +30,24 @@ common_subexpressions.py   xDSL's pass, for what is not planned yet
 sizes.py, index_sizes.py   sizes as options, and as values of the IR
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
+
+    from tensorplan.passes.optional import OptionalPass
+
+_REWRITES = {
+    "tgraph-recompute-stacked": "TGraphRecomputeStacked",
+    "tgraph-consume-stacked": "TGraphConsumeStacked",
+    "tgraph-compare-clipped": "TGraphCompareClipped",
+    "tgraph-scatter-into": "TGraphScatterInto",
+    "tgraph-sink-reshapes": "TGraphSinkReshapes",
+}
+"""Of the default sequence: each finds something in few programs, and has no options."""
 
 _CLASSES = {
     "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
@@ -44,11 +58,7 @@ _CLASSES = {
     "tgraph-infer-devices": "TGraphInferDevices",
     "tgraph-gradient": "TGraphGradient",
     "tgraph-place-devices": "TGraphPlaceDevices",
-    "tgraph-recompute-stacked": "TGraphRecomputeStacked",
-    "tgraph-consume-stacked": "TGraphConsumeStacked",
-    "tgraph-compare-clipped": "TGraphCompareClipped",
-    "tgraph-sink-reshapes": "TGraphSinkReshapes",
-    "tgraph-scatter-into": "TGraphScatterInto",
+    **_REWRITES,
     "tgraph-fuse": "TGraphFuse",
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
     "tgraph-schedule": "TGraphSchedule",
@@ -74,11 +84,21 @@ _CLASSES = {
 def get_all_passes() -> "dict[str, Callable[[], type[ModulePass]]]":
     """Our passes' names and factories, as xDSL's tools take them."""
 
-    def factory(name: str, class_name: str) -> "Callable[[], type[ModulePass]]":
-        def get_pass() -> "type[ModulePass]":
-            module = import_module(f"tensorplan.passes.{name.replace('-', '_')}")
-            return getattr(module, class_name)
+    return {name: partial(_load, name) for name in _CLASSES}
 
-        return get_pass
 
-    return {name: factory(name, class_name) for name, class_name in _CLASSES.items()}
+def rewrites() -> "Sequence[type[OptionalPass]]":
+    """Those of the default sequence that find something in few programs, in order."""
+    return [cast("type[OptionalPass]", _load(name)) for name in _REWRITES]
+
+
+def optional_passes() -> "Sequence[type[OptionalPass]]":
+    """All that may be left out, in pipeline order."""
+    from tensorplan.passes.optional import OptionalPass
+
+    return [cls for cls in map(_load, _CLASSES) if issubclass(cls, OptionalPass)]
+
+
+def _load(name: str) -> "type[ModulePass]":
+    module = import_module(f"tensorplan.passes.{name.replace('-', '_')}")
+    return getattr(module, _CLASSES[name])

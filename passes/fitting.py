@@ -15,8 +15,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
 from tensorplan.dialects.diagnostics import REMARKS
-from tensorplan.dialects.tgraph.base import is_static, tensor_type_of
+from tensorplan.dialects.tgraph.base import device_of, is_static, tensor_type_of
 from tensorplan.passes.attempts import held_back, planned_arenas
+from tensorplan.passes.functions import is_tensor
 from tensorplan.passes.memory_graph import memory_graph
 from tensorplan.passes.options import Placing
 from tensorplan.planning import deadline
@@ -50,12 +51,18 @@ def planned_bytes(func: FuncOp, placing: Placing) -> int:
 def planned_peaks(func: FuncOp, placing: Placing) -> Peaks:
     """The arenas; what is live where devices or sizes are not known yet."""
     live = live_peaks(func, placing.alignment)
-    if None in live or not is_static_block(func.body.block):
+    if None in live or not _is_placed(func) or not is_static_block(func.body.block):
         return live
     module = ModuleOp([func.clone()])
     with held_back():
         arenas = planned_arenas(Context(), module, placing)
     return dict.fromkeys(live, 0) | {arena.device: arena.size for arena in arenas}
+
+
+def _is_placed(func: FuncOp) -> bool:
+    """Whether arguments and results have devices; they may be all that there is."""
+    types = (*func.function_type.inputs, *func.function_type.outputs)
+    return all(device_of(type) is not None for type in types if is_tensor(type))
 
 
 def fit(

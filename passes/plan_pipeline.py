@@ -11,7 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tensorplan.passes import driver
+from tensorplan.passes import driver, rewrites
 from tensorplan.passes.options import EFFORTS, MemoryOptions, Placing, PlanOptions
 
 
@@ -37,19 +37,14 @@ class PlanPipeline(ModulePass, PlanOptions):
         from tensorplan.passes.plan_workspaces import PlanWorkspaces
         from tensorplan.passes.tgraph_bufferize import TGraphBufferize
         from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
-        from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
-        from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
         from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
         from tensorplan.passes.tgraph_fit import TGraphFit
         from tensorplan.passes.tgraph_fuse import TGraphFuse
         from tensorplan.passes.tgraph_gradient import TGraphGradient
         from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
         from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
-        from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
-        from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
         from tensorplan.passes.tgraph_schedule import TGraphSchedule
         from tensorplan.passes.tgraph_search import TGraphSearch
-        from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
         from tensorplan.passes.tgraph_slice import TGraphSlice
 
         placing = self.shared(Placing)
@@ -84,11 +79,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
             UnplannedCommonSubexpressionElimination(),
-            TGraphRecomputeStacked(),
-            TGraphConsumeStacked(),
-            TGraphCompareClipped(),
-            TGraphScatterInto(),
-            TGraphSinkReshapes(),
+            *(rewrite() for rewrite in rewrites()),
             *lower,
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),

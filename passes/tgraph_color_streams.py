@@ -31,19 +31,19 @@ from heapq import heappop, heappush
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tensorplan.analysis.cost import time
 from tensorplan.choices import ChoiceError
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import check_streams
 from tensorplan.planning.nnvm import Entry, Graph, Node, color_nodes
 
 
 @dataclass(frozen=True)
-class TGraphColorStreams(ModulePass):
+class TGraphColorStreams(OptionalPass):
     """Assigns streams.
 
     streams: how many each device has.

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.elementwise import CompareOp, MaximumOp, MinimumOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.passes.functions import tensor_blocks
+from tensorplan.passes.optional import OptionalPass
 
 _ANSWERED = {MaximumOp: ("GT", "LE"), MinimumOp: ("LT", "GE")}
 """The comparisons of the clipped value with the bound that the result answers."""
@@ -38,10 +38,12 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 @dataclass(frozen=True)
-class TGraphCompareClipped(ModulePass):
+class TGraphCompareClipped(OptionalPass):
     """Compares the results of maximum and minimum instead of what they clipped."""
 
     name = "tgraph-compare-clipped"
+    LOWERS_PEAK = True
+    TOPIC = "in place"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):

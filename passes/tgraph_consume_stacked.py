@@ -32,7 +32,6 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import (
@@ -49,6 +48,7 @@ from tensorplan.dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSli
 from tensorplan.dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from tensorplan.passes.functions import erase_unused, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.stacks import (
     Stack,
     extended,
@@ -59,10 +59,12 @@ from tensorplan.passes.stacks import (
 
 
 @dataclass(frozen=True)
-class TGraphConsumeStacked(ModulePass):
+class TGraphConsumeStacked(OptionalPass):
     """Updates variables in the loop that stacks what they are updated with."""
 
     name = "tgraph-consume-stacked"
+    LOWERS_PEAK = True
+    TOPIC = "loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):

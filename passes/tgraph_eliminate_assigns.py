@@ -35,7 +35,6 @@ from fractions import Fraction
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
@@ -44,6 +43,7 @@ from tensorplan.dialects.tgraph.base import TensorOp, segments
 from tensorplan.dialects.tgraph.shaping import ConstantOp, ViewOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes.functions import tensor_blocks
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.versions import (
     Version,
     last_versions,
@@ -54,10 +54,11 @@ from tensorplan.passes.versions import (
 
 
 @dataclass(frozen=True)
-class TGraphEliminateAssigns(ModulePass):
+class TGraphEliminateAssigns(OptionalPass):
     """Computes assigned values straight into their variables where that is safe."""
 
     name = "tgraph-eliminate-assigns"
+    TOPIC = "assigns"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):

@@ -34,7 +34,6 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Block, SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.elementwise import (
@@ -55,12 +54,13 @@ from tensorplan.passes.channels import (
     replace,
 )
 from tensorplan.passes.functions import erase_unused, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 
 Contraction: TypeAlias = ConvolutionOp | DotGeneralOp
 
 
 @dataclass(frozen=True)
-class TGraphFoldScaleAxis(ModulePass):
+class TGraphFoldScaleAxis(OptionalPass):
     """Folds scales along features into the weights of contractions.
 
     always: also where weight or scale are no parameters, so that the weight is scaled
@@ -68,6 +68,7 @@ class TGraphFoldScaleAxis(ModulePass):
     """
 
     name = "tgraph-fold-scale-axis"
+    EXACT = False
 
     always: bool = False
 

@@ -43,7 +43,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.choices import ChoiceError
@@ -64,13 +63,14 @@ from tensorplan.passes.fusion.groups import (
     unfinished,
 )
 from tensorplan.passes.fusion.peak import Peak
+from tensorplan.passes.optional import OptionalPass
 
 LOWERED = 4
 """How often groups are given up to lower the peak further."""
 
 
 @dataclass(frozen=True)
-class TGraphFuse(ModulePass):
+class TGraphFuse(OptionalPass):
     """Fuses operations so that what is between them is never stored.
 
     mode: "relay" (by post-dominators), "nnvm" (by NNVM's scans) or "none".
@@ -81,6 +81,7 @@ class TGraphFuse(ModulePass):
     """
 
     name = "tgraph-fuse"
+    TOPIC = "fusion"
 
     mode: str = "relay"
     max_depth: int = 256

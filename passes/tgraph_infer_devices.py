@@ -36,7 +36,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import BlockArgument, Operation
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
@@ -50,10 +49,11 @@ from tensorplan.passes.devices import (
     variables_of,
 )
 from tensorplan.passes.functions import is_tensor, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 
 
 @dataclass(frozen=True)
-class TGraphInferDevices(ModulePass):
+class TGraphInferDevices(OptionalPass):
     """Infers the devices of operations from explicit copies and annotations.
 
     fallback: the device of what is not determined otherwise; without it, such an

@@ -35,7 +35,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
@@ -51,13 +50,14 @@ from tensorplan.dialects.tgraph.differentiation import GradientOp
 from tensorplan.dialects.tgraph.partial import PartialTypes, is_complete
 from tensorplan.dialects.tgraph.structure import AssignOp, OnDeviceOp, ReadOp
 from tensorplan.passes.functions import is_tensor, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 
 _SHOWN = 10
 """How many unknown values a message lists."""
 
 
 @dataclass(frozen=True)
-class TGraphInferShapes(ModulePass):
+class TGraphInferShapes(OptionalPass):
     """Infers unknown sizes and element types in both directions.
 
     require_static: what stays unknown is an error.

@@ -40,7 +40,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.analysis.cost import time, time_to_copy
 from tensorplan.dialects.diagnostics import place_of, remark
@@ -56,13 +55,14 @@ from tensorplan.passes.fitting import Peaks, fit, live_peaks
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import Insertion, MemoryGraph, memory_graph
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Budget, Placing, check_offload
 from tensorplan.passes.tgraph_rematerialize import change_of_peak
 from tensorplan.planning.offload import Move, offload
 
 
 @dataclass(frozen=True)
-class TGraphOffload(ModulePass, Budget, Placing):
+class TGraphOffload(OptionalPass, Budget, Placing):
     """Moves values to another device and back, until a budget is met.
 
     device: whose live bytes are to be fewer.
@@ -70,6 +70,7 @@ class TGraphOffload(ModulePass, Budget, Placing):
     """
 
     name = "tgraph-offload"
+    IDEMPOTENT = False
 
     device: str
     to: str

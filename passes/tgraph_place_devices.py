@@ -42,7 +42,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.choices import ChoiceError, one_of
 from tensorplan.dialects.diagnostics import LocatedError
@@ -55,11 +54,12 @@ from tensorplan.passes.devices import (
     variables_of,
 )
 from tensorplan.passes.functions import is_tensor, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Groups
 
 
 @dataclass(frozen=True)
-class TGraphPlaceDevices(ModulePass, Groups):
+class TGraphPlaceDevices(OptionalPass, Groups):
     """Gives every tensor a device.
 
     devices: those that there are, as "cpu:0","gpu:0"; without them, all that are named.

@@ -26,7 +26,6 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import (
@@ -40,6 +39,7 @@ from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.functions import tensor_blocks
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.stacks import Linear, stacks, without_stacks, without_unused
 
 MOST = 4
@@ -47,10 +47,12 @@ MOST = 4
 
 
 @dataclass(frozen=True)
-class TGraphRecomputeStacked(ModulePass):
+class TGraphRecomputeStacked(OptionalPass):
     """Computes values in a loop rather than stacking them in an earlier one."""
 
     name = "tgraph-recompute-stacked"
+    LOWERS_PEAK = True
+    TOPIC = "loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):

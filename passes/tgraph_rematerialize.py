@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from tensorplan.analysis.cost import flops, time
 from tensorplan.dialects.diagnostics import LocatedError, remark
@@ -46,13 +45,14 @@ from tensorplan.passes.concatenations import is_in_place, parts
 from tensorplan.passes.fitting import Peaks, fit
 from tensorplan.passes.functions import tensor_functions
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Budget, Placing, TimeLimit
 from tensorplan.planning import deadline
 from tensorplan.planning.rematerialization import rematerialize
 
 
 @dataclass(frozen=True)
-class TGraphRematerialize(ModulePass, Budget, TimeLimit, Placing):
+class TGraphRematerialize(OptionalPass, Budget, TimeLimit, Placing):
     """Computes values again rather than keeping them, until a budget is met.
 
     exact: whether the least time is searched for, where a function is small enough;
@@ -60,6 +60,8 @@ class TGraphRematerialize(ModulePass, Budget, TimeLimit, Placing):
     """
 
     name = "tgraph-rematerialize"
+    IDEMPOTENT = False
+    TOPIC = "recomputation"
 
     exact: bool = False
 

@@ -21,7 +21,6 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tensorplan.dialects.tgraph.base import (
@@ -34,13 +33,16 @@ from tensorplan.dialects.tgraph.elementwise import AddOp
 from tensorplan.dialects.tgraph.indexing import ScatterOp
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 from tensorplan.passes.functions import tensor_blocks
+from tensorplan.passes.optional import OptionalPass
 
 
 @dataclass(frozen=True)
-class TGraphScatterInto(ModulePass):
+class TGraphScatterInto(OptionalPass):
     """Scatters into what the scattered would be added to."""
 
     name = "tgraph-scatter-into"
+    LOWERS_PEAK = True
+    TOPIC = "in place"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import remark
@@ -40,12 +39,13 @@ from tensorplan.passes.fitting import planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Placing
 from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
 
 @dataclass(frozen=True)
-class TGraphSchedule(ModulePass, Placing):
+class TGraphSchedule(OptionalPass, Placing):
     """Reorders operations to lower the peak of live bytes.
 
     effort: how much is searched; 0 for list scheduling only, 1 for about a second.
@@ -54,6 +54,8 @@ class TGraphSchedule(ModulePass, Placing):
     """
 
     name = "tgraph-schedule"
+    LOWERS_PEAK = True
+    TOPIC = "schedule"
 
     effort: float = 0.2
     max_slowdown: float | None = None

@@ -33,7 +33,6 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of, with_shape
 from tensorplan.dialects.tgraph.elementwise import (
@@ -55,13 +54,15 @@ from tensorplan.passes.channels import (
     replace,
 )
 from tensorplan.passes.functions import erase_unused, tensor_functions
+from tensorplan.passes.optional import OptionalPass
 
 
 @dataclass(frozen=True)
-class TGraphSimplifyInference(ModulePass):
+class TGraphSimplifyInference(OptionalPass):
     """Folds chains of per-channel scales and shifts; drops dropout."""
 
     name = "tgraph-simplify-inference"
+    EXACT = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):

@@ -30,7 +30,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.dialects.symbolic import Symbolic
@@ -52,13 +51,16 @@ from tensorplan.dialects.tgraph.shaping import (
     ViewOp,
 )
 from tensorplan.passes.functions import erase_unused, tensor_blocks
+from tensorplan.passes.optional import OptionalPass
 
 
 @dataclass(frozen=True)
-class TGraphSinkReshapes(ModulePass):
+class TGraphSinkReshapes(OptionalPass):
     """Moves reshapes behind elementwise operations, so that these can be fused."""
 
     name = "tgraph-sink-reshapes"
+    LOWERS_PEAK = True
+    TOPIC = "fusion"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):

@@ -37,7 +37,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
-from xdsl.passes import ModulePass
 
 from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import remark
@@ -45,6 +44,7 @@ from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.passes.fitting import is_static_block, planned_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory_graph import memory_graph
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Placing
 from tensorplan.passes.slicing.bytes import Lifetimes
 from tensorplan.passes.slicing.regions import Rules
@@ -55,7 +55,7 @@ MOST_PIECES = 1024
 
 
 @dataclass(frozen=True)
-class TGraphSlice(ModulePass, Placing):
+class TGraphSlice(OptionalPass, Placing):
     """Computes chains of operations in pieces, to lower the peak of live bytes.
 
     pieces: the most that a region is cut into, up to 1024.
@@ -64,6 +64,10 @@ class TGraphSlice(ModulePass, Placing):
     """
 
     name = "tgraph-slice"
+    EXACT = False  # a product of a slice may add up in another order
+    IDEMPOTENT = False  # a piece may be cut again
+    LOWERS_PEAK = True
+    TOPIC = "slicing"
 
     pieces: int = 8
     max_slowdown: float = 0.03

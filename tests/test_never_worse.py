@@ -7,25 +7,11 @@ from modules import run
 from programs import Program, programs
 from xdsl.passes import ModulePass
 
+from tensorplan.passes import optional_passes
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
-from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
 from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
-from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
-from tensorplan.passes.tgraph_slice import TGraphSlice
 
-LOWERING: tuple[type[ModulePass], ...] = (
-    TGraphRecomputeStacked,
-    TGraphConsumeStacked,
-    TGraphCompareClipped,
-    TGraphScatterInto,
-    TGraphSinkReshapes,
-    TGraphSchedule,
-    TGraphSlice,
-)
+LOWERING = [cls for cls in optional_passes() if cls.LOWERS_PEAK]
 
 
 def passes(*kinds: type[ModulePass]) -> list[ModulePass]:

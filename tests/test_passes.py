@@ -11,7 +11,7 @@ from executables import assert_same, counted
 from hypothesis import given
 from hypothesis import strategies as st
 from modules import run
-from optional_passes import PLACE, TENSOR_PASSES
+from optional_passes import IDEMPOTENT, PLACE, TENSOR_PASSES
 from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 
 import tensorplan
 from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.passes import driver
+from tensorplan.passes import driver, get_all_passes, optional_passes
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
@@ -49,11 +49,18 @@ def test_tensor_passes_keep_the_values(pass_: ModulePass, program: Program) -> N
     )
 
 
-@pytest.mark.parametrize(
-    "pass_",
-    [p for p in TENSOR_PASSES if p.name != "cse"],  # xDSL's, and it is not
-    ids=name_of,
-)
+def test_each_pass_on_tensors_says_whether_it_may_be_left_out() -> None:
+    others = {name for name in get_all_passes() if name.startswith("tgraph-")}
+    assert others - {cls.name for cls in optional_passes()} == {
+        "tgraph-precompute",
+        "tgraph-gradient",
+        "tgraph-fit",
+        "tgraph-search",
+        "tgraph-bufferize",
+    }
+
+
+@pytest.mark.parametrize("pass_", IDEMPOTENT, ids=name_of)
 @given(program=programs())
 def test_tensor_passes_are_idempotent(pass_: ModulePass, program: Program) -> None:
     once = run(program.module, pass_)

@@ -10,7 +10,7 @@ program with donated arguments. `try_out` runs it on a copy, and measures the ou
 An option that leaves out what is done already tells what that is worth.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
 from typing import NamedTuple
@@ -25,8 +25,9 @@ from tensorplan.analysis.cost import flops
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.dialects.tgraph.differentiation import GradientOp
-from tensorplan.passes import driver
+from tensorplan.passes import driver, rewrites
 from tensorplan.passes.functions import tensor_functions
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.options import Placing
 from tensorplan.passes.plan_check import check_plan
 from tensorplan.passes.plan_in_place import PlanInPlace
@@ -35,30 +36,14 @@ from tensorplan.passes.plan_pipeline import PlanPipeline
 from tensorplan.passes.reporting.donation import donate, donations
 from tensorplan.passes.reporting.peaks import memref_bytes
 from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
-from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph_fuse import TGraphFuse
 from tensorplan.passes.tgraph_gradient import TGraphGradient
 from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
 from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
-from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
 from tensorplan.passes.tgraph_slice import TGraphSlice
 
 BUDGETS = (0.9, 0.75, 0.5)
 """Parts of the arenas that recomputation is tried for."""
-
-REWRITES = {
-    TGraphRecomputeStacked: "loops",
-    TGraphConsumeStacked: "loops",
-    TGraphCompareClipped: "in place",
-    TGraphScatterInto: "in place",
-    TGraphSinkReshapes: "fusion",
-}
-"""Passes that find something in few programs, and what they are about."""
 
 SINGLE_DONATIONS = 3
 """Arguments that are tried one by one, the largest ones."""
@@ -153,14 +138,14 @@ def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
 
 
 class Changes:
-    """Which of `REWRITES` have changed a program, for `driver.run`."""
+    """Which of `rewrites()` have changed a program, for `driver.run`."""
 
     def __init__(self) -> None:
         self.of: set[type[ModulePass]] = set()
         self._copy: ModuleOp | None = None
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
-        self._copy = module.clone() if type(pass_) in REWRITES else None
+        self._copy = module.clone() if type(pass_) in rewrites() else None
 
     def after(self, pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
         if self._copy and not module.is_structurally_equivalent(self._copy):
@@ -186,7 +171,7 @@ class Options:
         self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]] = ()
     ) -> list[Option]:
         """Those that apply to a module behind the first passes, which takes `arenas`
-        bytes, and where of `REWRITES` some have `changed` it; what is not likely to
+        bytes, and where of `rewrites()` some have `changed` it; what is not likely to
         take long comes first."""
         if not any(True for _ in tensor_functions(module)):
             return list(self._of_memrefs())
@@ -274,19 +259,11 @@ class Options:
             yield Option("schedule", "effort=high", self._passes(effort="high"))
 
     def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Option]:
-        kinds: Mapping[type[ModulePass], str] = {
-            TGraphFuse: "fusion",
-            TGraphEliminateAssigns: "assigns",
-            TGraphSchedule: "schedule",
-            TGraphSlice: "slicing",
-            TGraphRematerialize: "recomputation",
-            **{cls: kind for cls, kind in REWRITES.items() if cls in changed},
-        }
-        passes = self.split()[1]
-        for cls, kind in kinds.items():
-            if any(isinstance(pass_, cls) for pass_ in passes):
+        few = set(rewrites()) - set(changed)
+        for cls in dict.fromkeys(type(pass_) for pass_ in self.split()[1]):
+            if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
                 left = self._without(cls)
-                yield Option(kind, f"{cls.name}", left, is_without=True)
+                yield Option(cls.TOPIC, f"{cls.name}", left, is_without=True)
         if self.pipeline.lend:
             left = self._passes(lend=False)
             yield Option("lending", "lend", left, is_without=True)

@@ -1,8 +1,8 @@
 """Random passes with random options, and what each of them promises."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizePass
@@ -11,25 +11,12 @@ from xdsl.transforms.common_subexpression_elimination import (
 )
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
+from tensorplan.passes import optional_passes
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.plan_memory import PlanMemory
 from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
-from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
-from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
 from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.passes.tgraph_offload import TGraphOffload
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
-from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
-from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
-from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
-from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
-from tensorplan.passes.tgraph_slice import TGraphSlice
 from tensorplan.planning import STRATEGIES
 
 GROUPS = ("a=cpu:0", "b=cpu:1")
@@ -44,51 +31,60 @@ class Promise(NamedTuple):
     idempotent: bool = True
 
 
+OPTIONS: Mapping[str, Callable[[Random], Mapping[str, Any]]] = {
+    "tgraph-infer-shapes": lambda r: {"require_static": r.random() < 0.5},
+    "tgraph-infer-devices": lambda r: {"fallback": "cpu:0"},
+    "tgraph-place-devices": lambda r: {
+        "groups": GROUPS,
+        "default": r.choice(["cpu:0", "cpu:1"]),
+    },
+    "tgraph-fold-scale-axis": lambda r: {"always": r.random() < 0.5},
+    "tgraph-slice": lambda r: {
+        "pieces": r.choice([2, 8]),
+        "max_slowdown": r.choice([0.03, 9]),
+        "alignment": r.choice([1, 64]),
+    },
+    "tgraph-fuse": lambda r: {
+        "mode": r.choice(["relay", "nnvm"]),
+        "keep_peak": r.random() < 0.5,
+    },
+    "tgraph-schedule": lambda r: {
+        "effort": r.choice([0, 0.05, 0.2]),
+        "alignment": r.choice([1, 16, 64]),
+    },
+    "tgraph-rematerialize": lambda r: {"budget": r.choice([64, 512, "4KiB", "1MiB"])},
+    "tgraph-offload": lambda r: {
+        "budget": r.choice([64, 512, "4KiB"]),
+        "device": "cpu:0",
+        "to": "cpu:1",
+    },
+    "tgraph-color-streams": lambda r: {"streams": r.randint(1, 4)},
+}
+"""Random ones, by pass; the others have their defaults."""
+
+STEADY_BY_DEFAULT = {"tgraph-schedule"}
+"""List scheduling alone goes on from the order that it gets."""
+
+
+def _promise(cls: type[OptionalPass]) -> Promise:
+    options = OPTIONS.get(cls.name, lambda r: {})
+    return Promise(
+        lambda r: cls(**options(r)),
+        exact=cls.EXACT,
+        idempotent=cls.IDEMPOTENT and cls.name not in STEADY_BY_DEFAULT,
+    )
+
+
 PASSES: Sequence[Promise] = [
-    Promise(lambda r: TGraphInferShapes(r.random() < 0.5)),
-    Promise(lambda r: TGraphInferDevices(fallback="cpu:0")),
-    Promise(lambda r: place(r)),
     # The transpose of a product is that of its operands, swapped.
     Promise(lambda r: CanonicalizePass(), keeps_order=False),
     Promise(lambda r: CommonSubexpressionElimination(), idempotent=False),
     Promise(lambda r: DeadCodeElimination()),
-    Promise(lambda r: TGraphSimplifyInference(), exact=False),
-    Promise(lambda r: TGraphFoldScaleAxis(r.random() < 0.5), exact=False),
-    Promise(lambda r: TGraphRecomputeStacked()),
-    Promise(lambda r: TGraphConsumeStacked()),
-    Promise(lambda r: TGraphCompareClipped()),
-    Promise(lambda r: TGraphScatterInto()),
-    Promise(lambda r: TGraphSinkReshapes()),
-    Promise(
-        lambda r: TGraphSlice(
-            r.choice([2, 8]), r.choice([0.03, 9]), alignment=r.choice([1, 64])
-        ),
-        exact=False,  # a product of a slice may add up in another order
-        idempotent=False,  # a piece may be cut again
-    ),
-    Promise(
-        lambda r: TGraphFuse(r.choice(["relay", "nnvm"]), keep_peak=r.random() < 0.5)
-    ),
+    *map(_promise, optional_passes()),
     Promise(
         lambda r: TGraphFuse("relay", r.choice([1, 2, 4]), r.random() < 0.5),
         idempotent=False,  # what the depth has cut off is there for the next run
     ),
-    Promise(lambda r: TGraphEliminateAssigns()),
-    Promise(
-        lambda r: TGraphSchedule(
-            r.choice([0, 0.05, 0.2]), alignment=r.choice([1, 16, 64])
-        ),
-        idempotent=False,  # list scheduling goes on from the order that it gets
-    ),
-    Promise(
-        lambda r: TGraphRematerialize(r.choice([64, 512, "4KiB", "1MiB"])),
-        idempotent=False,
-    ),
-    Promise(
-        lambda r: TGraphOffload(r.choice([64, 512, "4KiB"]), "cpu:0", "cpu:1"),
-        idempotent=False,
-    ),
-    Promise(lambda r: TGraphColorStreams(r.randint(1, 4))),
 ]
 
 

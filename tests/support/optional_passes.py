@@ -1,37 +1,42 @@
 """The passes on tensors that a pipeline may have or not, in any order."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import (
     CommonSubexpressionElimination,
 )
 
-from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
-from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes import optional_passes
+from tensorplan.passes.optional import OptionalPass
 from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
-from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
 
 PLACE = TGraphPlaceDevices(default="cpu:0")
-TENSOR_PASSES: list[ModulePass] = [
-    TGraphInferShapes(),
-    TGraphInferDevices(fallback="cpu:0"),
-    PLACE,
+
+OPTIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "tgraph-infer-devices": [{"fallback": "cpu:0"}],
+    "tgraph-place-devices": [{"default": "cpu:0"}],
+    "tgraph-fuse": [{}, {"mode": "nnvm"}, {"max_depth": 2, "keep_peak": False}],
+    "tgraph-rematerialize": [{"budget": 512}],
+    "tgraph-offload": [{"budget": 512, "device": "cpu:0", "to": "cpu:1"}],
+}
+"""What each is tried with, where that is not only its default."""
+
+OPTIONAL: Sequence[OptionalPass] = [
+    cls(**options)
+    for cls in optional_passes()
+    for options in OPTIONS.get(cls.name, [{}])
+]
+TENSOR_PASSES: Sequence[ModulePass] = [
     CanonicalizePass(),
     CommonSubexpressionElimination(),
-    TGraphRecomputeStacked(),
-    TGraphConsumeStacked(),
-    TGraphSinkReshapes(),
-    TGraphFuse(),
-    TGraphFuse(mode="nnvm"),
-    TGraphFuse(max_depth=2, keep_peak=False),
-    TGraphEliminateAssigns(),
-    TGraphSchedule(),
-    TGraphColorStreams(streams=2),
+    *(pass_ for pass_ in OPTIONAL if pass_.EXACT),
 ]
 """Those that keep every bit of the values; each takes what any of them leaves."""
+
+IDEMPOTENT: Sequence[ModulePass] = [
+    CanonicalizePass(),
+    *(pass_ for pass_ in OPTIONAL if pass_.IDEMPOTENT),
+]
