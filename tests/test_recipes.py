@@ -1,0 +1,81 @@
+"""CONTRIBUTING's recipes are followed in a copy of the sources, step by step.
+
+A recipe's blocks say where they go: `# in FILE`, or `# in FILE, after: LINE` for what
+comes behind the first such line. `check.py` is the program that then runs there.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from documentation import blocks
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = "analysis dialects frontends passes planning runtime src tools".split()
+
+WHERE = re.compile(r"# not run: .*\n# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
+
+
+def recipes() -> Mapping[str, Sequence[re.Match[str]]]:
+    """The steps of each recipe that shows an example, by its heading."""
+    page = ROOT / "CONTRIBUTING.md"
+    headings = {
+        page.read_text().count("\n", 0, match.start()) + 1: match[1]
+        for match in re.finditer(r"^## (.*)$", page.read_text(), re.M)
+    }
+    found: dict[str, list[re.Match[str]]] = {}
+    for block in blocks(page):
+        if step := WHERE.match(block.text):
+            heading = headings[max(line for line in headings if line < block.line)]
+            found.setdefault(heading, []).append(step)
+    return found
+
+
+RECIPES = recipes()
+
+
+def follow(step: re.Match[str], folder: Path) -> None:
+    path, anchor, text = folder / step[1], step[2], step[3]
+    if anchor is None:
+        assert not path.exists(), f"{path} is there already"
+        path.write_text(text)
+        return
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines, 1) if line.strip() == anchor)
+    path.write_text("".join([*lines[:at], text, *lines[at:]]))
+
+
+@pytest.mark.parametrize("heading", RECIPES)
+def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
+    for folder in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=ignored)
+    for step in RECIPES[heading]:
+        follow(step, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    run = subprocess.run(
+        [sys.executable, "check.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_recipes_name_what_they_touch() -> None:
+    assert {"Adding a pass", "Adding a planning strategy"} <= RECIPES.keys()
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for heading, steps in RECIPES.items():
+        section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+        prose = re.sub(r"^```.*?^```$", "", section, flags=re.M | re.S)
+        named = re.findall(r"`([\w./]+)`", prose)
+        for step in steps:
+            path = step[1]
+            is_new = step[2] is None
+            assert (f"{Path(path).parent}/" if is_new else path) in [*named, "./"]
