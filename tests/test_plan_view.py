@@ -337,6 +337,15 @@ def test_streams_are_not_placed_anew(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().err.startswith("f.mlir: error: it has streams")
 
 
+@pytest.mark.parametrize("option", ["-o", "--svg", "--trace", "--snapshot"])
+def test_the_output_is_checked_before_the_run(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["no-such-plan.mlir", option, "no/such/folder.html"]) == 1
+    error = "no/such/folder.html: error: no such file or directory\n"
+    assert capsys.readouterr().err == error
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -98,14 +98,15 @@ def check_outputs(*paths: str | None) -> None:
     """Raises `UsageError` if two outputs are to go to one place, and `OSError` for a
     folder that is not there; None is no output.
     """
-    places = [p if p == "-" else os.path.realpath(p) for p in paths if p]
-    for place in places:
+    given = [path for path in paths if path]
+    places = [p if p == "-" else os.path.realpath(p) for p in given]
+    for path, place in zip(given, places, strict=True):
         is_device = os.path.exists(place) and not os.path.isfile(place)
         if places.count(place) > 1 and not is_device:
-            where = "stdout" if place == "-" else place
+            where = "stdout" if path == "-" else path
             raise UsageError(f"only one output can go to {where}")
-    for path in paths:
-        if path and path != "-":
+    for path in given:
+        if path != "-":
             try:
                 os.stat(os.path.join(os.path.dirname(path) or ".", ""))
             except OSError as error:  # of the output, not of its folder

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tensorplan.tools.arguments import Parser
 from tensorplan.tools.common import (
     FileError,
+    check_outputs,
     guard,
     parse_sizes,
     read_source,
@@ -111,16 +112,13 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("only one FILE can be stdin")
     files = (options.html, options.svg, options.trace, options.snapshot)
     options.ascii |= not any(files)
-    taken = [*filter(None, files), *["-"] * options.ascii]
-    for path in taken:
-        if taken.count(path) > 1:
-            where = "stdout" if path == "-" else path
-            parser.error(f"only one output can go to {where}")
     return options
 
 
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
+    terminal = "-" if options.ascii else None
+    check_outputs(options.html, options.svg, options.trace, options.snapshot, terminal)
     strategies = chosen(options.compare) if options.compare is not None else ()
     planning = given_options(options)
     reader = Reader(strategies, options.inclusive, options.explain, planning)
