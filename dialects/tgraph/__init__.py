@@ -14,7 +14,8 @@ reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
-costs.py        how long operations take, estimated from types
+formulas.py     what elementwise operations compute, for all who write it
+terms.py        the terms that formulas are made of
 fusing.py       what a fusion may hold so that nothing in it is stored
 rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
                 folding.py, narrowing.py

@@ -1,8 +1,12 @@
 """What computes: kernels for the operations of a program.
 
-numpy/    for every operation, in NumPy
-native/   the same, compiled, for elementwise operations, reductions and groups
-onednn/   the same for contractions and convolutions, by oneDNN
-jit/      LLVM IR as functions of this process, and calls of these
-mlir/     whole programs, by mlir-opt and mlir-runner
+dispatch.py     asks the backends in turn
+interface.py    what a backend is, and the calls that it gives
+arrays.py       views of arrays, and copies where there is no view
+contraction.py  a contraction, then elementwise operations on its result
+numpy/          for every operation, in NumPy
+native/         the same, compiled, for elementwise operations, reductions and groups
+onednn/         the same for contractions and convolutions, by oneDNN
+jit/            LLVM IR as functions of this process, and calls of these
+mlir/           whole programs, by mlir-opt and mlir-runner
 """
