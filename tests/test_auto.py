@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from tensorplan.planning import (
     Buffer,
@@ -70,7 +71,7 @@ def minimum(buffers: list[Buffer]) -> int:
 
 
 @given(plain_buffers(max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_finds_and_proves_the_minimum(buffers: list[Buffer]) -> None:
     plan = solve(Problem(buffers), "auto")
     least = minimum(buffers)

@@ -10,6 +10,7 @@ from levels import (
 )
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 import tensorplan
@@ -30,7 +31,7 @@ def in_place(module: ModuleOp) -> ModuleOp:
     return module
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(programs(max_ops=40))
 def test_values_and_bytes(program: Program) -> None:
     ready = in_place(run(program.module, *READY))

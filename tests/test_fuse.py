@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
@@ -67,7 +68,7 @@ def lower_bound(module: ModuleOp) -> int:
 # Programs
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(programs(max_ops=30))
 def test_the_peak_is_never_raised(program: Program) -> None:
     placed = run(program.module, PLACE)

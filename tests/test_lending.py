@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from levels import inputs
 from modules import parse
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -21,7 +22,7 @@ def arena_bytes(module: ModuleOp) -> int:
     return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(programs())
 def test_never_more_bytes_and_the_same_values(program: Program) -> None:
     planned = tensorplan.plan(program.module)

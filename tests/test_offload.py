@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from levels import READY, REST, assert_same_values
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -36,7 +37,7 @@ def planned(module: ModuleOp, device: str = "cpu:0") -> int:
     return sum(pool["bytes"] for pool in pools if pool["device"] == device)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(programs(max_ops=40), st.integers(3, 9))
 def test_random_programs(program: Program, tenths: int) -> None:
     ready = run(program.module, *READY)
@@ -116,7 +117,7 @@ def with_moves(graph: Graph, moves: Sequence[Move]) -> tuple[Graph, list[int]]:
     return Graph(tasks, sizes, kept), places
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(problems())
 def test_moves_are_possible_and_never_raise_the_peak(problem: Problem) -> None:
     graph, times, copies, budget = problem

@@ -6,6 +6,7 @@ from itertools import chain, combinations, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from tensorplan.planning.rematerialization import cost_of, rematerialize
 from tensorplan.planning.scheduling import Graph, Task, peak_of, profile
@@ -90,7 +91,7 @@ def test_live_bytes_of_repetitions_are_what_the_definition_says(
     ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(problems(30))
 def test_an_order_with_repetitions_is_possible_and_never_higher(
     problem: tuple[Graph, Costs, int],

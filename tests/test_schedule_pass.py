@@ -15,6 +15,7 @@ from levels import (
 )
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -23,7 +24,7 @@ from tensorplan.passes.tgraph_schedule import TGraphSchedule
 from tensorplan.runtime.executor import Executable
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(programs(max_ops=40))
 def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
     ready = run(program.module, *READY)
@@ -31,7 +32,7 @@ def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
     assert planned_bytes(run(scheduled, *REST)) <= planned_bytes(run(ready, *REST))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(programs(max_ops=40))
 def test_the_model_is_what_bufferization_stores(program: Program) -> None:
     ready = run(program.module, *READY)

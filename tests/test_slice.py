@@ -17,6 +17,7 @@ from levels import (
 )
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -36,7 +37,7 @@ EAGER = TGraphSlice(max_slowdown=100.0, lend=False)
 """Slices at any price: that of small operations is to be started."""
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(programs(max_ops=40))
 def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
