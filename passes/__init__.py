@@ -25,6 +25,7 @@ memory_graph.py      a function as the schedulers of planning/ see it
 layout.py            how a tensor lies in a buffer
 concatenations.py, updates.py, stacks.py   parts that are computed in place
 versions.py          what variables hold when
+inference.py         what depends on known parameters, computed
 functions.py, channels.py, devices.py   what functions, foldings and device passes share
 common_subexpressions.py   xDSL's pass, for what is not planned yet
 sizes.py, index_sizes.py   sizes as options, and as values of the IR

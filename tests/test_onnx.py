@@ -12,10 +12,6 @@ import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.signature import signature
-from tensorplan.passes import driver
-from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
-from tensorplan.passes.tgraph_precompute import TGraphPrecompute
-from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
 from tensorplan.tools import plan_opt, plan_run
 
 onnx = pytest.importorskip("onnx")
@@ -33,28 +29,36 @@ from onnx_models import (  # noqa: E402
     normal,
 )
 
+TOLERANCE: Any = {"rtol": 1e-4, "atol": 1e-5}
+"""Of values that are added up in another order."""
+
 
 def check(
     data: bytes, inputs: Arrays, *, sizes: Mapping[str, int] | None = None
 ) -> Any:
-    """Planned and reference values against onnxruntime's; returns the import."""
+    """Planned and reference values against onnxruntime's, up to `TOLERANCE`; returns
+    what is imported as it is."""
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     session = runtime.InferenceSession(data, options)
     want = session.run(None, dict(inputs))
-    imported = tensorplan.from_onnx(data, sizes=sizes)
+    imported = tensorplan.from_onnx(data, sizes=sizes, simplify=False)
+    simple = tensorplan.from_onnx(data, sizes=sizes)
     arrays = [*inputs.values(), *imported.parameters.values()]
     for run in (
         lambda: run_reference(imported.module, arrays),
         lambda: tensorplan.compile(imported.module)(*arrays),
+        lambda: tensorplan.compile(simple.module)(
+            *inputs.values(), *simple.parameters.values()
+        ),
     ):
         got = run()
         assert len(got) == len(want)
         for have, expected in zip(got, want, strict=True):
             assert have.dtype == expected.dtype
             assert have.shape == expected.shape
-            np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(have, expected, **TOLERANCE)
     return imported
 
 
@@ -544,18 +548,32 @@ def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_batch_normalization_goes_into_the_weights() -> None:
-    """The passes for inference know the form that models are imported in."""
+    """A weight with the scale, and a shift, are all that a run needs."""
     nodes: list[Any] = []
     weights: dict[str, np.ndarray] = {}
     conv_bn(nodes, weights, "x", "y", (8, 4, 3, 3), pads=[1] * 4)
     inputs = {"x": normal(1, 4, 8, 8)}
-    module = tensorplan.from_onnx(model_of(nodes, inputs, ["y"], weights)).module
-    passes = [TGraphSimplifyInference(), TGraphFoldScaleAxis(), TGraphPrecompute()]
-    driver.run(tensorplan.context(), module, passes)
-    names = [op.name for op in signature(module).function.body.block.ops]
+    data = model_of(nodes, inputs, ["y"], weights)
+    assert list(check(data, inputs).parameters) == list(weights)
+    simple = tensorplan.from_onnx(data)
+    assert list(simple.parameters) == ["precomputed.0", "precomputed.1"]
+    names = [op.name for op in signature(simple.module).function.body.block.ops]
     assert names.count("tgraph.add") == 1
     assert "tgraph.multiply" not in names
     assert "tgraph.subtract" not in names
+
+
+def test_names_of_parameters_stay_unique() -> None:
+    weights = {"precomputed.0": normal(4), "w": normal(4)}
+    nodes = [
+        node("Mul", "w precomputed.0", "v"),
+        node("Add", "x v", "y"),
+        node("Mul", "y precomputed.0", "z"),
+    ]
+    inputs = {"x": normal(4)}
+    data = model_of(nodes, inputs, ["z"], weights)
+    check(data, inputs)
+    assert len(tensorplan.from_onnx(data).parameters) == 2
 
 
 EXPORTS = Path(__file__).parent / "models" / "onnx"

@@ -148,13 +148,21 @@ def from_jax(
 
 
 def from_onnx(
-    source: bytes | os.PathLike[str], *, sizes: Mapping[str, int] | None = None
+    source: bytes | os.PathLike[str],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    simplify: bool = True,
 ) -> Model:
     """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
 
     The module's arguments are the model's inputs, then its parameters, which are arrays
     by name in the same order: `compile(module)(*inputs, *parameters.values())`. `sizes`
     are those of the dimensions that the model leaves open. Takes the extra `onnx`.
+
+    With `simplify`, batch norms become a scale and a shift, scales go into weights, and
+    what depends on parameters alone is computed here: parameters are those that are
+    left, and `precomputed.0`, .... That reorders floating-point operations: values
+    differ by rounding.
 
     Raises `LocatedError` that lists all operations that are not supported, `OSError`
     for a file that cannot be read, `ValueError` for a name that is no `Path`.
@@ -163,9 +171,17 @@ def from_onnx(
 
     _expect_contents(source, bytes | os.PathLike)
     _expect_sizes(sizes)
-    if isinstance(source, os.PathLike):
-        return import_model(Path(source).read_bytes(), os.fspath(source), sizes)
-    return import_model(source, "onnx", sizes)
+    is_file = isinstance(source, os.PathLike)
+    data, name = (
+        (Path(source).read_bytes(), os.fspath(source)) if is_file else (source, "onnx")
+    )
+    model = import_model(data, name, sizes)
+    if not simplify:
+        return model
+    from tensorplan.passes.inference import precomputed
+
+    parameters = precomputed(context(), model.module, model.parameters)
+    return model._replace(parameters=parameters)
 
 
 def _expect_sizes(sizes: Any) -> None:
