@@ -1,7 +1,7 @@
 """How few bytes have to be live for a function's arenas to fit a budget.
 
 A plan may take less than what is live, since results lend their memory, or more, since
-loops store values within and kernels have workspaces. So passes that lower what is live
+kernels have workspaces. So passes that lower what is live
 to a target are given one that follows from the plan, and another one where that was too
 high.
 """
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
+from tensorplan.analysis.storage import peaks, storage_of
 from tensorplan.dialects.diagnostics import REMARKS
 from tensorplan.dialects.tgraph.base import device_of, is_static, tensor_type_of
 from tensorplan.passes.attempts import held_back, planned_arenas
@@ -38,9 +39,14 @@ def is_static_block(block: Block) -> bool:
 
 
 def live_peaks(func: FuncOp, alignment: int) -> Peaks:
-    """What is live at most, without what is stored within loops, nothing lent."""
+    """What is live at most, nothing lent."""
     memory = memory_graph(func.body.block, alignment)
     return memory.peaks(range(len(memory.ops)))
+
+
+def live_bytes(block: Block, alignment: int) -> int:
+    """The same of a block of a function, on all devices together."""
+    return sum(peaks(storage_of(block), alignment).values())
 
 
 def planned_bytes(func: FuncOp, placing: Placing) -> int:

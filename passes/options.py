@@ -35,21 +35,29 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packing(Options):
-    """How buffers share memory.
+class Aligned(Options):
+    """What buffers take a multiple of.
 
     alignment: of every buffer and of the arenas, in bytes, a power of two; more where
         an element type needs more.
-    lend: whether buffers may lie in the memory of results that are not written yet.
     """
 
     alignment: int = 64
-    lend: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alignment < 1 or self.alignment & (self.alignment - 1):
             raise ValueError(f"alignment is {self.alignment}, expected a power of two")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing(Aligned):
+    """How buffers share memory.
+
+    lend: whether buffers may lie in the memory of results that are not written yet.
+    """
+
+    lend: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         lower: list[ModulePass] = [
             TGraphFuse(),
             TGraphEliminateAssigns(),
-            TGraphSchedule(EFFORTS[self.effort], **placing),
+            TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:
             lower.append(TGraphSlice(**placing))

@@ -111,13 +111,13 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     ) -> Iterator[tuple[str, Sequence[ModulePass]]]:
         """What can be done at little cost: what costs the least comes first."""
         fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
-        order = TGraphSchedule(self.effort, **placing)
+        order = TGraphSchedule(self.effort, alignment=self.alignment)
         slices: list[ModulePass] = []
         if self.slices:
             slices = [TGraphSlice(**placing)]
         yield "fusion and order", [fuse, assigns, order, *slices]
         if self.effort < LONGER:
-            longer = TGraphSchedule(LONGER, **placing)
+            longer = TGraphSchedule(LONGER, alignment=self.alignment)
             yield "a longer search", [fuse, assigns, longer, *slices]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [TGraphFuse(mode), assigns, order, *slices]

@@ -10,10 +10,10 @@
     %1 = tgraph.dot_general %c, %d ...  : -> tensor<512x512xf32>
     %3 = tgraph.reduce %1 ...           : -> tensor<512xf32>
 
-What is live is counted as tgraph-bufferize will store it (memory_graph.py), on each
+What is live is counted as tgraph-bufferize will store it (`analysis/storage`), on each
 device for itself. The order stays as it is unless the new one has a lower peak on a
 device, and none has a higher one. The blocks of loops and branches are reordered, too,
-innermost first; with them it is the planned arenas that must not grow.
+innermost first; then it is the peak of the whole function that must not grow.
 
 Where operations of several devices run side by side, another order may take longer:
 they wait for one another. `max-slowdown` limits that. The time is estimated from types,
@@ -35,17 +35,17 @@ from tensorplan.analysis.cost import time
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.passes.fitting import planned_bytes
+from tensorplan.passes.fitting import live_bytes
 from tensorplan.passes.functions import blocks_within, tensor_functions
 from tensorplan.passes.memory.dependencies import queue_of
 from tensorplan.passes.memory_graph import MemoryGraph, memory_graph
 from tensorplan.passes.optional import OptionalPass
-from tensorplan.passes.options import Placing
+from tensorplan.passes.options import Aligned
 from tensorplan.planning.scheduling import Graph, makespan, mixtures, schedule
 
 
 @dataclass(frozen=True)
-class TGraphSchedule(OptionalPass, Placing):
+class TGraphSchedule(OptionalPass, Aligned):
     """Reorders operations to lower the peak of live bytes.
 
     effort: how much is searched; 0 for list scheduling only, 1 for about a second.
@@ -73,19 +73,17 @@ class TGraphSchedule(OptionalPass, Placing):
                 remark("not reordered: its operations have streams", func)
                 continue
             blocks = list(blocks_within(block))
-            peak: int | None = None
+            peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
             for inner in reversed(blocks):
                 graph = memory_graph(inner, self.alignment)
                 order = _scheduled(graph, self.effort, self.max_slowdown)
                 if order is None:
                     continue
-                # What is stored in other blocks, the graph does not know.
-                if peak is None and len(blocks) > 1 and None not in graph.sizes:
-                    peak = planned_bytes(func, self)
                 graph.reorder(order)
-                if peak is None:
+                if len(blocks) == 1:
                     continue
-                if (new := planned_bytes(func, self)) > peak:
+                # Of what the other blocks store, the graph does not know.
+                if (new := live_bytes(block, self.alignment)) > peak:
                     graph.reorder(range(len(graph.ops)))
                 else:
                     peak = new

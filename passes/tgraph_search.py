@@ -88,7 +88,8 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             ),
             "assigns": (TGraphEliminateAssigns(),),
             "order": tuple(
-                TGraphSchedule(effort, **placing) for effort in (0.2, 2.0, 10.0)
+                TGraphSchedule(effort, alignment=self.alignment)
+                for effort in (0.2, 2.0, 10.0)
             ),
         }
         if self.slices:
