@@ -61,7 +61,10 @@ def stored_bytes(module: ModuleOp, alignment: int) -> dict[str | None, int]:
 def lower_bounds(module: ModuleOp, alignment: int) -> dict[str | None, int]:
     """What the plan of a placed program cannot do without, nothing lent."""
     planned = module.clone()
-    passes = [TGraphBufferize(), PlanMemory("best-fit", alignment, lend=False)]
+    passes = [
+        TGraphBufferize(),
+        PlanMemory(strategy="best-fit", alignment=alignment, lend=False),
+    ]
     driver.run(tensorplan.context(), planned, passes, verify=False)
     pools = tensorplan.report(planned)["pools"]
     bounds = {pool["device"]: pool["lower_bound_bytes"] for pool in pools}
