@@ -233,17 +233,17 @@ class _Building:
             return
         order = range(len(self.tasks))
         live = during(self.storage, self.alignment)
+        found: list[tuple[int, str | None, int]] = []  # task, device, bytes
         for device, sizes in self._on_devices().items():
             needed = live.get(device) or [0] * len(self.all)
             modelled = profile(Graph(self.tasks, sizes, kept), order)
             for task in several:
-                needed = (
-                    live[device][self.position[self.ops[task]]] if device in live else 0
-                )
-                if within := needed - modelled[task]:
-                    value = self._add(device, within)
-                    writes = [*self.tasks[task].writes, value]
-                    self.tasks[task] = replace(self.tasks[task], writes=writes)
+                at = self.position[self.ops[task]]
+                if within := needed[at] - modelled[task]:
+                    found.append((task, device, within))
+        for task, device, within in found:
+            writes = [*self.tasks[task].writes, self._add(device, within)]
+            self.tasks[task] = replace(self.tasks[task], writes=writes)
 
     def _on_devices(self) -> dict[str | None, list[int]]:
         return {

@@ -138,3 +138,27 @@ def test_symbolic_sizes_count_as_the_plan_counts_them(n: int | None) -> None:
 
 def parsed(text: str) -> ModuleOp:
     return parse_module(text, "program.mlir", tensorplan.context())
+
+
+def test_loops_are_measured_on_each_device() -> None:
+    """A loop's flag is of no other task."""
+    loop = """
+      %x{0} = tgraph.sine %a{0} : tensor<16xf32, "cpu:{0}">
+      %r{0} = tgraph.while %x{0} : tensor<16xf32, "cpu:{0}"> {{
+      ^bb0(%v: !tgraph.variable<tensor<16xf32, "cpu:{0}">>):
+        %0 = tgraph.constant<false> : tensor<i1, "cpu:{0}">
+        tgraph.yield %0 : tensor<i1, "cpu:{0}">
+      }} do {{
+      ^bb0(%v: !tgraph.variable<tensor<16xf32, "cpu:{0}">>):
+        tgraph.yield
+      }}
+      %y{0} = tgraph.cosine %r{0} : tensor<16xf32, "cpu:{0}">"""
+    types = 'tensor<16xf32, "cpu:0">', 'tensor<16xf32, "cpu:1">'
+    module = parsed(
+        f"func.func @main(%a0: {types[0]}, %a1: {types[1]}) -> ({', '.join(types)}) {{"
+        + "".join(loop.format(device) for device in (0, 1))
+        + f"\n      func.return %y0, %y1 : {', '.join(types)}\n    }}"
+    )
+    memory = memory_graph(storage_of_program(module).block, 64)
+    live = memory.peaks(range(len(memory.ops)))
+    assert live == {"cpu:0": 128, "cpu:1": 128}
