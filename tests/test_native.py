@@ -588,6 +588,53 @@ def test_functions_are_found_on_disk(
     assert [file] == list((tmp_path / "cache").iterdir())
 
 
+AT_ONCE = """
+import os, sys
+from tensorplan.runtime.native import code_cache, llvm
+print("ready", flush=True)
+sys.stdin.readline()
+_, text, number = sys.argv
+llvm.Compiler().function(text)
+files = os.listdir(os.environ["TENSORPLAN_CACHE"])
+compiled = next(f[:-2] for f in files if f.endswith(".o") and f != "a.o")
+code_cache.write("a", bytes([int(number)]) * 100_000)
+for _ in range(200):
+    assert code_cache.read("a") in (bytes([n]) * 100_000 for n in range(2))
+    code_cache.write("a", bytes([int(number)]) * 100_000)
+    code_cache.write(compiled, code_cache.read(compiled))
+"""
+"""Each file is replaced while the other process reads it: never missing, never torn."""
+
+
+def test_processes_that_compile_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, ADD_ONE, str(n)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(2)
+    ]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert len(list(tmp_path.iterdir())) == 2  # nothing temporary is left
+    monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
+    assert adds_one(llvm.Compiler())
+
+
 @pytest.mark.parametrize("damage", [b"", b"x", b"x" * 5000, None])
 def test_damaged_files_are_compiled_again(
     damage: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
