@@ -162,3 +162,24 @@ def test_loops_are_measured_on_each_device() -> None:
     memory = memory_graph(storage_of_program(module).block, 64)
     live = memory.peaks(range(len(memory.ops)))
     assert live == {"cpu:0": 128, "cpu:1": 128}
+
+
+def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
+    type, flag = 'tensor<16xf32, "cpu:0">', 'tensor<i1, "cpu:0">'
+    module = parsed(f"""
+      func.func @main(%p: {flag}, %x: {type}) -> {type} {{
+        %a = tgraph.sine %x : {type}
+        %r = tgraph.if %p, %a : ({flag}, {type}) -> {type} {{
+        ^bb0(%b: {type}):
+          %0 = tgraph.cosine %b : {type}
+          %1 = tgraph.atan2 %0, %b : {type}
+          %2 = tgraph.atan2 %1, %b : {type}
+          tgraph.yield %2 : {type}
+        }} else {{
+        ^bb0(%b: {type}):
+          tgraph.yield %b : {type}
+        }}
+        func.return %r : {type}
+      }}
+    """)
+    assert stored_bytes(module, 64) == lower_bounds(module, 64) == {"cpu:0": 128}

@@ -47,6 +47,9 @@ _EFFECTS, _EXTENTS, _MEMORIES, _OPERANDS, _OWNERSHIP, _RANGES = (
 )
 _LINALG = "tests/test_linalg_memory.py"
 TESTS = {
+    "analysis/storage/buffers.py": ("tests/test_storage.py",),
+    "analysis/storage/lifetimes.py": ("tests/test_storage.py",),
+    "analysis/storage/storage.py": ("tests/test_storage.py", "tests/test_assigns.py"),
     "planning/validate.py": ("tests/test_validate.py",),
     "planning/problem.py": ("tests/test_problem.py",),
     "passes/plan_check.py": (
