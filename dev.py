@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One command from a fresh checkout: `python3 dev.py demo`, or `python3 dev.py test`.
+"""One command from a fresh checkout: `python3 dev.py demo`, `python3 dev.py test`.
 
 Makes `.venv`, installs this project into it with its development tools, and runs the
 command there. Needs Python 3.11+ with pip; writes nothing outside the checkout.
@@ -37,6 +37,13 @@ COMMANDS = {
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
+
+LINT = [
+    ["-m", "ruff", "check"],
+    ["-m", "ruff", "format", "--check"],
+    ["-c", "from importlinter import cli; cli.lint_imports_command()"],
+    ["-m", "pyright"],
+]
 
 # fmt: off
 SHORT_TESTS = [
@@ -77,7 +84,12 @@ OLDEST = Environment(
     # NumPy 1.26 is the oldest of pyproject.toml, but has no wheels for newer Pythons.
     [*NEWEST.packages, "xdsl==0.69.*", "numpy==1.26.0; python_version < '3.13'"],
 )
-SHORT = {"test-oldest": OLDEST, "test-newest": NEWEST}
+SEVERAL = {
+    "lint": (FULL, LINT),
+    "test-oldest": (OLDEST, SHORT_TESTS),
+    "test-newest": (NEWEST, SHORT_TESTS),
+}
+"""What runs several commands, and where."""
 
 
 def install(environment: Environment) -> None:
@@ -101,6 +113,15 @@ def install(environment: Environment) -> None:
     if code := run_pip([*pip, "install", *options, *packages, "pip"]):
         sys.exit(code)
     stamp.write_text(wanted)
+
+
+def link_package() -> None:
+    """Links the checkout under the package's name, where pyright looks for it: it does
+    not ask the hooks by which Python finds an editable installation."""
+    link = FULL.folder / "typing" / "tensorplan"
+    if not link.is_symlink():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(Path("..", ".."), target_is_directory=True)
 
 
 def make_folder(environment: Environment) -> list[str]:
@@ -137,17 +158,19 @@ def run_pip(command: list[str]) -> int:
 
 def main() -> int:
     name, *arguments = sys.argv[1:] or ["help"]
-    if name in SHORT:
-        environment, commands = SHORT[name], SHORT_TESTS
+    if name in SEVERAL:
+        environment, commands = SEVERAL[name]
     elif name in COMMANDS:
         environment, commands = FULL, [COMMANDS[name]]
     else:
-        choices = "|".join((*COMMANDS, *SHORT))
+        choices = "|".join((*COMMANDS, *SEVERAL))
         sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
     # The tools take paths relative to where they are called; the others know the root.
-    at_root = name in ("demo", "docs", "fuzz", "test", *SHORT)
+    at_root = name in ("demo", "docs", "fuzz", "test", *SEVERAL)
     try:
         install(environment)
+        if environment is FULL:
+            link_package()
         for command in commands:
             command = [str(environment.python), *command, *arguments]
             if code := subprocess.call(command, cwd=ROOT if at_root else None):

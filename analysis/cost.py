@@ -36,10 +36,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tensorplan.analysis.loops import TRIP_COUNT, counter
-from tensorplan.dialects.symbolic import TYPICAL, typical
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import (
+from ..dialects.sizes.symbolic import TYPICAL, typical
+from ..dialects.tgraph import elementwise as e
+from ..dialects.tgraph.base import (
     IN_PLACE,
     AnyTensor,
     Shape,
@@ -50,26 +49,27 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
     typical_bytes,
 )
-from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.indexing import (
+from ..dialects.tgraph.bodies import ReduceByOp, SortOp
+from ..dialects.tgraph.elementwise import ElementwiseOp
+from ..dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     GatherOp,
     ScatterOp,
 )
-from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
-from tensorplan.dialects.tgraph.reducing import (
+from ..dialects.tgraph.random import RngBitGeneratorOp
+from ..dialects.tgraph.reducing import (
     ConvolutionOp,
     DotGeneralOp,
     ReduceOp,
     ReduceWindowOp,
     SelectAndScatterOp,
 )
-from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
-from tensorplan.dialects.tgraph.structure import FusionOp, IfOp, WhileOp
-from tensorplan.passes.memory.dependencies import queue_of, runs
-from tensorplan.planning.offload import BESIDE
+from ..dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
+from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
+from ..planning.scheduling.offload import BESIDE
+from .dependencies import queue_of, runs
+from .loops import TRIP_COUNT, counter
 
 LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
@@ -102,7 +102,7 @@ POLYNOMIALS: Mapping[type[Operation], int] = {
     e.TanhOp: 22,
 }
 """FLOPs for an element where a processor has no instruction: the steps of the native
-kernels' polynomials (runtime/native/math.py), or of the C library's, about."""
+kernels' polynomials (runtime/backends/native/math.py), or of the C library's, about."""
 
 RANDOM = 40
 """FLOPs for a random number: the steps of Threefry's and Philox's rounds, about."""

@@ -11,16 +11,10 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, SSAValue
 
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.elementwise import AddOp, CompareOp
-from tensorplan.dialects.tgraph.shaping import ConstantOp
-from tensorplan.dialects.tgraph.structure import (
-    AssignOp,
-    FusionOp,
-    ReadOp,
-    WhileOp,
-    yielded,
-)
+from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.elementwise import AddOp, CompareOp
+from ..dialects.tgraph.shaping import ConstantOp
+from ..dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, WhileOp, yielded
 
 TRIP_COUNT = "tgraph.trip_count"
 """Integer attribute of a loop on memrefs: how often its body runs."""

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import UnregisteredOp
 
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes.driver import flatten
-from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.tools.common import read_source
 from tensorplan.tools.compiler import Compiler
 

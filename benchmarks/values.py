@@ -23,10 +23,10 @@ from in_xla import called, compiled
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import tensorplan
+from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Input, signature
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.passes.functions import tensor_functions
+from tensorplan.dialects.tgraph.signature import Input, signature
 from tensorplan.runtime.executor import Executable
 
 TOLERANCE = 2e-4

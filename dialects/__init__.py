@@ -1,14 +1,14 @@
 """The dialects, by name; each factory imports on first use.
 
-tgraph/       tensor programs: operations, types, rules
-reference/    what they compute, in plain NumPy
-dtypes.py     element types and constants as NumPy sees them
-signature.py  a program's inputs and results in the caller's order
-memory.py     what an operation of any dialect does to memory
-linalg_memory.py, strides.py   the same of linalg; the strides of arrays
-symbolic.py, intervals.py      sizes that have names, and their bounds
-workspaces.py   who knows how much workspace operations take
-diagnostics.py, compatibility.py   located errors; versions of xDSL
+tgraph/            tensor programs: operations, types, rules; their reference
+sizes/             symbolic sizes
+memory.py          what operations of any dialect do with memory
+linalg_memory.py   the same of linalg
+strides.py         layouts of memrefs
+dtypes.py          element types and constants as NumPy sees them
+workspaces.py      what kernels take while they run
+diagnostics.py     located errors and remarks
+compatibility.py   several versions of xDSL
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
     """Our dialects' names and factories, as xDSL's tools take them."""
 
     def get_tgraph() -> Dialect:
-        from tensorplan.dialects.tgraph import TGraph
+        from .tgraph import TGraph
 
         return TGraph
 

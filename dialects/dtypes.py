@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from tensorplan.dialects.diagnostics import LocatedError
+from .diagnostics import LocatedError
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, Inte
 from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import AffineMap
 
-from tensorplan.dialects.diagnostics import name_of
+from .diagnostics import name_of
 
 _ELEMENTWISE = frozenset(
     f"linalg.{name}"

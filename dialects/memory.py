@@ -29,8 +29,8 @@ from xdsl.traits import (
     get_effects,
 )
 
-from tensorplan.dialects import linalg_memory
-from tensorplan.dialects.diagnostics import name_of
+from . import linalg_memory
+from .diagnostics import name_of
 
 
 class ViewLike(OpTrait):

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeAlias
 
-from tensorplan.choices import ChoiceError
+from ..choices import ChoiceError
 
 if TYPE_CHECKING:
-    from tensorplan.dialects.tgraph.base import TensorOp
+    from .tgraph.base import TensorOp
 
 Measure: TypeAlias = "Callable[[TensorOp], int]"
 """The bytes that an operation on memrefs takes besides its operands while it runs."""

@@ -87,7 +87,7 @@ def strategies() -> str:
 PUBLIC = {
     "tensorplan": tensorplan.__all__,
     "tensorplan.runtime.executor": ("Executable",),
-    "tensorplan.tools.explanation": ("Explanation",),
+    "tensorplan.reporting.explanation": ("Explanation",),
     "tensorplan.planning": (
         *("Buffer", "Problem", "Limits", "Placement", "Plan"),
         *("solve", "validate", "strategy"),

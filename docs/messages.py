@@ -2,7 +2,7 @@
 
 A page says in a comment which files its list is made of; `pages` brings it up to date:
 
-    <!-- messages: passes/devices.py passes/gradients/*.py -->
+    <!-- messages: passes/tgraph/shared/devices.py passes/tgraph/gradients/*.py -->
     ...
     <!-- end of messages -->
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PAGES = ROOT / "docs" / "errors"
 
-FOLDERS = ("dialects", "frontends", "passes", "planning", "runtime", "tools")
+FOLDERS = sorted(init.parent.name for init in ROOT.glob("*/__init__.py"))
 
 ERRORS = {
     "BufferError",

@@ -11,8 +11,8 @@ What lies in the file is decided by the first of these that fits:
   4. An ONNX model is a protobuf message that starts with its version.
   5. Anything else is other MLIR text: tgraph, memref, ... .
 
-1 to 3 give level 0 (see `stablehlo.py`) and are read by jaxlib. Without it, generic
-StableHLO text is still read, by xDSL. 4 gives level 1 (see `onnx/`).
+1 to 3 give level 0 (see `stablehlo/reading.py`) and are read by jaxlib. Without it,
+generic StableHLO text is still read, by xDSL. 4 gives level 1 (see `onnx/`).
 """
 
 import re
@@ -23,10 +23,10 @@ from types import ModuleType
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tensorplan.dialects.diagnostics import LocatedError, depth_limited
-from tensorplan.frontends import onnx
-from tensorplan.frontends.mlir_text import parse_module, permissive
-from tensorplan.frontends.onnx.reading import is_model
+from ..dialects.diagnostics import LocatedError, depth_limited
+from . import onnx
+from .mlir_text import parse_module, permissive
+from .onnx.reading import is_model
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(
@@ -87,7 +87,7 @@ def decode(data: bytes, name: str) -> str:
 
 def _jaxlib_reader(name: str, what: str) -> ModuleType:
     try:
-        from tensorplan.frontends import stablehlo
+        from .stablehlo import reading as stablehlo
     except ImportError as error:
         raise LocatedError(
             f"{name} holds {what}, which takes jaxlib to read: "

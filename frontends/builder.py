@@ -28,9 +28,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tensorplan.dialects.dtypes import Array, DType, constant_attribute
-from tensorplan.dialects.tgraph import base, reducing, shaping
-from tensorplan.dialects.tgraph.base import (
+from ..dialects.dtypes import Array, DType, constant_attribute
+from ..dialects.sizes.dims import DIMS, Dims, DimsAttr, is_dynamic, static
+from ..dialects.tgraph import base, reducing, shaping
+from ..dialects.tgraph.base import (
     LARGEST_SIZE,
     AnyTensor,
     Shape,
@@ -39,9 +40,8 @@ from tensorplan.dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from tensorplan.dialects.tgraph.dims import DIMS, Dims, DimsAttr, is_dynamic, static
-from tensorplan.dialects.tgraph.elementwise import ConvertOp
-from tensorplan.dialects.tgraph.indexing import GatherOp
+from ..dialects.tgraph.elementwise import ConvertOp
+from ..dialects.tgraph.indexing import GatherOp
 
 ELEMENTS: Mapping[str, Attribute] = {
     "bool": i1,

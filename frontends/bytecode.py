@@ -56,7 +56,7 @@ def check(data: bytes, name: str, seconds: float = SECONDS) -> None:
     import signal
     import subprocess
 
-    from tensorplan.dialects.diagnostics import LocatedError
+    from ..dialects.diagnostics import LocatedError
 
     program = inspect.getsource(sys.modules[__name__])
     try:

@@ -7,15 +7,10 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, TensorType, i32, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import ints, with_element, with_shape
-from tensorplan.dialects.tgraph.reducing import ReduceWindowOp
-from tensorplan.frontends.builder import (
-    TensorBuilder,
-    broadcast_shapes,
-    shape_of,
-    type_of,
-)
+from ..dialects.tgraph import elementwise as e
+from ..dialects.tgraph.base import ints, with_element, with_shape
+from ..dialects.tgraph.reducing import ReduceWindowOp
+from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 
 # Element by element.
 

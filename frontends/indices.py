@@ -6,17 +6,13 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import ints, with_element, with_shape
-from tensorplan.dialects.tgraph.bodies import SortOp
-from tensorplan.dialects.tgraph.indexing import (
-    DynamicUpdateSliceOp,
-    GatherOp,
-    ScatterOp,
-)
-from tensorplan.dialects.tgraph.structure import YieldOp
-from tensorplan.frontends.builder import TensorBuilder, shape_of, type_of
-from tensorplan.frontends.formulas import compare
+from ..dialects.tgraph import elementwise as e
+from ..dialects.tgraph.base import ints, with_element, with_shape
+from ..dialects.tgraph.bodies import SortOp
+from ..dialects.tgraph.indexing import DynamicUpdateSliceOp, GatherOp, ScatterOp
+from ..dialects.tgraph.structure import YieldOp
+from .builder import TensorBuilder, shape_of, type_of
+from .formulas import compare
 
 
 def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSAValue:

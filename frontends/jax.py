@@ -5,7 +5,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from tensorplan.dialects.diagnostics import LocatedError
+from ..dialects.diagnostics import LocatedError
 
 
 def _jax() -> Any:

@@ -27,7 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.traits import IsTerminator
 
-from tensorplan.dialects.tgraph.base import AnyMemRef
+from ..dialects.tgraph.base import AnyMemRef
 
 CastT = TypeVar("CastT", bound=Operation)
 

@@ -69,9 +69,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
-from tensorplan.dialects.diagnostics import name_of, remark
-from tensorplan.dialects.memory import asynchronous, is_done_at_its_end, is_view
-from tensorplan.dialects.tgraph.base import LARGEST_SIZE
+from ..dialects.diagnostics import name_of, remark
+from ..dialects.memory import asynchronous, is_done_at_its_end, is_view
+from ..dialects.tgraph.base import LARGEST_SIZE
 
 _MLIRS_DIALECTS = frozenset(
     "affine arith bufferization cf gpu linalg math memref scf tensor vector".split()
@@ -296,7 +296,7 @@ class MLIRTextParser(Parser):
         if issubclass(op_type, UnregisteredOp):
             return unregistered_op(name)
         if self._is_custom and op_type.name.startswith(("memref.", "scf.")):
-            from tensorplan.frontends.memref_syntax import SYNTAX
+            from .memref_syntax import SYNTAX
 
             return SYNTAX.get(op_type.name, op_type)
         return op_type

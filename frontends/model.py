@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 
 if TYPE_CHECKING:
-    from tensorplan.dialects.dtypes import Array
+    from ..dialects.dtypes import Array
 
 
 class Model(NamedTuple):

@@ -8,18 +8,12 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
-from tensorplan.frontends.builder import (
-    TensorBuilder,
-    check_table,
-    counted,
-    shape_of,
-    type_of,
-)
+from ..dialects.dtypes import Array
+from ..dialects.tgraph import elementwise as e
+from ..dialects.tgraph import shaping
+from ..dialects.tgraph.base import ints
+from ..dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from .builder import TensorBuilder, check_table, counted, shape_of, type_of
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,21 @@
 """The passes, by name, in pipeline order; each factory imports on first use.
 
-Each pass is one file of its name. `plan_pipeline.py` has the default sequence. Folders
-hold the parts of one pass or a few:
+A pass lies where its name says: `tgraph-sink-reshapes` is tgraph/sink_reshapes.py.
+plan/pipeline.py has the default sequence.
 
-stablehlo/       convert-stablehlo-to-tgraph: each family of operations
-gradients/       tgraph-gradient: the rules, and what asks for them
-fusion/          tgraph-fuse: which operations are computed together
-slicing/         tgraph-slice: which chains are computed in pieces
-bufferization/   tgraph-bufferize: tensors to memrefs
-memory/          plan-memory: what buffers there are, and when they are live
-checking/        plan-check: the proof, which imports nothing of memory/
-linalg/          convert-tgraph-to-linalg: each family of operations
-reporting/       reports, pictures, explanations
+tgraph/                    the passes on tensors
+plan/                      those that place memory, and that check and report on it
+convert/                   those from one dialect to another
+specialize/                specialize-sizes: numbers for symbolic sizes
+driver.py                  runs passes, and verifies after each
+common_subexpressions.py   cse of what is not planned yet
+options.py                 the options of planning, once
+optional.py                what a pass promises that may be left out
+inference.py               what parameters alone decide, computed once
+option_values.py           sizes as options give them
 
-A pass that may be left out says so in its class (optional.py).
-
-The other files are shared:
-
-options.py           the options of planning: their defaults, meanings and checks
-driver.py            runs passes, and verifies after each
-attempts.py          ways to lower the peak, tried on copies
-fitting.py           how few bytes have to be live to fit a budget
-memory_graph.py      a function as the schedulers of planning/ see it
-layout.py            how a tensor lies in a buffer
-concatenations.py, updates.py, stacks.py   parts that are computed in place
-versions.py          what variables hold when
-inference.py         what depends on known parameters, computed
-functions.py, channels.py, devices.py   what functions, foldings and device passes share
-common_subexpressions.py   xDSL's pass, for what is not planned yet
-sizes.py, index_sizes.py   sizes as options, and as values of the IR
+What passes ask about a program is in analysis/, what proves their plan in
+checking/.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +26,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tensorplan.passes.optional import OptionalPass
+    from .optional import OptionalPass
 
 _REWRITES = {
     "tgraph-recompute-stacked": "TGraphRecomputeStacked",
@@ -82,6 +69,11 @@ _CLASSES = {
 }
 
 
+def _module_of(name: str) -> str:
+    """`tgraph-sink-reshapes` is in `passes/tgraph/sink_reshapes.py`."""
+    return "." + name.replace("-", ".", 1).replace("-", "_")
+
+
 def get_all_passes() -> "dict[str, Callable[[], type[ModulePass]]]":
     """Our passes' names and factories, as xDSL's tools take them."""
 
@@ -95,11 +87,11 @@ def rewrites() -> "Sequence[type[OptionalPass]]":
 
 def optional_passes() -> "Sequence[type[OptionalPass]]":
     """All that may be left out, in pipeline order."""
-    from tensorplan.passes.optional import OptionalPass
+    from .optional import OptionalPass
 
     return [cls for cls in map(_load, _CLASSES) if issubclass(cls, OptionalPass)]
 
 
 def _load(name: str) -> "type[ModulePass]":
-    module = import_module(f"tensorplan.passes.{name.replace('-', '_')}")
+    module = import_module(_module_of(name), __package__)
     return getattr(module, _CLASSES[name])

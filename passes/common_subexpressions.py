@@ -13,7 +13,7 @@ from xdsl.transforms.common_subexpression_elimination import (
     cse,
 )
 
-from tensorplan.passes.memory.allocations import has_plan
+from ..analysis.allocations import has_plan
 
 
 class UnplannedCommonSubexpressionElimination(CommonSubexpressionElimination):

@@ -30,13 +30,13 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import (
+from ..dialects.diagnostics import (
     LocatedError,
     LocatedVerifyError,
     depth_limited,
     name_of,
 )
-from tensorplan.dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.base import TensorOp
 
 
 @runtime_checkable

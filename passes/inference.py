@@ -16,19 +16,19 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
-from tensorplan.dialects.tgraph.base import NAME
-from tensorplan.passes import driver
-from tensorplan.passes.functions import (
+from ..analysis.functions import (
     argument_attributes,
     set_argument_attributes,
     tensor_functions,
 )
-from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
-from tensorplan.passes.tgraph_precompute import PRECOMPUTED, TGraphPrecompute
-from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
+from ..dialects.tgraph.base import NAME
+from . import driver
+from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
+from .tgraph.precompute import PRECOMPUTED, TGraphPrecompute
+from .tgraph.simplify_inference import TGraphSimplifyInference
 
 if TYPE_CHECKING:
-    from tensorplan.dialects.dtypes import Array
+    from ..dialects.dtypes import Array
 
 PASSES = (
     CanonicalizePass(),
@@ -48,7 +48,7 @@ def precomputed(
 
     **Reorders floating-point operations**: values differ by rounding.
     """
-    from tensorplan.dialects.reference.interpreter import run_reference
+    from ..dialects.tgraph.reference.interpreter import run_reference
 
     driver.run(ctx, module, PASSES)
     functions = {func.sym_name.data: func for func, _ in tensor_functions(module)}

@@ -14,7 +14,7 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any
 
-from tensorplan.choices import ChoiceError
+from ..choices import ChoiceError
 
 EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
@@ -71,7 +71,7 @@ class Placing(Packing):
     workspaces: str = "none"
 
     def __post_init__(self) -> None:
-        from tensorplan.dialects.workspaces import check_kernels
+        from ..dialects.workspaces import check_kernels
 
         super().__post_init__()
         check_kernels("workspaces", self.workspaces)
@@ -96,7 +96,7 @@ class MemoryOptions(Packing):
     dynamic: str = "offsets"
 
     def __post_init__(self) -> None:
-        from tensorplan.planning import find
+        from ..planning import find
 
         super().__post_init__()
         _ = self.largest, self.typical  # which raise `ValueError`
@@ -107,14 +107,14 @@ class MemoryOptions(Packing):
     @cached_property
     def largest(self) -> Mapping[str, int]:
         """`bounds`, by name."""
-        from tensorplan.passes.sizes import parse_values
+        from .option_values import parse_values
 
         return parse_values(self.bounds, "<=")
 
     @cached_property
     def typical(self) -> Mapping[str, int]:
         """`hints`, by name."""
-        from tensorplan.passes.sizes import parse_values
+        from .option_values import parse_values
 
         return parse_values(self.hints)
 
@@ -135,7 +135,7 @@ class Budget(Options):
     @cached_property
     def bytes_allowed(self) -> int:
         """`budget` in bytes."""
-        from tensorplan.passes.sizes import parse_size
+        from .option_values import parse_size
 
         return parse_size(self.budget)
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tensorplan.planning.problem import Buffer, Steps
+from .problem import Buffer, Steps
 
 _NAMES = {
     name: column

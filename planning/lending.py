@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import NamedTuple
 
-from tensorplan.planning.problem import Buffer, round_up
+from .problem import Buffer, round_up
 
 
 class Loan(NamedTuple):

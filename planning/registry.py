@@ -10,10 +10,10 @@ from importlib.metadata import entry_points
 from math import inf
 from time import monotonic, process_time
 
-from tensorplan.choices import ChoiceError
-from tensorplan.planning import deadline
-from tensorplan.planning.problem import Limits, Plan, Problem, Strategy, peak_of
-from tensorplan.planning.validate import validate
+from ..choices import ChoiceError
+from . import deadline
+from .problem import Limits, Plan, Problem, Strategy, peak_of
+from .validate import validate
 
 STRATEGIES: dict[str, Strategy] = {}
 """The registered strategies; `strategy` adds one."""

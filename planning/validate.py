@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tensorplan.planning.problem import Problem
+from .problem import Problem
 
 
 def validate(problem: Problem, offsets: Sequence[int]) -> str | None:

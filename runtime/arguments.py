@@ -12,11 +12,11 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array, address
-from tensorplan.dialects.signature import Result, Signature, Slot
-from tensorplan.runtime.donation import donations
-from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.program.program import Program
+from ..dialects.dtypes import Array, address
+from ..dialects.tgraph.signature import Result, Signature, Slot
+from .donation import donations
+from .prepacking import Prepacked
+from .program.program import Program
 
 Results: TypeAlias = Literal["copy", "view"]
 

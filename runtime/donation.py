@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.signature import Signature
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import Step
+from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.signature import Signature
+from .program.program import Program
+from .program.steps import Step
 
 
 def donations(

@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Input, Result, Signature, signature
-from tensorplan.dialects.symbolic import (
+from ..dialects.diagnostics import LocatedError
+from ..dialects.dtypes import Array
+from ..dialects.sizes.dims import BOUNDS, REQUIRES, numbers_in, violated
+from ..dialects.sizes.symbolic import (
     Size,
     Symbolic,
     definitions,
@@ -25,10 +25,10 @@ from tensorplan.dialects.symbolic import (
     names_in,
     substitute,
 )
-from tensorplan.dialects.tgraph.dims import BOUNDS, REQUIRES, numbers_in, violated
-from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.pool import Pool
-from tensorplan.runtime.runnable import check_devices
+from ..dialects.tgraph.signature import Input, Result, Signature, signature
+from .executor import Executable
+from .pool import Pool
+from .runnable import check_devices
 
 Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
 """A copy of a module with numbers for its symbolic sizes."""

@@ -11,19 +11,19 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Input, Result, signature
-from tensorplan.runtime.arguments import Arguments, Results
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.devices import Runner
-from tensorplan.runtime.devices.local import local
-from tensorplan.runtime.devices.processes import Processes, Remote
-from tensorplan.runtime.pool import Pool, exclusive
-from tensorplan.runtime.profile import Profile
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import Step
-from tensorplan.runtime.sanitizer import PlanViolation
-from tensorplan.runtime.sanitizer import sanitize as install_sanitizer
+from ..dialects.dtypes import Array
+from ..dialects.tgraph.signature import Input, Result, signature
+from .arguments import Arguments, Results
+from .backends.interface import Call
+from .devices import Runner
+from .devices.local import local
+from .devices.processes import Processes, Remote
+from .pool import Pool, exclusive
+from .profile import Profile
+from .program.program import Program
+from .program.steps import Step
+from .sanitizer import PlanViolation
+from .sanitizer import sanitize as install_sanitizer
 
 __all__ = ["Executable", "PlanViolation"]
 
@@ -35,7 +35,7 @@ class Executable:
     clones (`clone`) run in parallel.
 
     `executable(*arrays)` takes an array for each input and returns the results in the
-    order of the signature (see `tensorplan.dialects.signature`):
+    order of the signature (see `tensorplan.dialects.tgraph.signature`):
 
     - An input that is a C-contiguous array of the right type is used where it is, and
       kept alive until another takes its place: a NumPy array, or whatever shows its

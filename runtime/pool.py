@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.choices import ChoiceError
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.allocators import ALLOCATORS, Allocator, HostMemory, Regions
-from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.prepacking import Prepacked
+from ..choices import ChoiceError
+from ..dialects.dtypes import Array, DType
+from ..dialects.tgraph.base import Shape
+from .allocators import ALLOCATORS, Allocator, HostMemory, Regions
+from .allocators.host import aligned_bytes
+from .prepacking import Prepacked
 
 ALIGNMENT = 64
 """Bytes: a cache line, and what DLPack consumers expect of a pointer."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, address
+from ..dialects.dtypes import Array, address
 
 
 class Prepacked:

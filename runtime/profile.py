@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects.memref import CopyOp
 
-from tensorplan.dialects.diagnostics import name_of, place_of
-from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import COPIES, Buffer, Step
+from ..dialects.diagnostics import name_of, place_of
+from ..dialects.tgraph.shaping import DeviceCopyOp
+from .backends.interface import Call
+from .program.program import Program
+from .program.steps import COPIES, Buffer, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]

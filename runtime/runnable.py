@@ -7,8 +7,8 @@ from typing import cast
 from xdsl.dialects.builtin import MemRefType, NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.tgraph.base import DEVICE, AnyMemRef
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.tgraph.base import DEVICE, AnyMemRef
 
 RUNNABLE = "cpu:0, cpu:1, ..."
 """The devices that there are, for messages."""

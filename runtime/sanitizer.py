@@ -35,13 +35,13 @@ import numpy as np
 from xdsl.dialects.memref import AllocOp, CopyOp, ViewOp
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Signature
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
+from ..dialects.diagnostics import LocatedError, name_of, place_of
+from ..dialects.dtypes import Array
+from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.signature import Signature
+from .backends.interface import Call
+from .program.program import Program
+from .program.steps import Buffer, Memory, Step, View
 
 DEAD = 0xFF
 UNUSED = 0xA5

@@ -2,12 +2,19 @@
 
 `HYPOTHESIS_PROFILE=dev` takes few examples, `nightly` many and new ones. And Ctrl-C
 works in its tests, also where a shell has started them in the background.
+
+The checkout is the package, which is imported as `tensorplan`: to pytest its root is a
+plain folder, or `__init__.py` would be imported a second time, by the folder's name.
 """
 
 import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).parents[1]
 
 settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
@@ -16,3 +23,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class PlainRoot:
+    @pytest.hookimpl
+    def pytest_collect_directory(
+        self, path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        return pytest.Dir.from_parent(parent, path=path) if path == ROOT else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(PlainRoot())

@@ -6,10 +6,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
 
+from tensorplan.analysis.allocations import find_allocations
+from tensorplan.analysis.control_flow import ControlFlow
+from tensorplan.analysis.liveness import for_all_agents, live_steps
 from tensorplan.dialects.memory import Barrier
-from tensorplan.passes.memory.allocations import find_allocations
-from tensorplan.passes.memory.control_flow import ControlFlow
-from tensorplan.passes.memory.liveness import for_all_agents, live_steps
 from tensorplan.planning.problem import Steps
 
 M = "memref<4xf32>"

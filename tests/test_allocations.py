@@ -8,15 +8,11 @@ import pytest
 import unchanged_ir
 from xdsl.dialects.func import FuncOp
 
+from tensorplan.analysis.allocations import argument_uses, find_allocations, lifespans
+from tensorplan.analysis.control_flow import ControlFlow
+from tensorplan.analysis.liveness import Uses
+from tensorplan.analysis.sizes import SizeReader
 from tensorplan.dialects.diagnostics import REMARKS
-from tensorplan.passes.index_sizes import SizeReader
-from tensorplan.passes.memory.allocations import (
-    argument_uses,
-    find_allocations,
-    lifespans,
-)
-from tensorplan.passes.memory.control_flow import ControlFlow
-from tensorplan.passes.memory.liveness import Uses
 
 M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
 

@@ -12,7 +12,7 @@ from unchanged_ir import parsed
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.model import Model
-from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.plan.pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

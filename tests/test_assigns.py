@@ -14,16 +14,16 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import VariableType, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, NegateOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ReverseOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes import driver
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 TENSOR = TensorType(f32, [4])

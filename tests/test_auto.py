@@ -14,16 +14,15 @@ from tensorplan.planning import (
     Limits,
     Problem,
     Progress,
-    greedy,
-    kernels,
     peak_of,
     solve,
     validate,
 )
-from tensorplan.planning.auto import auto
-from tensorplan.planning.search import FEASIBLE, INFEASIBLE, ValleySearch
-from tensorplan.planning.sections import parts_of
-from tensorplan.planning.skyline import Skyline
+from tensorplan.planning.solver import greedy, kernels
+from tensorplan.planning.solver.auto import auto
+from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
+from tensorplan.planning.solver.sections import parts_of
+from tensorplan.planning.solver.skyline import Skyline
 
 needs_numba = pytest.mark.skipif(not kernels.available(), reason="needs numba")
 
@@ -167,7 +166,7 @@ def test_compiled_skyline_gives_the_same_plans(monkeypatch: pytest.MonkeyPatch) 
     )
     order = sorted(range(len(part.size)), key=lambda i: (-part.size[i], i))
     plain = Skyline(part, 1).place(order)
-    monkeypatch.setattr("tensorplan.planning.skyline.pays", lambda *_: True)
+    monkeypatch.setattr("tensorplan.planning.solver.skyline.pays", lambda *_: True)
     assert Skyline(part, 1).place(order) == plain
 
 
@@ -178,7 +177,9 @@ def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
     order = sorted(range(len(part.size)), key=lambda i: (-part.size[i], i))
     seen: list[list[tuple[int, int, list[int]]]] = []
     for fast in (False, True):
-        monkeypatch.setattr("tensorplan.planning.search.pays", lambda *_, f=fast: f)
+        monkeypatch.setattr(
+            "tensorplan.planning.solver.search.pays", lambda *_, f=fast: f
+        )
         search = ValleySearch(part)
         runs: list[tuple[int, int, list[int]]] = []
         for rule in range(4):

@@ -21,18 +21,19 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.analysis.cost import time
+from tensorplan.analysis.dependencies import dependencies, queue_of, runs
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import DEVICE, STREAM, TensorOp
-from tensorplan.passes import driver, plan_memory
-from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_color_streams import TGraphColorStreams
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes import driver
+from tensorplan.passes.plan import memory as plan_memory
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.color_streams import TGraphColorStreams
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 MODES = ["critical-path", "nnvm"]

@@ -5,8 +5,8 @@ import pytest
 from modules import parse, run
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.passes.tgraph_compare_clipped import TGraphCompareClipped
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.compare_clipped import TGraphCompareClipped
 
 SPECIAL = np.array([np.nan, -np.inf, -1, -0.0, 0.0, 1, 2, np.inf], "f4")
 

@@ -14,12 +14,12 @@ from sampling import examples
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.dialects.tgraph.base import IN_PLACE
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
-from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
 
 
 def in_place(module: ModuleOp) -> ModuleOp:

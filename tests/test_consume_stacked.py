@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_consume_stacked import TGraphConsumeStacked
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.consume_stacked import TGraphConsumeStacked
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent

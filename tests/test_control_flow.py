@@ -4,7 +4,7 @@ import pytest
 import unchanged_ir
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.passes.memory.control_flow import ControlFlow
+from tensorplan.analysis.control_flow import ControlFlow
 
 M = "memref<8xf32>"
 

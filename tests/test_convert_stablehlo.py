@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func, FuncOp
 
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.frontends import read
 from tensorplan.frontends.jax import lower
-from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.driver import check
 
 jax = pytest.importorskip("jax")

@@ -30,16 +30,16 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import RESULT, VARIABLE, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, ConvertOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes import driver
-from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
-from tensorplan.passes.linalg.reducing import PANEL
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.convert.linalg.reducing import PANEL
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.runtime.backends.mlir.executable import (
     MlirExecutable,
     Tools,

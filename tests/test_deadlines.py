@@ -18,15 +18,15 @@ from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.passes import driver
-from tensorplan.passes.tgraph_fit import TGraphFit
-from tensorplan.passes.tgraph_offload import TGraphOffload
-from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_search import TGraphSearch
-from tensorplan.passes.tgraph_slice import TGraphSlice
+from tensorplan.passes.tgraph.fit import TGraphFit
+from tensorplan.passes.tgraph.offload import TGraphOffload
+from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.search import TGraphSearch
+from tensorplan.passes.tgraph.slice import TGraphSlice
 from tensorplan.planning import Buffer, Problem, deadline, solve, validate
-from tensorplan.planning.rematerialization import rematerialize
 from tensorplan.planning.scheduling import Graph, Task, peak_of, schedule
+from tensorplan.planning.scheduling.rematerialization import rematerialize
 
 MODELS = Path(__file__).parent / "models"
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.frontends.mlir_text import parse_module, permissive
 from tensorplan.passes import driver
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 
 YIELDS = """
 func.func @main(%c: i1, %d: i1, %a: memref<64xf32>, %r: memref<64xf32>) {

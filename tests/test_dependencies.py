@@ -9,8 +9,8 @@ from unchanged_ir import function
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
 
+from tensorplan.analysis.dependencies import dependencies, queue_of, runs
 from tensorplan.dialects.memory import effects_on
-from tensorplan.passes.memory.dependencies import dependencies, queue_of, runs
 
 M, BYTES = "memref<8xf32>", "memref<64xi8>"
 T, V = "tensor<8xf32>", "!tgraph.variable<tensor<8xf32>>"

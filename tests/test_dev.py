@@ -34,7 +34,7 @@ COMMANDS = DEV.COMMANDS
 def test_usage_names_all_commands():
     run = subprocess.run([sys.executable, ROOT / "dev.py"], capture_output=True)
     assert run.returncode == 1
-    assert f"dev.py {'|'.join((*COMMANDS, *DEV.SHORT))} " in run.stderr.decode()
+    assert f"dev.py {'|'.join((*COMMANDS, *DEV.SEVERAL))} " in run.stderr.decode()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

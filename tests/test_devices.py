@@ -18,18 +18,18 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.functions import is_tensor, set_argument_attributes
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import DEVICE, GROUP, TensorOp, device_of
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.dialects.tgraph.structure import OnDeviceOp
 from tensorplan.passes import driver
-from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
-from tensorplan.passes.functions import is_tensor, set_argument_attributes
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.infer_devices import TGraphInferDevices
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 DEVICES = ("cpu:0", "cpu:1", "cpu:2")

@@ -12,15 +12,15 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.symbolic import Undecided, symbol
+from tensorplan.dialects.sizes.symbolic import Undecided, symbol
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.frontends.jax import lower
 from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
-from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.specialize_sizes import specialize, specialized
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.specialize.sizes import specialize, specialized
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.pool import Pool
 from tensorplan.tools import plan_run

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import element_alignment, element_bytes
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 
 X86_64 = "e-m:e-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 """LLVM's data layout there."""

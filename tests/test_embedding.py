@@ -27,6 +27,7 @@ from xdsl.traits import (
     get_effects,
 )
 
+from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import (
     DestinationStyle,
@@ -39,9 +40,8 @@ from tensorplan.dialects.memory import (
 )
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.plan_in_place import PlanInPlace
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.in_place import PlanInPlace
+from tensorplan.passes.plan.memory import PlanMemory
 
 
 @irdl_op_definition

@@ -12,10 +12,10 @@ from xdsl.dialects.func import FuncOp
 
 import tensorplan
 from tensorplan.passes import driver
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.reporting.donation import donate
-from tensorplan.passes.reporting.trials import Outcome
-from tensorplan.tools.explanation import Explanation
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.reporting.donation import donate
+from tensorplan.reporting.explanation import Explanation
+from tensorplan.reporting.trials import Outcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -23,11 +23,11 @@ from tensorplan.dialects.dtypes import (
     is_float,
     numpy_dtype,
 )
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import elementwise as ops
 from tensorplan.dialects.tgraph.base import TensorOp, with_element
 from tensorplan.dialects.tgraph.elements import holds
 from tensorplan.dialects.tgraph.folding import FoldElementwise
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ConstantOp
 
 pytest.importorskip("ml_dtypes")

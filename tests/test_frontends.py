@@ -207,8 +207,8 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
 
 @pytest.fixture
 def without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("tensorplan.frontends.stablehlo", raising=False)
-    monkeypatch.setitem(sys.modules, "tensorplan.frontends.stablehlo", None)
+    monkeypatch.delattr("tensorplan.frontends.stablehlo.reading", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorplan.frontends.stablehlo.reading", None)
 
 
 def level_0(data: str | bytes) -> ModuleOp:

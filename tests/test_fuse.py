@@ -13,16 +13,16 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.fusing import Form
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes import driver
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 PLACE = TGraphPlaceDevices(default="cpu:0")

@@ -17,10 +17,10 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.differentiation import RECOMPUTED
-from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.tgraph.gradient import TGraphGradient
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -12,8 +12,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph import (
     TGraph,
     bodies,
@@ -24,8 +22,10 @@ from tensorplan.dialects.tgraph import (
 )
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.passes.gradients.site import RULES
-from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.tgraph.gradient import TGraphGradient
+from tensorplan.passes.tgraph.gradients.site import RULES
 
 
 def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> None:

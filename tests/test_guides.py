@@ -11,15 +11,7 @@ import pytest
 from tensorplan.passes import get_all_passes
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = (
-    "analysis",
-    "dialects",
-    "frontends",
-    "passes",
-    "planning",
-    "runtime",
-    "tools",
-)
+FOLDERS = sorted(init.parent.name for init in ROOT.glob("*/__init__.py"))
 
 FILE = r"[\w*]+(?:\.py|/)"
 ENTRY = re.compile(rf"^{FILE}(?:, {FILE})*(?=  | *$)", re.M)

@@ -9,8 +9,8 @@ from itertools import combinations
 import pytest
 from unchanged_ir import function
 
+from tensorplan.checking.happens_before import HappensBefore
 from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.passes.checking.happens_before import HappensBefore
 
 M, BYTES = "memref<8xf32>", "memref<64xi8>"
 BUFFERS = ("b1", "b2")

@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
+from tensorplan.analysis.functions import is_tensor, tensor_functions
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import (
     AnyTensor,
@@ -34,8 +35,7 @@ from tensorplan.dialects.tgraph.shaping import (
     ReshapeOp,
 )
 from tensorplan.passes import driver
-from tensorplan.passes.functions import is_tensor, tensor_functions
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 
 MODELS = Path(__file__).parent / "models"
 

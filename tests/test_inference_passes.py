@@ -16,21 +16,21 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
-from tensorplan.dialects.tgraph.base import PARAMETER, VariableType
-from tensorplan.passes import driver
-from tensorplan.passes.functions import (
+from tensorplan.analysis.functions import (
     Attributes,
     argument_attributes,
     set_argument_attributes,
     tensor_functions,
 )
-from tensorplan.passes.tgraph_fold_scale_axis import TGraphFoldScaleAxis
-from tensorplan.passes.tgraph_precompute import PRECOMPUTED, TGraphPrecompute
-from tensorplan.passes.tgraph_simplify_inference import TGraphSimplifyInference
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.base import PARAMETER, VariableType
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes import driver
+from tensorplan.passes.tgraph.fold_scale_axis import TGraphFoldScaleAxis
+from tensorplan.passes.tgraph.precompute import PRECOMPUTED, TGraphPrecompute
+from tensorplan.passes.tgraph.simplify_inference import TGraphSimplifyInference
 from tensorplan.runtime.executor import Executable
 
 MODELS = Path(__file__).parent / "models"

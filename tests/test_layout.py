@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
+from tensorplan.analysis.layout import Layout
 from tensorplan.dialects.strides import contiguous_strides
-from tensorplan.passes.layout import Layout
 
 shapes = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 

@@ -12,7 +12,7 @@ from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
 from tensorplan.planning.lending import Loan, lend
 from tensorplan.runtime.executor import Executable

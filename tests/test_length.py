@@ -9,10 +9,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes import driver
-from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
-from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.tgraph.gradient import TGraphGradient
 from tensorplan.runtime.executor import Executable
 
 T = "tensor<16xf32>"

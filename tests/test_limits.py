@@ -18,13 +18,12 @@ from tensorplan.planning import (
     Buffer,
     Limits,
     Problem,
-    auto,
-    budget,
     deadline,
     registry,
     solve,
     validate,
 )
+from tensorplan.planning.solver import auto, budget
 from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
 
 Capture = pytest.CaptureFixture[str]

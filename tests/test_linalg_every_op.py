@@ -14,8 +14,8 @@ from upstream import run_natively, with_each_mlir
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph, differentiation, shaping, structure
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.backends.mlir.executable import Tools
 
 TENSORS_ONLY = {

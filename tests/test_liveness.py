@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.passes.memory.control_flow import ControlFlow, Node
-from tensorplan.passes.memory.liveness import Uses, buffer_of, live_steps, merged
+from tensorplan.analysis.control_flow import ControlFlow, Node
+from tensorplan.analysis.liveness import Uses, buffer_of, live_steps, merged
 from tensorplan.planning import Buffer
 from tensorplan.planning.problem import Steps
 

@@ -27,15 +27,15 @@ from xdsl.ir import Operation
 from xdsl.printer import Printer
 
 import tensorplan
+from tensorplan.analysis.allocations import find_allocations
+from tensorplan.analysis.control_flow import ControlFlow
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import RESULT, element_bytes
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.memory.allocations import find_allocations
-from tensorplan.passes.memory.control_flow import ControlFlow
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools
 from tensorplan.runtime.executor import Executable
 

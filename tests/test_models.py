@@ -19,13 +19,13 @@ from xdsl.printer import Printer
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ViewOp
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent

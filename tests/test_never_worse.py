@@ -8,8 +8,8 @@ from programs import Program, programs
 from xdsl.passes import ModulePass
 
 from tensorplan.passes import optional_passes
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.fuse import TGraphFuse
 
 LOWERING = [cls for cls in optional_passes() if cls.LOWERS_PEAK]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplan.planning import Buffer, Problem, solve
-from tensorplan.planning.nnvm import (
+from tensorplan.planning.baselines.nnvm import (
     DYNAMIC,
     EXTERNAL,
     NOT_ALLOCATED,

@@ -15,14 +15,14 @@ from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_offload import TGraphOffload
-from tensorplan.planning.offload import Move, offload
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.offload import TGraphOffload
 from tensorplan.planning.scheduling import Graph, Task, profile
+from tensorplan.planning.scheduling.offload import Move, offload
 from tensorplan.runtime.executor import Executable
 
 

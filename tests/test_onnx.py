@@ -10,8 +10,8 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.tools import plan_opt, plan_run
 
 onnx = pytest.importorskip("onnx")

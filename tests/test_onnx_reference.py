@@ -12,7 +12,7 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402

@@ -6,10 +6,10 @@ import pytest
 from upstream import needs_mlir
 
 import tensorplan
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable
 
 SUM = """

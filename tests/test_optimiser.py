@@ -5,7 +5,7 @@ from modules import parse, run
 from xdsl.dialects import memref
 
 import tensorplan
-from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.runtime.executor import Executable
 
 COUNT = 20

@@ -19,13 +19,13 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes import driver, get_all_passes, optional_passes
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fuse import TGraphFuse
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.planning import STRATEGIES
 from tensorplan.runtime.executor import Executable
 
@@ -124,3 +124,10 @@ def test_the_lower_bound_is_kept(program: Program) -> None:
         report = tensorplan.report(tensorplan.plan(program.module, strategy=strategy))
         for pool in report["pools"]:
             assert pool["lower_bound_bytes"] <= pool["bytes"] <= pool["unshared_bytes"]
+
+
+@pytest.mark.parametrize("name", get_all_passes())
+def test_a_pass_lies_where_its_name_says(name: str):
+    family, _, rest = name.replace("-", "_").partition("_")
+    module = get_all_passes()[name]().__module__
+    assert module == f"tensorplan.passes.{family}.{rest}"

@@ -9,9 +9,10 @@ from unchanged_ir import parsed
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.checking.plan_check import PlannedPool, check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.passes.plan_check import PlanCheck, PlannedPool, check_plan
+from tensorplan.passes.plan.check import PlanCheck
 
 CONTEXT = tensorplan.context()
 ARENA = 'memref<256xi8, "cpu:0">'

@@ -5,8 +5,8 @@ from plan_checks import numbers, refused, unproved, value, with_numbers
 from planted import M, arena, copy, free, program, view
 from xdsl.ir import SSAValue
 
-from tensorplan.passes.checking.extents import Extent, covered, extent_of, reach_of
-from tensorplan.passes.checking.ranges import Range
+from tensorplan.checking.extents import Extent, covered, extent_of, reach_of
+from tensorplan.checking.ranges import Range
 
 
 def extent(

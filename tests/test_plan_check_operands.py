@@ -16,7 +16,7 @@ from planted import (
     view,
 )
 
-from tensorplan.passes.checking import operands
+from tensorplan.checking import operands
 
 REVERSED = "(d0) -> (15 - d0)"
 OVER = r"writes operand {} over operand {} before all of that is read, expected other m"

@@ -5,7 +5,7 @@ from plan_checks import value, with_numbers
 from planted import program
 from xdsl.ir import Block
 
-from tensorplan.passes.checking.ranges import (
+from tensorplan.checking.ranges import (
     Range,
     add,
     exactly,

@@ -17,11 +17,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 import tensorplan
+from tensorplan.analysis import liveness
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.passes import driver, plan_memory
-from tensorplan.passes.memory import liveness
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes import driver
+from tensorplan.passes.plan import memory as plan_memory
+from tensorplan.passes.plan.memory import PlanMemory
 
 TYPE = "memref<16xf32>"
 

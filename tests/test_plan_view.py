@@ -19,18 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplan.planning import Buffer
+from tensorplan.reporting.wording import readable
 from tensorplan.tools.common import Source, read_source
 from tensorplan.tools.plan_opt import main as plan_opt
 from tensorplan.tools.plan_view import main
 from tensorplan.tools.views import page, snapshot, svg, terminal, trace
-from tensorplan.tools.views.model import (
-    Placed,
-    PlanView,
-    PoolView,
-    pool_of,
-)
+from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
 from tensorplan.tools.views.reading import Reader
-from tensorplan.tools.wording import readable
 
 MODELS = Path(__file__).parent / "models"
 DOCUMENTATION = Path(__file__).parent.parent / "docs" / "plan-view.md"

@@ -19,12 +19,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue, Use
 
 import tensorplan
+from tensorplan.analysis import allocations, liveness
+from tensorplan.checking import (
+    happens_before,
+    ownership,
+    plan_check,
+    pointees,
+    result_pools,
+)
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
-from tensorplan.passes import plan_check, plan_memory
-from tensorplan.passes.checking import happens_before, ownership, pointees, result_pools
-from tensorplan.passes.memory import allocations, lending, liveness
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.plan import memory as plan_memory
+from tensorplan.passes.plan.placement import lending
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
 
@@ -192,13 +199,13 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
         for name, value in vars(module).items()
         if getattr(value, "__module__", "").startswith(
             (
-                "tensorplan.passes.plan_memory",
-                "tensorplan.passes.memory.allocations",
-                "tensorplan.passes.memory.lending",
-                "tensorplan.passes.memory.control_flow",
-                "tensorplan.passes.memory.liveness",
-                "tensorplan.passes.memory.stream_order",
-                "tensorplan.passes.memory.dependencies",
+                "tensorplan.passes.plan.memory",
+                "tensorplan.analysis.allocations",
+                "tensorplan.passes.plan.placement.lending",
+                "tensorplan.analysis.control_flow",
+                "tensorplan.analysis.liveness",
+                "tensorplan.passes.plan.placement.stream_order",
+                "tensorplan.analysis.dependencies",
                 "tensorplan.planning",
             )
         )

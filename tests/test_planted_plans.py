@@ -29,10 +29,10 @@ from upstream import TOOLS
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.dialects.dtypes import Array
-from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.plan_pipeline import PlanPipeline
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.runtime.executor import Executable
 
 each_kind = pytest.mark.parametrize(

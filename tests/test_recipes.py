@@ -16,7 +16,7 @@ import pytest
 from documentation import blocks
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = "analysis dialects frontends passes planning runtime src tools".split()
+FOLDERS = [init.parent for init in ROOT.glob("*/__init__.py")]
 
 WHERE = re.compile(r"# not run: .*\n# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
 
@@ -52,15 +52,18 @@ def follow(step: re.Match[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("heading", RECIPES)
 def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
+    copy = tmp_path / "tensorplan"
     for folder in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=ignored)
+        shutil.copytree(folder, copy / folder.name, ignore=ignored)
+    for file in ROOT.glob("*.py"):
+        shutil.copy(file, copy)
     for step in RECIPES[heading]:
-        follow(step, tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+        follow(step, copy)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = subprocess.run(
         [sys.executable, "check.py"],
-        cwd=tmp_path,
+        cwd=copy,
         env=environment,
         capture_output=True,
         text=True,

@@ -9,10 +9,10 @@ from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_recompute_stacked import TGraphRecomputeStacked
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.recompute_stacked import TGraphRecomputeStacked
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent

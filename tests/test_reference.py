@@ -12,8 +12,8 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import elementwise
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 
 def parse(text: str) -> ModuleOp:

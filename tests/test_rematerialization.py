@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from tensorplan.planning.rematerialization import cost_of, rematerialize
 from tensorplan.planning.scheduling import Graph, Task, peak_of, profile
+from tensorplan.planning.scheduling.rematerialization import cost_of, rematerialize
 
 Costs = list[int | None]
 
@@ -133,7 +133,7 @@ def all_repetitions(graph: Graph, costs: Costs) -> Iterator[list[int]]:
 @given(problems(5))
 def test_the_exact_search_finds_the_fewest(problem: tuple[Graph, Costs, int]) -> None:
     pytest.importorskip("ortools")
-    from tensorplan.planning.exact_rematerialization import fewest
+    from tensorplan.planning.scheduling.exact_rematerialization import fewest
 
     graph, costs, budget = problem
     order = range(len(graph.tasks))

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from tensorplan.planning import Buffer, Limits, Problem, kernels, validate
-from tensorplan.planning.budget import Budget
-from tensorplan.planning.core import SLACKS, CoreFirst
-from tensorplan.planning.repair import WAITING, Repair
-from tensorplan.planning.sections import Part, parts_of
+from tensorplan.planning import Buffer, Limits, Problem, validate
+from tensorplan.planning.solver import kernels
+from tensorplan.planning.solver.budget import Budget
+from tensorplan.planning.solver.core import SLACKS, CoreFirst
+from tensorplan.planning.solver.repair import WAITING, Repair
+from tensorplan.planning.solver.sections import Part, parts_of
 
 
 def chain(count: int, seed: int = 0) -> Part:
@@ -83,7 +84,7 @@ def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
     part = chain(400)
     for capacity in (max(part.load), max(part.load) * 101 // 100):
         plain = from_nothing(part, capacity, 2_000_000)
-        monkeypatch.setattr("tensorplan.planning.repair.pays", lambda *_: True)
+        monkeypatch.setattr("tensorplan.planning.solver.repair.pays", lambda *_: True)
         assert from_nothing(part, capacity, 2_000_000) == plain
         monkeypatch.undo()
 

@@ -5,10 +5,15 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 
 import tensorplan
+from tensorplan.analysis.allocations import find_allocations
+from tensorplan.analysis.control_flow import ControlFlow
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.passes.memory.allocations import find_allocations
-from tensorplan.passes.memory.control_flow import ControlFlow
-from tensorplan.passes.memory.lending import Lender, find_lenders, is_movable, move
+from tensorplan.passes.plan.placement.lending import (
+    Lender,
+    find_lenders,
+    is_movable,
+    move,
+)
 
 M = "memref<4x8xf32>"
 RESULT = "tgraph.result = 2 : i32"

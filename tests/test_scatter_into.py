@@ -8,9 +8,9 @@ from levels import inputs, planned_bytes
 from modules import parse, run
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_scatter_into import TGraphScatterInto
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.scatter_into import TGraphScatterInto
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent

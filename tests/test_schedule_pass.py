@@ -19,8 +19,8 @@ from sampling import examples
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.passes.tgraph_rematerialize import TGraphRematerialize
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
+from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.runtime.executor import Executable
 
 

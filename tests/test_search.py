@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from programs import Program, programs
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.executor import Executable
 
 

@@ -7,8 +7,8 @@ from levels import inputs
 from modules import parse, run
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.passes.tgraph_sink_reshapes import TGraphSinkReshapes
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.sink_reshapes import TGraphSinkReshapes
 
 SIZES = st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4)
 

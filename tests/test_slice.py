@@ -22,13 +22,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects import workspaces
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_schedule import TGraphSchedule
-from tensorplan.passes.tgraph_slice import TGraphSlice
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.slice import TGraphSlice
 from tensorplan.runtime.executor import Executable
 
 MODELS = Path(__file__).parent / "models"

@@ -18,8 +18,8 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.frontends.jax import lower
 from tensorplan.runtime.executor import Executable
 

@@ -16,16 +16,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.analysis.storage import during
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
-from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.specialize_sizes import specialize
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.specialize.sizes import specialize
+from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
 

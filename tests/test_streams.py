@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplan.planning import Buffer, Problem, solve
-from tensorplan.planning.streams import Operation, across_streams
+from tensorplan.planning.scheduling.streams import Operation, across_streams
 
 
 def test_the_example() -> None:

@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
-from tensorplan.passes.specialize_sizes import specialized
+from tensorplan.passes.specialize.sizes import specialized
 from tensorplan.runtime.backends.jit.llvm import Compiler
 from tensorplan.runtime.backends.mlir import executable as mlir
 from tensorplan.runtime.backends.onednn import backend as onednn
@@ -282,7 +282,7 @@ def test_calls_with_many_sizes(kept: int, are_clones: bool) -> None:
 def test_mlir_runner_serves_threads() -> None:
     if not next(mlir.installed(), None):
         pytest.skip("needs mlir-opt")
-    from tensorplan.dialects.signature import signature
+    from tensorplan.dialects.tgraph.signature import signature
     from tensorplan.tools.plan_run import native
 
     module = planned()

@@ -10,8 +10,8 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 
 torch = pytest.importorskip("torch")
 import torch_models  # noqa: E402

@@ -24,7 +24,7 @@ import tensorplan
 from tensorplan.dialects.memory import Asynchronous
 from tensorplan.frontends.mlir_text import parse_module, permissive
 from tensorplan.passes import driver
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 
 
 @irdl_attr_definition

@@ -11,12 +11,12 @@ from xdsl.irdl import irdl_op_definition
 import tensorplan
 from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.elementwise import BinaryOp, UnaryOp
 from tensorplan.dialects.tgraph.formulas import FLOAT, FORMULAS, formula
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes import driver
-from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.runtime.executor import Executable
 
 

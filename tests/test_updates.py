@@ -7,8 +7,8 @@ from numpy.testing import assert_array_equal
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.passes.tgraph_slice import TGraphSlice
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.slice import TGraphSlice
 from tensorplan.runtime.executor import Executable
 
 PART = """

@@ -14,16 +14,16 @@ from xdsl.dialects.scf import WhileOp
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects import workspaces
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes import driver
-from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
-from tensorplan.passes.reporting.peaks import peaks
-from tensorplan.passes.reporting.report import buffers
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.workspaces import PlanWorkspaces
+from tensorplan.reporting.peaks import peaks
+from tensorplan.reporting.report import buffers
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.workspaces import Workspaces
@@ -268,8 +268,8 @@ import sys
 
 {first}
 import tensorplan
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.plan_workspaces import PlanWorkspaces
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.plan.workspaces import PlanWorkspaces
 
 PlanPipeline(workspaces="native"), PlanPipeline(workspaces="numpy")
 print(any(name.startswith("tensorplan.runtime") for name in sys.modules))

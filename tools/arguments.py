@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tensorplan.choices import one_of, suggest
-from tensorplan.tools import colours
-from tensorplan.tools.completion import SHELLS, script
-from tensorplan.version import VERSION
+from ..choices import one_of, suggest
+from ..version import VERSION
+from . import colours
+from .completion import SHELLS, script
 
 EXIT_CODES = """\
 exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
@@ -126,7 +126,7 @@ class _Completion(argparse.Action):
 
 def byte_count(text: str) -> int:
     """Bytes, as `4096` or `64MiB`; for argparse."""
-    from tensorplan.passes.sizes import parse_size
+    from ..passes.option_values import parse_size
 
     try:
         return int(text)

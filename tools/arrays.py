@@ -14,10 +14,10 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array, is_float
-from tensorplan.dialects.signature import Input, Signature
-from tensorplan.tools.common import write_atomically
+from ..dialects.diagnostics import LocatedError
+from ..dialects.dtypes import Array, is_float
+from ..dialects.tgraph.signature import Input, Signature
+from .common import write_atomically
 
 _UNREADABLE = (
     EOFError,

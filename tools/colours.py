@@ -7,7 +7,7 @@ empty nor 0, turns them on for files and pipes too (bixense.com/clicolors).
 import os
 from typing import IO
 
-from tensorplan.tools.wording import bold
+from ..reporting.wording import bold
 
 _SEVERITIES = {"error": "31", "warning": "35", "remark": "34", "note": "36"}
 """The colours that compilers give them: red, magenta, blue, cyan."""

@@ -26,9 +26,9 @@ from typing import NamedTuple, TextIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
-from tensorplan.dialects.diagnostics import PROGRESS, REMARKS
-from tensorplan.tools.colours import diagnostic
-from tensorplan.tools.messages import describe, remember
+from ..dialects.diagnostics import PROGRESS, REMARKS
+from .colours import diagnostic
+from .messages import describe, remember
 
 USAGE = 2
 BUG = 70
@@ -154,10 +154,7 @@ def write_report(
     path: str, module: ModuleOp, seconds: Mapping[str, float], **further: int
 ) -> None:
     """Writes the planned module's figures and buffers as JSON; `seconds` by stage."""
-    from tensorplan.passes.reporting.report import (  # with it comes planning
-        buffers,
-        report,
-    )
+    from ..reporting.report import buffers, report  # with it comes planning
 
     figures = {
         **report(module),

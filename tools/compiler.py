@@ -15,15 +15,9 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ShrinkException, VerifyException
 
-from tensorplan import frontends
-from tensorplan.passes import driver
-from tensorplan.tools.common import (
-    USER_ERRORS,
-    InternalError,
-    Source,
-    bug_message,
-    this_command,
-)
+from .. import frontends
+from ..passes import driver
+from .common import USER_ERRORS, InternalError, Source, bug_message, this_command
 
 
 class Compiler:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xdsl.passes import get_pass_option_infos
 from xdsl.universe import Universe
 
-from tensorplan.passes import get_all_passes
+from ..passes import get_all_passes
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -128,6 +128,6 @@ def _each_option() -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _strategies() -> Sequence[str]:
-    from tensorplan.planning import STRATEGIES
+    from ..planning import STRATEGIES
 
     return list(STRATEGIES)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from threading import Event
 from types import FrameType
 
-from tensorplan.planning import deadline
+from ..planning import deadline
 
 _NOTE = b"\r\x1b[Kinterrupted: ending with the best so far; again: at once\n"
 

@@ -16,9 +16,9 @@ from xdsl.utils.exceptions import (
     ParseError,
 )
 
-from tensorplan.choices import suggest
-from tensorplan.dialects.compatibility import AnySpan
-from tensorplan.dialects.diagnostics import LocatedError
+from ..choices import suggest
+from ..dialects.compatibility import AnySpan
+from ..dialects.diagnostics import LocatedError
 
 _EXCERPT = 160  # characters of a source line that are shown at most
 
@@ -71,7 +71,7 @@ def _describe_parse_error(error: ParseError) -> str:
     if match := re.match(r"values used but not defined: \[%([^],]+)", message):
         span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
     elif match := re.fullmatch(r"Operation tgraph\.(\S+) is not registered", message):
-        from tensorplan.dialects.tgraph import TGraph  # which plan-solve never needs
+        from ..dialects.tgraph import TGraph  # which plan-solve never needs
 
         message += suggest(
             match[1], [op.name.partition(".")[2] for op in TGraph.operations]

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, parse_pipeline
 
-from tensorplan.choices import suggest
-from tensorplan.tools.common import OPTION_ERRORS, UsageError
+from ..choices import suggest
+from .common import OPTION_ERRORS, UsageError
 
 Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
 

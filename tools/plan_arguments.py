@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, get_args, get_type_hints
 
-from tensorplan.passes.options import PlanOptions, documented
+from ..passes.options import PlanOptions, documented
 
 _MEANING = documented(PlanOptions)
 _HINTS = get_type_hints(PlanOptions)

@@ -23,14 +23,14 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkExcepti
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from tensorplan.choices import one_of
-from tensorplan.dialects import get_all_dialects
-from tensorplan.frontends import decode
-from tensorplan.passes import get_all_passes
-from tensorplan.passes.driver import flatten
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.tools import colours, pipelines
-from tensorplan.tools.common import (
+from ..choices import one_of
+from ..dialects import get_all_dialects
+from ..frontends import decode
+from ..passes import get_all_passes
+from ..passes.driver import flatten
+from ..passes.plan.pipeline import PlanPipeline
+from . import colours, pipelines
+from .common import (
     OPTION_ERRORS,
     Source,
     UsageError,
@@ -40,12 +40,12 @@ from tensorplan.tools.common import (
     write_atomically,
     write_report,
 )
-from tensorplan.tools.compiler import Compiler
-from tensorplan.tools.messages import describe
-from tensorplan.tools.plan_opt_arguments import make_parser
-from tensorplan.tools.progress import tracked
-from tensorplan.tools.targets import get_all_targets
-from tensorplan.tools.timing import print_timing
+from .compiler import Compiler
+from .messages import describe
+from .plan_opt_arguments import make_parser
+from .progress import tracked
+from .targets import get_all_targets
+from .timing import print_timing
 
 _get_multiverse = cache(Universe.get_multiverse)
 
@@ -205,7 +205,7 @@ class PlanOptMain(xDSLOptMain):
         self.passes, self.explained = self.passes[:-1], last
 
     def _explained(self, module: ModuleOp) -> str:
-        from tensorplan.tools.explanation import explain
+        from ..reporting.explanation import explain
 
         self.apply_passes(module)
         explanation = explain(

@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
-from tensorplan.tools.arguments import Parser, seconds
-from tensorplan.tools.common import parse_sizes
+from .arguments import Parser, seconds
+from .common import parse_sizes
 
 _DESCRIPTION = """\
 Reads StableHLO (text or bytecode), an ONNX model, tgraph or memref IR, told apart

@@ -16,20 +16,20 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from tensorplan.dialects import get_all_dialects
-from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.symbolic import TYPICAL
-from tensorplan.dialects.tgraph.base import NAME, is_static, tensor_type_of
-from tensorplan.frontends import onnx
-from tensorplan.passes import driver
-from tensorplan.passes.driver import flatten
-from tensorplan.passes.functions import argument_attributes, is_tensor
-from tensorplan.passes.memory.allocations import is_planned
-from tensorplan.passes.plan_check import PlanCheck
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.reporting.report import PoolReport, ResultReport, report
-from tensorplan.tools.arguments import Parser
-from tensorplan.tools.common import (
+from ..analysis.allocations import is_planned
+from ..analysis.functions import argument_attributes, is_tensor
+from ..dialects import get_all_dialects
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.sizes.symbolic import TYPICAL
+from ..dialects.tgraph.base import NAME, is_static, tensor_type_of
+from ..frontends import onnx
+from ..passes import driver
+from ..passes.driver import flatten
+from ..passes.plan.check import PlanCheck
+from ..passes.plan.pipeline import PlanPipeline
+from ..reporting.report import PoolReport, ResultReport, report
+from .arguments import Parser
+from .common import (
     OPTION_ERRORS,
     UsageError,
     check_outputs,
@@ -39,20 +39,16 @@ from tensorplan.tools.common import (
     write_atomically,
     write_report,
 )
-from tensorplan.tools.compiler import Compiler
-from tensorplan.tools.plan_arguments import (
-    add_plan_options,
-    given_options,
-    option_of,
-)
-from tensorplan.tools.progress import Progress
+from .compiler import Compiler
+from .plan_arguments import add_plan_options, given_options, option_of
+from .progress import Progress
 
 if TYPE_CHECKING:
-    from tensorplan.dialects.signature import Signature
-    from tensorplan.runtime.allocators import Statistics
-    from tensorplan.runtime.backends.mlir.executable import MlirExecutable
-    from tensorplan.runtime.pool import Pool
-    from tensorplan.runtime.profile import Profile
+    from ..dialects.tgraph.signature import Signature
+    from ..runtime.allocators import Statistics
+    from ..runtime.backends.mlir.executable import MlirExecutable
+    from ..runtime.pool import Pool
+    from ..runtime.profile import Profile
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
@@ -181,7 +177,7 @@ def make_parser() -> Parser:
 
 
 def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
-    from tensorplan.runtime.runnable import RUNNABLE, is_runnable
+    from ..runtime.runnable import RUNNABLE, is_runnable
 
     parser = make_parser()
     options = parser.parse(args)
@@ -236,10 +232,10 @@ def run(options: argparse.Namespace) -> int:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
     # NumPy takes longer to load than most errors above need to show.
-    from tensorplan.dialects.dtypes import Array
-    from tensorplan.dialects.signature import signature
-    from tensorplan.runtime.dynamic import is_dynamic
-    from tensorplan.tools import arrays
+    from ..dialects.dtypes import Array
+    from ..dialects.tgraph.signature import signature
+    from ..runtime.dynamic import is_dynamic
+    from . import arrays
 
     io = signature(module, options.entry)
     if is_dynamic(module, options.entry):
@@ -338,10 +334,8 @@ def check_planning(options: argparse.Namespace) -> None:
 
 def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
     if options.level == "reference":
-        from tensorplan.passes.convert_stablehlo_to_tgraph import (
-            ConvertStablehloToTGraph,
-        )
-        from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+        from ..passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+        from ..passes.tgraph.infer_shapes import TGraphInferShapes
 
         return [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
     try:
@@ -365,9 +359,9 @@ def with_sizes(
 ) -> ModuleOp:
     """The program for the sizes of the inputs in the file, or of `--sizes`, or typical
     ones. Prints them."""
-    from tensorplan.passes.specialize_sizes import specialized
-    from tensorplan.runtime.dynamic import Binding
-    from tensorplan.tools import arrays
+    from ..passes.specialize.sizes import specialized
+    from ..runtime.dynamic import Binding
+    from . import arrays
 
     binding = Binding(io)
     try:
@@ -389,15 +383,15 @@ def make_step(
     """What runs the program once, arrays in, arrays out; what gives its bytes beside
     the pools; the pools; what records it."""
     if options.level == "reference":
-        from tensorplan.dialects.reference.interpreter import run_reference
+        from ..dialects.tgraph.reference.interpreter import run_reference
 
         return partial(run_reference, module, entry=options.entry), dict, (), None
     if options.backend == "mlir":
         compiled = native(module, options.entry)
         workspace = {"scratch_bytes": compiled.workspace_bytes}
         return lambda values: compiled(*values), lambda: workspace, (), None
-    from tensorplan.runtime.devices.processes import Processes
-    from tensorplan.runtime.executor import Executable
+    from ..runtime.devices.processes import Processes
+    from ..runtime.executor import Executable
 
     executable = Executable(
         module,
@@ -417,10 +411,10 @@ def make_step(
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":
     """The planned program as MLIR compiles it."""
-    from tensorplan.dialects.signature import signature
-    from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
-    from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-    from tensorplan.runtime.backends.mlir.executable import MlirExecutable
+    from ..dialects.tgraph.signature import signature
+    from ..passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+    from ..passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+    from ..runtime.backends.mlir.executable import MlirExecutable
 
     lowered = module.clone()
     driver.run(Context(), lowered, [ConvertTGraphToLinalg(), PlanStripMemorySpaces()])

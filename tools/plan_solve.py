@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from math import inf
 from time import monotonic
 
-from tensorplan.planning import (
+from ..planning import (
     Limits,
     Plan,
     Problem,
@@ -26,8 +26,8 @@ from tensorplan.planning import (
     solve,
     validate,
 )
-from tensorplan.tools.arguments import Parser, byte_count
-from tensorplan.tools.common import (
+from .arguments import Parser, byte_count
+from .common import (
     Source,
     UsageError,
     check_outputs,
@@ -35,8 +35,8 @@ from tensorplan.tools.common import (
     read_source,
     write_atomically,
 )
-from tensorplan.tools.interrupts import ending_searches
-from tensorplan.tools.progress import Ticker
+from .interrupts import ending_searches
+from .progress import Ticker
 
 _DEFAULT_STRATEGY = "auto"
 

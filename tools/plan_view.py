@@ -9,8 +9,8 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from tensorplan.tools.arguments import Parser
-from tensorplan.tools.common import (
+from .arguments import Parser
+from .common import (
     FileError,
     check_outputs,
     guard,
@@ -18,10 +18,10 @@ from tensorplan.tools.common import (
     read_source,
     write_atomically,
 )
-from tensorplan.tools.plan_arguments import add_plan_options, given_options
-from tensorplan.tools.plan_solve import chosen
-from tensorplan.tools.views.model import PlanView
-from tensorplan.tools.views.reading import Reader
+from .plan_arguments import add_plan_options, given_options
+from .plan_solve import chosen
+from .views.model import PlanView
+from .views.reading import Reader
 
 _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
@@ -140,7 +140,7 @@ def _outputs(
     plans: Sequence[PlanView], options: argparse.Namespace
 ) -> list[tuple[str, bytes]]:
     """(path, contents); all are made before the first is written."""
-    from tensorplan.tools.views import page, snapshot, svg, terminal, trace
+    from .views import page, snapshot, svg, terminal, trace
 
     made: list[tuple[str, bytes]] = []
     if options.html:

@@ -15,18 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.target import Target
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.base import (
-    RESULT,
-    VARIABLE,
-    is_static,
-    tensor_type_of,
-)
-from tensorplan.dialects.tgraph.dims import BOUNDS
-from tensorplan.passes.functions import argument_attributes, is_tensor
+from ..analysis.functions import argument_attributes, is_tensor
+from ..dialects.diagnostics import LocatedError
+from ..dialects.sizes.dims import BOUNDS
+from ..dialects.tgraph.base import RESULT, VARIABLE, is_static, tensor_type_of
 
 if TYPE_CHECKING:
-    from tensorplan.passes.reporting.report import BufferReport
+    from ..reporting.report import BufferReport
 
 SCHEMA = 1
 """The version of the JSON plan; raised when a field changes its meaning or goes."""
@@ -40,7 +35,7 @@ class JsonTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         # With it comes planning.
-        from tensorplan.passes.reporting.report import buffers, report
+        from ..reporting.report import buffers, report
 
         figures = report(module)
         plan = {
@@ -77,7 +72,7 @@ class CHeaderTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         # With it comes planning.
-        from tensorplan.passes.reporting.report import buffers, report
+        from ..reporting.report import buffers, report
 
         prefix = _macro(self.prefix)
         placed = buffers(module)
@@ -134,7 +129,7 @@ def _functions(module: ModuleOp) -> list[FuncOp]:
 def _arguments(function: FuncOp) -> list[_Argument]:
     """With symbolic sizes, they have the most bytes that the bounds allow."""
     # With it comes planning.
-    from tensorplan.passes.checking.symbolic_plan import CountedSizes
+    from ..checking.symbolic_plan import CountedSizes
 
     sizes = CountedSizes(function)
     arguments: list[_Argument] = []

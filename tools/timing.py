@@ -5,8 +5,8 @@ from typing import IO
 
 from xdsl.passes import ModulePass
 
-from tensorplan.passes.driver import flatten
-from tensorplan.tools.compiler import Compiler
+from ..passes.driver import flatten
+from .compiler import Compiler
 
 
 def print_timing(

@@ -15,7 +15,7 @@ storage.py    what becomes of each operation of a block
 lifetimes.py  when buffers are live, through loops and branches
 """
 
-from tensorplan.analysis.storage.buffers import (
+from .buffers import (
     SMALL_CONSTANT,
     Action,
     Allocate,
@@ -31,8 +31,8 @@ from tensorplan.analysis.storage.buffers import (
     Run,
     Storage,
 )
-from tensorplan.analysis.storage.lifetimes import during, peaks
-from tensorplan.analysis.storage.storage import storage_of
+from .lifetimes import during, peaks
+from .storage import storage_of
 
 __all__ = [
     "SMALL_CONSTANT",

@@ -7,16 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tensorplan.dialects.tgraph.base import (
-    AnyTensor,
-    Shape,
-    TensorOp,
-    shape_of,
-    tensor_type_of,
-)
-from tensorplan.dialects.tgraph.shaping import ConstantOp
-from tensorplan.dialects.tgraph.structure import IfOp, WhileOp
-from tensorplan.passes.layout import Layout
+from ...dialects.tgraph.base import AnyTensor, Shape, TensorOp, shape_of, tensor_type_of
+from ...dialects.tgraph.shaping import ConstantOp
+from ...dialects.tgraph.structure import IfOp, WhileOp
+from ..layout import Layout
 
 SMALL_CONSTANT = 1024
 """Up to this size, in bytes, a constant is a global even if it is a single number."""

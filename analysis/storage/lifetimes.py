@@ -2,32 +2,17 @@
 
 Each access of memory is a step, and each end of a region. What a loop uses from outside
 is live in all of it, unless it is written anew first; a buffer that one region of a
-branch uses alone is not live in the other (passes/memory/liveness.py).
+branch uses alone is not live in the other (analysis/liveness.py).
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
-from tensorplan.analysis.storage.buffers import (
-    Allocate,
-    At,
-    Branch,
-    Buffer,
-    Copy,
-    Home,
-    Loop,
-    Run,
-    Storage,
-    whole,
-)
-from tensorplan.dialects.tgraph.base import (
-    device_of,
-    element_alignment,
-    typical_bytes,
-)
-from tensorplan.passes.memory.control_flow import Node
-from tensorplan.passes.memory.liveness import Uses, buffer_of, live_steps
-from tensorplan.planning import problem
+from ...dialects.tgraph.base import device_of, element_alignment, typical_bytes
+from ...planning import problem
+from ..control_flow import Node
+from ..liveness import Uses, buffer_of, live_steps
+from .buffers import Allocate, At, Branch, Buffer, Copy, Home, Loop, Run, Storage, whole
 
 
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:

@@ -12,8 +12,9 @@
   one. The next iteration's values are written there as a variable's are.
 * Constants that are small or not a single number are the module's; the others are
   filled in where they are needed.
-* Operands of a concatenation in place lie in it (passes/concatenations.py), parts of a
-  variable in the variable (passes/updates.py).
+* Operands of a concatenation in place lie in it (analysis/concatenations.py), parts of
+a
+  variable in the variable (analysis/updates.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,25 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.traits import IsTerminator
 
-from tensorplan.analysis.storage.buffers import (
+from ...dialects.sizes.symbolic import Symbolic
+from ...dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    VariableType,
+    element_bytes,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
+from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
+from ..concatenations import Part, is_in_place, part_layout, parts
+from ..layout import Layout
+from ..updates import updated_layout, updates
+from ..versions import last_versions, looped_into, source_of
+from .buffers import (
     SMALL_CONSTANT,
     Action,
     Allocate,
@@ -40,29 +59,6 @@ from tensorplan.analysis.storage.buffers import (
     Storage,
     whole,
 )
-from tensorplan.dialects.symbolic import Symbolic
-from tensorplan.dialects.tgraph.base import (
-    AnyTensor,
-    TensorOp,
-    VariableType,
-    element_bytes,
-    shape_of,
-    tensor_type_of,
-    with_element,
-    with_shape,
-)
-from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
-from tensorplan.dialects.tgraph.shaping import (
-    ConcatenateOp,
-    ConstantOp,
-    ReshapeOp,
-    ViewOp,
-)
-from tensorplan.dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
-from tensorplan.passes.concatenations import Part, is_in_place, part_layout, parts
-from tensorplan.passes.layout import Layout
-from tensorplan.passes.updates import updated_layout, updates
-from tensorplan.passes.versions import last_versions, looped_into, source_of
 
 
 def storage_of(block: Block) -> Storage:

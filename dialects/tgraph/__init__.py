@@ -1,7 +1,6 @@
 """`tgraph`: tensor programs with explicit state and devices.
 
 base.py         what all operations share: the two forms, the rules, the syntax
-dims.py         symbolic sizes in types
 partial.py      types that are known in part, and what follows for the rest
 elements.py     which numbers the elements of a type are
 elementwise.py  add, exponential, select, ...
@@ -16,6 +15,8 @@ differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
 formulas.py     what elementwise operations compute, for all who write it
 terms.py        the terms that formulas are made of
+signature.py    inputs and results in the caller's order
+reference/      what each operation means, in plain NumPy
 fusing.py       what a fusion may hold so that nothing in it is stored
 rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
                 folding.py, narrowing.py
@@ -23,17 +24,17 @@ rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
 
 from xdsl.ir import Dialect
 
-from tensorplan.dialects.tgraph import rewrites as rewrites  # fills in REWRITES
-from tensorplan.dialects.tgraph.base import VariableType
-from tensorplan.dialects.tgraph.bodies import BODY_OPS
-from tensorplan.dialects.tgraph.differentiation import DIFFERENTIATION_OPS
-from tensorplan.dialects.tgraph.dims import DimsAttr
-from tensorplan.dialects.tgraph.elementwise import ELEMENTWISE_OPS
-from tensorplan.dialects.tgraph.indexing import INDEXING_OPS
-from tensorplan.dialects.tgraph.random import RANDOM_OPS
-from tensorplan.dialects.tgraph.reducing import REDUCING_OPS
-from tensorplan.dialects.tgraph.shaping import SHAPING_OPS
-from tensorplan.dialects.tgraph.structure import STRUCTURE_OPS
+from ..sizes.dims import DimsAttr
+from . import rewrites as rewrites  # fills in REWRITES
+from .base import VariableType
+from .bodies import BODY_OPS
+from .differentiation import DIFFERENTIATION_OPS
+from .elementwise import ELEMENTWISE_OPS
+from .indexing import INDEXING_OPS
+from .random import RANDOM_OPS
+from .reducing import REDUCING_OPS
+from .shaping import SHAPING_OPS
+from .structure import STRUCTURE_OPS
 
 TGraph = Dialect(
     "tgraph",

@@ -71,17 +71,11 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import LocatedVerifyError
-from tensorplan.dialects.memory import DestinationStyle
-from tensorplan.dialects.symbolic import Symbolic, typical
-from tensorplan.dialects.tgraph.dims import (
-    DIMS,
-    DimsAttr,
-    encoding_of,
-    known_sizes,
-    static,
-)
-from tensorplan.dialects.tgraph.partial import PartialTypes, is_complete
+from ..diagnostics import LocatedVerifyError
+from ..memory import DestinationStyle
+from ..sizes.dims import DIMS, DimsAttr, encoding_of, known_sizes, static
+from ..sizes.symbolic import Symbolic, typical
+from .partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
@@ -226,7 +220,7 @@ def is_static(type: AnyTensor | AnyMemRef) -> bool:
 
 
 def shape_of(type: AnyTensor) -> Shape:
-    """The sizes of a tensor, symbolic ones (`dialects/symbolic.py`) among them.
+    """The sizes of a tensor, symbolic ones (`dialects/sizes/symbolic.py`) among them.
 
     These have the operators of ints, and stand where ints do, here and in all rules;
     only a size that nobody knows is `?`.

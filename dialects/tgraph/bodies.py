@@ -16,17 +16,11 @@ from xdsl.ir import Region
 from xdsl.irdl import irdl_op_definition, prop_def, region_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.tgraph.base import (
-    AnyTensor,
-    bare,
-    shape_of,
-    with_element,
-    with_shape,
-)
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.partial import PartialTypes
-from tensorplan.dialects.tgraph.shaping import ConstantOp, check_dimensions
-from tensorplan.dialects.tgraph.structure import RegionOp, YieldOp
+from .base import AnyTensor, bare, shape_of, with_element, with_shape
+from .elementwise import ElementwiseOp
+from .partial import PartialTypes
+from .shaping import ConstantOp, check_dimensions
+from .structure import RegionOp, YieldOp
 
 
 def _check_body(region: Region) -> None:

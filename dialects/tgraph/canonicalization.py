@@ -17,20 +17,12 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from tensorplan.dialects.compatibility import replace
-from tensorplan.dialects.tgraph.base import (
-    Shape,
-    TensorOp,
-    device_of,
-    ints,
-    is_static,
-    shape_of,
-    tensor_type_of,
-)
-from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
-from tensorplan.dialects.tgraph.partial import is_complete
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp, ReduceOp
-from tensorplan.dialects.tgraph.shaping import (
+from ..compatibility import replace
+from .base import Shape, TensorOp, device_of, ints, is_static, shape_of, tensor_type_of
+from .indexing import DynamicSliceOp
+from .partial import is_complete
+from .reducing import DotGeneralOp, ReduceOp
+from .shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
     ConstantOp,

@@ -20,14 +20,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.choices import one_of
-from tensorplan.dialects.diagnostics import LocatedVerifyError
-from tensorplan.dialects.tgraph.base import (
-    VariableType,
-    bare,
-    shape_of,
-    tensor_type_of,
-)
+from ...choices import one_of
+from ..diagnostics import LocatedVerifyError
+from .base import VariableType, bare, shape_of, tensor_type_of
 
 MIRROR = "tgraph.mirror"
 """Unit attribute of an operation that is to be computed again for the gradient."""

@@ -12,8 +12,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.choices import one_of
-from tensorplan.dialects.tgraph.base import (
+from ...choices import one_of
+from .base import (
     AnyTensor,
     Pattern,
     TensorOp,
@@ -22,7 +22,7 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
     with_element,
 )
-from tensorplan.dialects.tgraph.partial import PartialTypes
+from .partial import PartialTypes
 
 
 class ElementwiseOp(TensorOp):

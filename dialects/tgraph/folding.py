@@ -14,17 +14,12 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from tensorplan.dialects.compatibility import replace
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import TensorOp, is_static, tensor_type_of
-from tensorplan.dialects.tgraph.elements import (
-    holds,
-    is_float,
-    is_integer,
-    width_and_sign,
-)
-from tensorplan.dialects.tgraph.shaping import ConstantOp
+from ..compatibility import replace
+from ..diagnostics import LocatedError
+from . import elementwise as ops
+from .base import TensorOp, is_static, tensor_type_of
+from .elements import holds, is_float, is_integer, width_and_sign
+from .shaping import ConstantOp
 
 Number: TypeAlias = IntegerAttr | FloatAttr
 Numbers: TypeAlias = Sequence[Number | None]
@@ -74,8 +69,8 @@ def _element(value: SSAValue) -> Attribute:
 
 def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
     """What an operation gives on numbers, if it is defined on them."""
-    from tensorplan.dialects.dtypes import constant, constant_attribute, numpy_dtype
-    from tensorplan.dialects.reference import interpreter as reference
+    from ..dtypes import constant, constant_attribute, numpy_dtype
+    from .reference import interpreter as reference
 
     try:
         dtype, *dtypes = (

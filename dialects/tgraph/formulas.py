@@ -17,19 +17,10 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from tensorplan.dialects.tgraph import elementwise as ew
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.elements import is_integer, width_and_sign
-from tensorplan.dialects.tgraph.terms import (
-    AnyTerm,
-    Builder,
-    Term,
-    erf,
-    exp,
-    floor,
-    popcnt,
-    sqrt,
-)
+from . import elementwise as ew
+from .base import TensorOp
+from .elements import is_integer, width_and_sign
+from .terms import AnyTerm, Builder, Term, erf, exp, floor, popcnt, sqrt
 
 V = TypeVar("V")
 

@@ -19,16 +19,10 @@ from math import prod
 
 from xdsl.ir import Block, SSAValue
 
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, shape_of, tensor_type_of
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
-from tensorplan.dialects.tgraph.shaping import (
-    BroadcastInDimOp,
-    ConstantOp,
-    FullLikeOp,
-    IotaOp,
-    ViewOp,
-)
+from .base import Shape, TensorOp, shape_of, tensor_type_of
+from .elementwise import ElementwiseOp
+from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from .shaping import BroadcastInDimOp, ConstantOp, FullLikeOp, IotaOp, ViewOp
 
 
 class Form(Enum):

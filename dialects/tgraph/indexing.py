@@ -18,24 +18,11 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.symbolic import exceeds
-from tensorplan.dialects.tgraph.base import (
-    AnyTensor,
-    Pattern,
-    Shape,
-    TensorOp,
-    bare,
-    ints,
-    shape_of,
-    with_shape,
-)
-from tensorplan.dialects.tgraph.partial import PartialTypes
-from tensorplan.dialects.tgraph.reducing import (
-    KINDS,
-    check_kind,
-    check_same_element,
-)
-from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
+from ..sizes.symbolic import exceeds
+from .base import AnyTensor, Pattern, Shape, TensorOp, bare, ints, shape_of, with_shape
+from .partial import PartialTypes
+from .reducing import KINDS, check_kind, check_same_element
+from .shaping import check_dimensions, check_length
 
 
 def index_shape(indices: Shape, index_vector_dim: int) -> Shape:

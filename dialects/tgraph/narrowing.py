@@ -8,12 +8,12 @@ so that no operand is stored at the size of the result.
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from tensorplan.dialects.compatibility import insert
-from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of, with_element
-from tensorplan.dialects.tgraph.elements import holds
-from tensorplan.dialects.tgraph.elementwise import ConvertOp
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from tensorplan.dialects.tgraph.shaping import ViewOp
+from ..compatibility import insert
+from .base import TensorOp, tensor_type_of, with_element
+from .elements import holds
+from .elementwise import ConvertOp
+from .reducing import ConvolutionOp, DotGeneralOp
+from .shaping import ViewOp
 
 
 class NarrowOperands(RewritePattern):

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneType, TensorTyp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.symbolic import exceeds
-from tensorplan.dialects.tgraph.dims import DimsAttr, encoding_of, known_sizes, static
-from tensorplan.dialects.tgraph.elements import holds
+from ..sizes.dims import DimsAttr, encoding_of, known_sizes, static
+from ..sizes.symbolic import exceeds
+from .elements import holds
 
 Place: TypeAlias = tuple[int, int]
 """A value and one of its dimensions."""

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.choices import one_of
-from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp, bare, shape_of
-from tensorplan.dialects.tgraph.partial import PartialTypes
+from ...choices import one_of
+from .base import AnyTensor, TensorOp, bare, shape_of
+from .partial import PartialTypes
 
 STATES = {"threefry": (2,), "philox": (2, 3)}
 """The algorithms, and how many 64-bit words their states have."""

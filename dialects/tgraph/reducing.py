@@ -9,9 +9,9 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.choices import one_of
-from tensorplan.dialects.symbolic import maximum
-from tensorplan.dialects.tgraph.base import (
+from ...choices import one_of
+from ..sizes.symbolic import maximum
+from .base import (
     AnyTensor,
     Pattern,
     Shape,
@@ -22,9 +22,9 @@ from tensorplan.dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from tensorplan.dialects.tgraph.elements import holds
-from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes, Place
-from tensorplan.dialects.tgraph.shaping import check_dimensions, check_length
+from .elements import holds
+from .partial import UNKNOWN, PartialTypes, Place
+from .shaping import check_dimensions, check_length
 
 KINDS = ("add", "multiply", "maximum", "minimum", "and", "or")
 """The reductions, by the name of the elementwise operation that they repeat."""

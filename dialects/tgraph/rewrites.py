@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.pattern_rewriter import RewritePattern
 
-from tensorplan.dialects.tgraph import canonicalization as c
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.folding import FoldElementwise
-from tensorplan.dialects.tgraph.indexing import DynamicSliceOp
-from tensorplan.dialects.tgraph.narrowing import NarrowOperands
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
-from tensorplan.dialects.tgraph.shaping import (
+from . import canonicalization as c
+from .base import TensorOp
+from .elementwise import ElementwiseOp
+from .folding import FoldElementwise
+from .indexing import DynamicSliceOp
+from .narrowing import NarrowOperands
+from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from .shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
     DeviceCopyOp,

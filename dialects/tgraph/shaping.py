@@ -20,8 +20,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.symbolic import Size, exceeds
-from tensorplan.dialects.tgraph.base import (
+from ..sizes.dims import DimsAttr
+from ..sizes.symbolic import Size, exceeds
+from .base import (
     DEVICE,
     GROUP,
     AnyTensor,
@@ -33,8 +34,7 @@ from tensorplan.dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
-from tensorplan.dialects.tgraph.dims import DimsAttr
-from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
+from .partial import UNKNOWN, PartialTypes
 
 
 def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:

@@ -29,7 +29,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.tgraph.base import (
+from .base import (
     AnyTensor,
     Pattern,
     TensorOp,
@@ -42,8 +42,8 @@ from tensorplan.dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from tensorplan.dialects.tgraph.fusing import Group, group_of
-from tensorplan.dialects.tgraph.partial import UNKNOWN, PartialTypes
+from .fusing import Group, group_of
+from .partial import UNKNOWN, PartialTypes
 
 
 @irdl_op_definition

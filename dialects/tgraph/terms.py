@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from xdsl.ir import Attribute
 
-from tensorplan.dialects.tgraph import elementwise as ew
+from . import elementwise as ew
 
 V = TypeVar("V")
 

@@ -28,12 +28,12 @@ computed at run time, loops (`Loop`, `Scan`), `If` on what is not known.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tensorplan.dialects.diagnostics import depth_limited
-from tensorplan.frontends.model import Model
-from tensorplan.frontends.onnx.reading import array_of, check_opset, is_model, parse
+from ...dialects.diagnostics import depth_limited
+from ..model import Model
+from .reading import array_of, check_opset, is_model, parse
 
 if TYPE_CHECKING:
-    from tensorplan.dialects.dtypes import Array
+    from ...dialects.dtypes import Array
 
 
 @depth_limited()
@@ -49,8 +49,8 @@ def import_model(
     package `onnx` is missing.
     """
     model = parse(data, name)
-    from tensorplan.frontends.onnx.functions import opset_of
-    from tensorplan.frontends.onnx.graph import Importer
+    from .functions import opset_of
+    from .graph import Importer
 
     opset = opset_of(model.opset_import)
     check_opset(name, "the model", opset)

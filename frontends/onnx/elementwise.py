@@ -8,26 +8,12 @@ from onnx import helper
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import AnyInteger
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.frontends.builder import (
-    Unsupported,
-    axis_of,
-    element_type,
-    shape_of,
-    type_of,
-)
-from tensorplan.frontends.formulas import (
-    clamp,
-    compare,
-    gelu,
-    modulo,
-    positive_or,
-    reciprocal,
-    softplus,
-)
-from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from ...dialects.dtypes import AnyInteger
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import TensorOp
+from ..builder import Unsupported, axis_of, element_type, shape_of, type_of
+from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
+from .node import Conversion, Known, Node, Value
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from tensorplan.frontends.builder import Unsupported
-from tensorplan.frontends.onnx import elementwise, indexing, reducing, shaping
-from tensorplan.frontends.onnx.node import Known, Node
+from ..builder import Unsupported
+from . import elementwise, indexing, reducing, shaping
+from .node import Known, Node
 
 _LARGEST = 1 << 16  # elements of an input
 _LARGEST_RESULT = 1 << 24

@@ -21,18 +21,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.choices import one_of
-from tensorplan.dialects.diagnostics import LocatedError, errors_at
-from tensorplan.dialects.dtypes import numpy_dtype
-from tensorplan.dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
-from tensorplan.frontends.builder import (
-    Unsupported,
-    at,
-    element_type,
-    name_hint,
-    type_of,
-)
-from tensorplan.frontends.onnx import (
+from ...choices import one_of
+from ...dialects.diagnostics import LocatedError, errors_at
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
+from ..builder import Unsupported, at, element_type, name_hint, type_of
+from . import (
     elementwise,
     indexing,
     products,
@@ -42,8 +36,8 @@ from tensorplan.frontends.onnx import (
     shaping,
     windows,
 )
-from tensorplan.frontends.onnx.folding import fold
-from tensorplan.frontends.onnx.functions import (
+from .folding import fold
+from .functions import (
     Functions,
     Key,
     definition_of,
@@ -52,8 +46,8 @@ from tensorplan.frontends.onnx.functions import (
     key_of,
     opset_of,
 )
-from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
-from tensorplan.frontends.onnx.reading import OPSETS, array_of
+from .node import Conversion, Known, Node, Value
+from .reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,

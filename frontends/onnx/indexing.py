@@ -6,18 +6,12 @@ import numpy as np
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.dialects.tgraph.elementwise import SelectOp
-from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
-from tensorplan.frontends.builder import Unsupported, axis_of, shape_of, type_of
-from tensorplan.frontends.indices import (
-    from_front,
-    largest_along,
-    one_hot,
-    put_along,
-    take_along,
-)
-from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
+from ...dialects.tgraph.base import ints
+from ...dialects.tgraph.elementwise import SelectOp
+from ...dialects.tgraph.indexing import GatherOp, ScatterOp
+from ..builder import Unsupported, axis_of, shape_of, type_of
+from ..indices import from_front, largest_along, one_hot, put_along, take_along
+from .node import Conversion, Known, Node, Value
 
 
 def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, cast
 
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.frontends.builder import TensorBuilder, Unsupported, axis_of
+from ...dialects.dtypes import Array
+from ..builder import TensorBuilder, Unsupported, axis_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.frontends.builder import Unsupported, shape_of
-from tensorplan.frontends.formulas import matmul, per_channel
-from tensorplan.frontends.onnx.node import Conversion, Node, Value
-from tensorplan.frontends.onnx.windows import window_of
-from tensorplan.frontends.windows import Window, convolve, convolve_transposed
+from ...dialects.tgraph import elementwise as e
+from ..builder import Unsupported, shape_of
+from ..formulas import matmul, per_channel
+from ..windows import Window, convolve, convolve_transposed
+from .node import Conversion, Node, Value
+from .windows import window_of
 
 
 def _matmul(n: Node) -> Sequence[Value]:

@@ -3,12 +3,12 @@
 from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
 
-from tensorplan.dialects.diagnostics import LocatedError
+from ...dialects.diagnostics import LocatedError
 
 if TYPE_CHECKING:
     import onnx
 
-    from tensorplan.dialects.dtypes import Array
+    from ...dialects.dtypes import Array
 
 OPSETS = range(13, 24)
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import VariableType, ints, with_shape
-from tensorplan.dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
-from tensorplan.frontends.builder import Unsupported, shape_of, type_of
-from tensorplan.frontends.formulas import compare
-from tensorplan.frontends.onnx.node import Conversion, Node, Value
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import VariableType, ints, with_shape
+from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
+from ..builder import Unsupported, shape_of, type_of
+from ..formulas import compare
+from .node import Conversion, Node, Value
 
 Values = Sequence[SSAValue]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.frontends.builder import axis_of, element_type, shape_of, type_of
-from tensorplan.frontends.formulas import (
+from ...dialects.tgraph import elementwise as e
+from ..builder import axis_of, element_type, shape_of, type_of
+from ..formulas import (
     batch_normalized,
     cumulative_sum,
     group_normalized,
@@ -18,7 +18,7 @@ from tensorplan.frontends.formulas import (
     per_channel,
     softmax,
 )
-from tensorplan.frontends.onnx.node import Conversion, Node, Value
+from .node import Conversion, Node, Value
 
 
 def _reduction(name: str) -> Conversion:

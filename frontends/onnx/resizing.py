@@ -5,15 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.frontends.builder import axis_of, counted, shape_of
-from tensorplan.frontends.onnx.node import Conversion, Node, Value
-from tensorplan.frontends.windows import (
-    cubic_weights,
-    interpolate,
-    linear_weights,
-    take_places,
-)
+from ...dialects.dtypes import Array
+from ..builder import axis_of, counted, shape_of
+from ..windows import cubic_weights, interpolate, linear_weights, take_places
+from .node import Conversion, Node, Value
 
 
 def _resize(n: Node) -> Sequence[Value]:

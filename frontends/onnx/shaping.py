@@ -6,19 +6,13 @@ from math import ceil, prod
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.frontends.builder import (
-    Unsupported,
-    axis_of,
-    counted,
-    element_type,
-    shape_of,
-)
-from tensorplan.frontends.formulas import triangle
-from tensorplan.frontends.onnx.node import Conversion, Known, Node, Value
-from tensorplan.frontends.onnx.reading import array_of
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import ints
+from ..builder import Unsupported, axis_of, counted, element_type, shape_of
+from ..formulas import triangle
+from .node import Conversion, Known, Node, Value
+from .reading import array_of
 
 
 def _shape(n: Node) -> Sequence[Value]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.frontends.builder import shape_of
-from tensorplan.frontends.onnx.node import Conversion, Node, Value
-from tensorplan.frontends.windows import Window, average, reduce_window, rounded_up
+from ...dialects.tgraph import elementwise as e
+from ..builder import shape_of
+from ..windows import Window, average, reduce_window, rounded_up
+from .node import Conversion, Node, Value
 
 
 def window_of(n: Node, size: Sequence[int]) -> Window:

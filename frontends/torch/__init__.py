@@ -33,8 +33,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.frontends.model import Model
+from ...dialects.diagnostics import LocatedError
+from ..model import Model
 
 WHOLE = ("linear", "matmul", "scaled_dot_product_attention")
 """ATen operations that are not decomposed."""
@@ -65,7 +65,7 @@ def import_program(
         raise LocatedError(
             f"PyTorch is needed: pip install 'tensorplan[torch]' ({error})"
         ) from None
-    from tensorplan.frontends.torch.program import Importer
+    from .program import Importer
 
     if not isinstance(source, export.ExportedProgram):
         source = export.export(source, tuple(args), kwargs, dynamic_shapes=dynamic)

@@ -12,15 +12,9 @@ from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, SSAValue
 
-from tensorplan.dialects.tgraph import base
-from tensorplan.dialects.tgraph.base import AnyTensor, Shape
-from tensorplan.frontends.builder import (
-    ELEMENTS,
-    TensorBuilder,
-    Unsupported,
-    axis_of,
-    shape_of,
-)
+from ...dialects.tgraph import base
+from ...dialects.tgraph.base import AnyTensor, Shape
+from ..builder import ELEMENTS, TensorBuilder, Unsupported, axis_of, shape_of
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue | None]
 """None for a result that nobody uses."""

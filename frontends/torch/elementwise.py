@@ -7,18 +7,11 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.frontends.builder import TensorBuilder, Unsupported, type_of
-from tensorplan.frontends.formulas import (
-    clamp,
-    compare,
-    gelu,
-    modulo,
-    positive_or,
-    reciprocal,
-)
-from tensorplan.frontends.torch.call import Call, Conversion
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import TensorOp
+from ..builder import TensorBuilder, Unsupported, type_of
+from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal
+from .call import Call, Conversion
 
 
 def _emitted(op_type: type[TensorOp]) -> Conversion:

@@ -7,24 +7,13 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.dialects.tgraph.indexing import GatherOp, ScatterOp
-from tensorplan.dialects.tgraph.shaping import ConcatenateOp
-from tensorplan.frontends.builder import (
-    Unsupported,
-    broadcast_shapes,
-    shape_of,
-    type_of,
-)
-from tensorplan.frontends.indices import (
-    from_front,
-    largest_along,
-    put_along,
-    sorted_along,
-    take_along,
-)
-from tensorplan.frontends.torch.call import Call, Conversion, Results
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import ints
+from ...dialects.tgraph.indexing import GatherOp, ScatterOp
+from ...dialects.tgraph.shaping import ConcatenateOp
+from ..builder import Unsupported, broadcast_shapes, shape_of, type_of
+from ..indices import from_front, largest_along, put_along, sorted_along, take_along
+from .call import Call, Conversion, Results
 
 
 def _embedding(c: Call) -> SSAValue:

@@ -7,16 +7,11 @@ from typing import Any
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.frontends.builder import broadcast_shapes, shape_of, type_of
-from tensorplan.frontends.formulas import (
-    matmul,
-    per_channel,
-    softmax,
-    triangle,
-)
-from tensorplan.frontends.torch.call import Call, Conversion
-from tensorplan.frontends.windows import Window, convolve, convolve_transposed
+from ...dialects.tgraph import elementwise as e
+from ..builder import broadcast_shapes, shape_of, type_of
+from ..formulas import matmul, per_channel, softmax, triangle
+from ..windows import Window, convolve, convolve_transposed
+from .call import Call, Conversion
 
 
 def _product(a: str, b: str) -> Conversion:

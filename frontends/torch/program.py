@@ -23,35 +23,16 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tensorplan.dialects.diagnostics import LocatedError, errors_at
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph.base import (
-    NAME,
-    PARAMETER,
-    AnyTensor,
-    VariableType,
-    with_shape,
-)
-from tensorplan.dialects.tgraph.differentiation import GradientOp
-from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
-from tensorplan.frontends.builder import (
-    TensorBuilder,
-    Unsupported,
-    at,
-    name_hint,
-    type_of,
-)
-from tensorplan.frontends.torch import (
-    elementwise,
-    indexing,
-    products,
-    reducing,
-    shaping,
-    windows,
-)
-from tensorplan.frontends.torch.call import Call, Conversion, element_of
-from tensorplan.frontends.torch.sizes import Sizes
+from ...dialects.diagnostics import LocatedError, errors_at
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType, with_shape
+from ...dialects.tgraph.differentiation import GradientOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp
+from ..builder import TensorBuilder, Unsupported, at, name_hint, type_of
+from . import elementwise, indexing, products, reducing, shaping, windows
+from .call import Call, Conversion, element_of
+from .sizes import Sizes
 
 _CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,

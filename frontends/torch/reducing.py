@@ -7,9 +7,9 @@ from typing import Any
 from xdsl.dialects.builtin import AnyFloat, f32, i1
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.frontends.builder import shape_of, type_of
-from tensorplan.frontends.formulas import (
+from ...dialects.tgraph import elementwise as e
+from ..builder import shape_of, type_of
+from ..formulas import (
     batch_normalized,
     compare,
     cumulative_sum,
@@ -21,7 +21,7 @@ from tensorplan.frontends.formulas import (
     per_channel,
     softmax,
 )
-from tensorplan.frontends.torch.call import Call, Conversion, Results
+from .call import Call, Conversion, Results
 
 
 def _keeps(c: Call) -> bool:

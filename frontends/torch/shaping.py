@@ -8,14 +8,14 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.tgraph import elementwise as e
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import ints
-from tensorplan.dialects.tgraph.base import shape_of as shape_of_type
-from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
-from tensorplan.frontends.builder import axis_of, shape_of, type_of
-from tensorplan.frontends.indices import put
-from tensorplan.frontends.torch.call import Call, Conversion, Results
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import ints
+from ...dialects.tgraph.base import shape_of as shape_of_type
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ..builder import axis_of, shape_of, type_of
+from ..indices import put
+from .call import Call, Conversion, Results
 
 
 def _view(c: Call) -> SSAValue:

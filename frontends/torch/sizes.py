@@ -4,10 +4,10 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.dialects.symbolic import Size, floordiv, maximum, minimum, mod, symbol
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.dims import REQUIRES, Dims, DimsAttr
-from tensorplan.frontends.builder import Unsupported
+from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
+from ...dialects.sizes.symbolic import Size, floordiv, maximum, minimum, mod, symbol
+from ...dialects.tgraph.base import Shape
+from ..builder import Unsupported
 
 
 class Sizes:

@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.frontends.builder import Unsupported, shape_of
-from tensorplan.frontends.torch.call import Call, Conversion, Results
-from tensorplan.frontends.windows import (
+from ..builder import Unsupported, shape_of
+from ..windows import (
     Window,
     average,
     interpolate,
@@ -17,6 +16,7 @@ from tensorplan.frontends.windows import (
     rounded_up,
     take_places,
 )
+from .call import Call, Conversion, Results
 
 
 def _images(c: Call, rank: int) -> SSAValue:

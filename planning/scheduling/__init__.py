@@ -1,19 +1,23 @@
 """Orders of operations with a low peak of live bytes; pure algorithms, no IR.
 
-graph.py      the vocabulary: what must come before what, what is live when
-greedy.py     list scheduling, forwards and backwards: near-linear
-parts.py      where a graph can be cut
-partial.py    orders built task by task, for the two searches
-exact.py      best-first search: proves the lowest peak of small parts
-beam.py       beam search: parts too large for that
-improve.py    local search: tasks moved across the peak
-schedule.py   all of them together
-makespan.py   how long an order takes
+graph.py                     the vocabulary: what comes before what, what is live
+greedy.py                    list scheduling, forwards and backwards: near-linear
+parts.py                     where a graph can be cut
+partial.py                   orders built task by task, for the two searches
+exact.py                     best-first search: proves the lowest peak of small parts
+beam.py                      beam search: parts too large for that
+improve.py                   local search: tasks moved across the peak
+schedule.py                  all of them together
+makespan.py                  how long an order takes
+rematerialization.py         what is computed again rather than kept
+exact_rematerialization.py   the same with the fewest FLOPs, for small graphs
+offload.py                   what lies in another memory between two uses
+streams.py                   lifespans for operations that run side by side
 """
 
-from tensorplan.planning.scheduling.graph import Graph, Task, peak_of, profile
-from tensorplan.planning.scheduling.makespan import makespan, mixtures
-from tensorplan.planning.scheduling.schedule import Schedule, schedule
+from .graph import Graph, Task, peak_of, profile
+from .makespan import makespan, mixtures
+from .schedule import Schedule, schedule
 
 __all__ = [
     "Graph",

@@ -5,9 +5,9 @@ Each is judged by its peak so far, then by what it leaves live.
 
 from heapq import nsmallest
 
-from tensorplan.planning import deadline
-from tensorplan.planning.scheduling.graph import Graph
-from tensorplan.planning.scheduling.partial import Builder, Partial
+from .. import deadline
+from .graph import Graph
+from .partial import Builder, Partial
 
 
 def beam(graph: Graph, width: int, below: int) -> list[int] | None:

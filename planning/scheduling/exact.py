@@ -8,9 +8,9 @@ reached only once, with the lowest peak: dynamic programming over ideals, as in 
 from heapq import heappop, heappush
 from itertools import count
 
-from tensorplan.planning import deadline
-from tensorplan.planning.scheduling.graph import Graph
-from tensorplan.planning.scheduling.partial import Builder, Partial
+from .. import deadline
+from .graph import Graph
+from .partial import Builder, Partial
 
 
 def search(graph: Graph, below: int, states: int) -> tuple[list[int] | None, bool]:

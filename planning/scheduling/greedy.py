@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from tensorplan.planning.scheduling.graph import Graph
+from .graph import Graph
 
 
 class _Direction(Protocol):

@@ -6,8 +6,8 @@ could already be freed is read earlier, with the tasks which that needs.
 
 from collections.abc import Iterator, Sequence
 
-from tensorplan.planning import deadline
-from tensorplan.planning.scheduling.graph import Graph, profile
+from .. import deadline
+from .graph import Graph, profile
 
 LONGEST = 64
 """Tasks that are moved together, at most."""

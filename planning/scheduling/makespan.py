@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from tensorplan.planning.scheduling.graph import Graph
+from .graph import Graph
 
 MIXTURES = 8
 """Of two orders, how many are tried, from either side."""

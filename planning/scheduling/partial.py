@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tensorplan.planning.scheduling.graph import Graph
+from .graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tensorplan.planning.scheduling.graph import Graph, Task
+from .graph import Graph, Task
 
 
 def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:

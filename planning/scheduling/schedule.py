@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tensorplan.planning.scheduling.beam import beam
-from tensorplan.planning.scheduling.exact import search
-from tensorplan.planning.scheduling.graph import Graph, peak_of, profile
-from tensorplan.planning.scheduling.greedy import backwards, forwards
-from tensorplan.planning.scheduling.improve import improve
-from tensorplan.planning.scheduling.parts import parts, subgraph
+from .beam import beam
+from .exact import search
+from .graph import Graph, peak_of, profile
+from .greedy import backwards, forwards
+from .improve import improve
+from .parts import parts, subgraph
 
 ROUNDS = 4
 """Of list scheduling there and back."""

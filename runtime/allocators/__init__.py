@@ -10,20 +10,15 @@ slab.py        small blocks in bitmaps, as in XDL
 slab_buddy.py  both, by size, as in XDL
 """
 
-from tensorplan.runtime.allocators.base import NULL, Allocator, InvalidAddressError
-from tensorplan.runtime.allocators.bfc import BFC
-from tensorplan.runtime.allocators.bfc_dump import BFCDump, Bin
-from tensorplan.runtime.allocators.buddy import Buddy
-from tensorplan.runtime.allocators.host import HostMemory
-from tensorplan.runtime.allocators.regions import Regions, SubAllocator
-from tensorplan.runtime.allocators.report import (
-    Block,
-    Dump,
-    OutOfMemoryError,
-    Statistics,
-)
-from tensorplan.runtime.allocators.slab import Slab
-from tensorplan.runtime.allocators.slab_buddy import SlabBuddy
+from .base import NULL, Allocator, InvalidAddressError
+from .bfc import BFC
+from .bfc_dump import BFCDump, Bin
+from .buddy import Buddy
+from .host import HostMemory
+from .regions import Regions, SubAllocator
+from .report import Block, Dump, OutOfMemoryError, Statistics
+from .slab import Slab
+from .slab_buddy import SlabBuddy
 
 __all__ = [
     "ALLOCATORS",

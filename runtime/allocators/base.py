@@ -12,13 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from tensorplan.runtime.allocators.regions import Regions
-from tensorplan.runtime.allocators.report import (
-    Block,
-    Dump,
-    OutOfMemoryError,
-    Statistics,
-)
+from .regions import Regions
+from .report import Block, Dump, OutOfMemoryError, Statistics
 
 NULL = -1
 """The address of an allocation of 0 bytes; may be deallocated any number of times."""

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensorplan.runtime.allocators.base import Allocator
-from tensorplan.runtime.allocators.bfc_dump import GRAIN, BFCDump
-from tensorplan.runtime.allocators.regions import Region, Regions
-from tensorplan.runtime.allocators.report import Block
+from .base import Allocator
+from .bfc_dump import GRAIN, BFCDump
+from .regions import Region, Regions
+from .report import Block
 
 _FIRST_REGION = 2 << 20
 _MOST_WASTE = 128 << 20

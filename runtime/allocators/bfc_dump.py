@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tensorplan.runtime.allocators.report import Block, Dump
+from .report import Block, Dump
 
 GRAIN = 256
 """Sizes are multiples of so many bytes."""

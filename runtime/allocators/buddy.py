@@ -14,9 +14,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorplan.runtime.allocators.base import Allocator
-from tensorplan.runtime.allocators.regions import Region, Regions
-from tensorplan.runtime.allocators.report import Block
+from .base import Allocator
+from .regions import Region, Regions
+from .report import Block
 
 _NOWHERE = 1 << 80
 """Ends lists of places."""

@@ -13,9 +13,9 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorplan.runtime.allocators.base import Allocator
-from tensorplan.runtime.allocators.regions import Region, Regions
-from tensorplan.runtime.allocators.report import Block
+from .base import Allocator
+from .regions import Region, Regions
+from .report import Block
 
 MOST_GRAINS = 4
 _GRAINS = 64

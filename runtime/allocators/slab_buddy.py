@@ -5,11 +5,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorplan.runtime.allocators.base import Allocator
-from tensorplan.runtime.allocators.buddy import Buddy, BuddyBlock
-from tensorplan.runtime.allocators.regions import Region, Regions
-from tensorplan.runtime.allocators.report import Block
-from tensorplan.runtime.allocators.slab import MOST_GRAINS, Slab, SlabBlock
+from .base import Allocator
+from .buddy import Buddy, BuddyBlock
+from .regions import Region, Regions
+from .report import Block
+from .slab import MOST_GRAINS, Slab, SlabBlock
 
 
 @dataclass(eq=False, slots=True)

@@ -6,12 +6,12 @@ from typing import cast
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.dialects.strides import reshaped_strides
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import Shape, TensorOp
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.pool import Scratch
+from ...dialects.dtypes import Array, DType
+from ...dialects.strides import reshaped_strides
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import Shape, TensorOp
+from ..pool import Scratch
+from .interface import Call
 
 
 def same_memory(x: Array, y: Array) -> bool:

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array, numpy_dtype
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from tensorplan.runtime.backends.arrays import reshaped, tiles
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.pool import Scratch
+from ...dialects.dtypes import Array, numpy_dtype
+from ...dialects.tgraph.base import Shape
+from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from ..pool import Scratch
+from .arrays import reshaped, tiles
+from .interface import Call
 
 BLOCK = 1 << 16
 """Elements of a block: 256 KiB of f32."""

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.runtime.backends.interface import Backend, Call
-from tensorplan.runtime.backends.native.backend import calls_of as native_calls
-from tensorplan.runtime.backends.native.backend import with_native_copies
-from tensorplan.runtime.backends.numpy.backend import calls_of as numpy_calls
-from tensorplan.runtime.backends.numpy.base import kernel_of
-from tensorplan.runtime.backends.onednn.backend import calls_of as onednn_calls
-from tensorplan.runtime.pool import Scratch
+from ...dialects.dtypes import Array
+from ..pool import Scratch
+from .interface import Backend, Call
+from .native.backend import calls_of as native_calls
+from .native.backend import with_native_copies
+from .numpy.backend import calls_of as numpy_calls
+from .numpy.base import kernel_of
+from .onednn.backend import calls_of as onednn_calls
 
 NATIVE: Sequence[Backend] = (onednn_calls, native_calls)
 """The backends that are asked before NumPy, in this order."""

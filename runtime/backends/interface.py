@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.runtime.pool import Scratch
+from ...dialects.dtypes import Array
+from ..pool import Scratch
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 

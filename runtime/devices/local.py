@@ -19,12 +19,12 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit.records import is_native, joined
-from tensorplan.runtime.devices import Runner
-from tensorplan.runtime.devices.order import Queue, pays, queue_of, waits
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import Step
+from ..backends.interface import Call
+from ..backends.jit.records import is_native, joined
+from ..program.program import Program
+from ..program.steps import Step
+from . import Runner
+from .order import Queue, pays, queue_of, waits
 
 
 def local(program: Program, threads: bool | None = None) -> Runner:

@@ -11,10 +11,10 @@ from typing import cast
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Signature
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import View
+from ...dialects.dtypes import Array
+from ...dialects.tgraph.signature import Signature
+from ..program.program import Program
+from ..program.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
 """The environment variable by which processes know their controller's secret."""

@@ -17,8 +17,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tensorplan.analysis.cost import time
-from tensorplan.runtime.program.steps import Memory, Step, View
+from ...analysis.cost import time
+from ..program.steps import Memory, Step, View
 
 Queue = tuple[str, int]
 """A device, and the number of a stream on it."""

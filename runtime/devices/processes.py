@@ -44,17 +44,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.printer import Printer
 
-from tensorplan.dialects.signature import Signature
-from tensorplan.runtime.devices.messages import (
-    TOKEN,
-    Job,
-    Link,
-    inputs_of,
-    processes_of,
-    results_of,
-)
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import View
+from ...dialects.tgraph.signature import Signature
+from ..program.program import Program
+from ..program.steps import View
+from .messages import TOKEN, Job, Link, inputs_of, processes_of, results_of
 
 WORKER = "tensorplan.runtime.devices.worker"
 

@@ -20,22 +20,15 @@ except ImportError as error:
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 
-from tensorplan import dialects
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.signature import signature
-from tensorplan.dialects.tgraph.shaping import DeviceCopyOp
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.devices.local import Serial
-from tensorplan.runtime.devices.messages import (
-    TOKEN,
-    Job,
-    Link,
-    flat,
-    inputs_of,
-    results_of,
-)
-from tensorplan.runtime.program.program import Program
-from tensorplan.runtime.program.steps import Step, View
+from ... import dialects
+from ...dialects.diagnostics import LocatedError
+from ...dialects.tgraph.shaping import DeviceCopyOp
+from ...dialects.tgraph.signature import signature
+from ..backends.interface import Call
+from ..program.program import Program
+from ..program.steps import Step, View
+from .local import Serial
+from .messages import TOKEN, Job, Link, flat, inputs_of, results_of
 
 
 def serve(link: Link, comm: Any) -> None:

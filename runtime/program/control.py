@@ -18,14 +18,14 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit.records import joined
-from tensorplan.runtime.backends.numpy import linalg
-from tensorplan.runtime.backends.numpy.numbers import Function, function_of
-from tensorplan.runtime.program.layout import Layout
-from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
+from ...dialects.diagnostics import LocatedError, name_of
+from ...dialects.dtypes import Array, DType, constant, numpy_dtype
+from ..backends.interface import Call
+from ..backends.jit.records import joined
+from ..backends.numpy import linalg
+from ..backends.numpy.numbers import Function, function_of
+from .layout import Layout
+from .steps import Buffer, Memory, Step, View
 
 
 class Program(Protocol):

@@ -21,16 +21,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import constant, numpy_dtype
-from tensorplan.dialects.memory import is_buffer
-from tensorplan.dialects.signature import Signature, is_number
-from tensorplan.dialects.tgraph.base import AnyMemRef, is_static
-from tensorplan.runtime.allocators import NULL, OutOfMemoryError
-from tensorplan.runtime.pool import ALIGNMENT, Pool
-from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.program.steps import Buffer, Memory, View
-from tensorplan.runtime.runnable import device_of
+from ...dialects.diagnostics import LocatedError
+from ...dialects.dtypes import constant, numpy_dtype
+from ...dialects.memory import is_buffer
+from ...dialects.tgraph.base import AnyMemRef, is_static
+from ...dialects.tgraph.signature import Signature, is_number
+from ..allocators import NULL, OutOfMemoryError
+from ..pool import ALIGNMENT, Pool
+from ..prepacking import Prepacked
+from ..runnable import device_of
+from .steps import Buffer, Memory, View
 
 _NOTHING = np.empty(0, np.uint8)
 

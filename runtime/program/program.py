@@ -13,20 +13,16 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.signature import Signature, check_one_block
-from tensorplan.dialects.tgraph.base import (
-    STREAM,
-    AnyMemRef,
-    TensorOp,
-)
-from tensorplan.runtime.backends.dispatch import compile_call
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.pool import Pool, Scratch
-from tensorplan.runtime.program.control import Control
-from tensorplan.runtime.program.layout import Layout
-from tensorplan.runtime.program.steps import COPIES, Buffer, Step, View
-from tensorplan.runtime.runnable import check_devices, device_of
+from ...dialects.diagnostics import LocatedError, name_of
+from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
+from ...dialects.tgraph.signature import Signature, check_one_block
+from ..backends.dispatch import compile_call
+from ..backends.interface import Call
+from ..pool import Pool, Scratch
+from ..runnable import check_devices, device_of
+from .control import Control
+from .layout import Layout
+from .steps import COPIES, Buffer, Step, View
 
 _NOTHING = np.empty(0, np.uint8)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.pool import Pool, Scratch
-from tensorplan.runtime.prepacking import Prepacked
+from ...dialects.dtypes import Array, DType
+from ...dialects.tgraph.base import Shape
+from ..backends.interface import Call
+from ..pool import Pool, Scratch
+from ..prepacking import Prepacked
 
 COPIES = -1
 """The stream of copies that other devices' memory is read by: they run beside the

@@ -15,16 +15,16 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.memory import is_view
-from tensorplan.dialects.signature import attributes_of
-from tensorplan.dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
-from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.backends.dispatch import compile_call
-from tensorplan.runtime.pool import ALIGNMENT, Scratch
-from tensorplan.runtime.prepacking import Prepacked
-from tensorplan.runtime.program.layout import layout_of, size_of
-from tensorplan.runtime.program.steps import Buffer, Memory
+from ...dialects.diagnostics import LocatedError
+from ...dialects.memory import is_view
+from ...dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
+from ...dialects.tgraph.signature import attributes_of
+from ..allocators.host import aligned_bytes
+from ..backends.dispatch import compile_call
+from ..pool import ALIGNMENT, Scratch
+from ..prepacking import Prepacked
+from .layout import layout_of, size_of
+from .steps import Buffer, Memory
 
 
 class Workspaces:

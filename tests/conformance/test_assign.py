@@ -16,12 +16,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 import tensorplan
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
 from tensorplan.dialects.tgraph import elementwise, reducing, shaping, structure
 from tensorplan.dialects.tgraph.base import VariableType, ints, tensor_type_of
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 
 Json = Mapping[str, Any]
 

@@ -18,14 +18,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tensorplan
+from tensorplan.analysis.functions import set_argument_attributes
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DEVICE, GROUP, VariableType, device_of
 from tensorplan.dialects.tgraph.shaping import ConstantOp, DeviceCopyOp
 from tensorplan.dialects.tgraph.structure import FusionOp, OnDeviceOp, ReadOp, YieldOp
 from tensorplan.passes import driver
-from tensorplan.passes.functions import set_argument_attributes
-from tensorplan.passes.tgraph_infer_devices import TGraphInferDevices
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph.infer_devices import TGraphInferDevices
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 
 Json = Mapping[str, Any]
 Entry = tuple[str, int]  # a node's output

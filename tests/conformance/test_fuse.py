@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tensorplan.dialects.tgraph.base import Pattern
-from tensorplan.passes.fusion import nnvm, postdominators
-from tensorplan.passes.fusion.graph import TUPLE, Node
+from tensorplan.passes.tgraph.fusion import nnvm, postdominators
+from tensorplan.passes.tgraph.fusion.graph import TUPLE, Node
 
 Json = Mapping[str, Any]
 

@@ -24,14 +24,14 @@ from xdsl.transforms.common_subexpression_elimination import (
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ReshapeOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.passes import driver
-from tensorplan.passes.tgraph_gradient import TGraphGradient
+from tensorplan.passes.tgraph.gradient import TGraphGradient
 
 Json = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorplan.planning.inductor_reuse import (
+from tensorplan.planning.baselines.inductor_reuse import (
     Allocate,
     Free,
     Line,
@@ -18,7 +18,7 @@ from tensorplan.planning.inductor_reuse import (
     Run,
     plan_reuse,
 )
-from tensorplan.planning.inductor_tree import (
+from tensorplan.planning.baselines.inductor_tree import (
     Block,
     Empty,
     Pool,

@@ -21,7 +21,7 @@ from tensorplan.dialects.diagnostics import LocatedError, LocatedVerifyError
 from tensorplan.dialects.tgraph.base import AnyTensor, tensor_type_of
 from tensorplan.dialects.tgraph.partial import UNKNOWN
 from tensorplan.passes import driver
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 
 Json = Mapping[str, Any]
 

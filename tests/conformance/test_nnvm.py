@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tensorplan.planning.nnvm import (
+from tensorplan.planning.baselines.nnvm import (
     Assign,
     Device,
     Entry,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tensorplan.passes.memory.dependencies import Access, memory_order
+from tensorplan.analysis.dependencies import Access, memory_order
 
 Json = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from relay_programs import Program, program_of
 
-from tensorplan.planning.relay import TokenPlan, graph_plan_memory
+from tensorplan.planning.baselines.relay import TokenPlan, graph_plan_memory
 
 Json = Mapping[str, Any]
 

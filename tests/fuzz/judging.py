@@ -50,13 +50,13 @@ from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.convert_stablehlo_to_tgraph import ConvertStablehloToTGraph
-from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
-from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
-from tensorplan.passes.reporting.report import buffers
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_infer_shapes import TGraphInferShapes
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
+from tensorplan.reporting.report import buffers
 from tensorplan.runtime.executor import Executable
 
 SECONDS = 30

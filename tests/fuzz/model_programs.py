@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import ParseError
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.frontends import stablehlo
+from tensorplan.frontends.stablehlo import reading as stablehlo
 
 FOLDER = Path(__file__).parents[1] / "models"
 MODELS = ("mlp_infer", "lstm_scan_infer", "lenet_infer")

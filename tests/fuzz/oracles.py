@@ -17,8 +17,8 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array, is_float
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 
 

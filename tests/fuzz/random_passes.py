@@ -13,10 +13,10 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 from tensorplan.passes import optional_passes
 from tensorplan.passes.optional import OptionalPass
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.planning import STRATEGIES
 
 GROUPS = ("a=cpu:0", "b=cpu:1")

@@ -24,7 +24,7 @@ from oracles import Failure
 from structured import mutated_archive, mutated_model
 from unchanged_ir import parsed
 
-from tensorplan.dialects.signature import Input
+from tensorplan.dialects.tgraph.signature import Input
 from tensorplan.tools import plan_opt, plan_solve, plan_view
 from tensorplan.tools.common import guard
 
@@ -167,7 +167,7 @@ def _load_inputs(arguments: Sequence[str]) -> int:
 
 @cache
 def _npz_inputs() -> Sequence[Input]:
-    from tensorplan.dialects.signature import signature
+    from tensorplan.dialects.tgraph.signature import signature
 
     return signature(parsed(PROGRAM)).inputs
 

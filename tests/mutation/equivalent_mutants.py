@@ -24,7 +24,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "one more",
         ): "more neighbours than the next ones share nothing",
     },
-    "passes/plan_check.py": {
+    "checking/plan_check.py": {
         (
             "kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]",
             "compare",
@@ -34,7 +34,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "compare",
         ): "a range without bytes",
     },
-    "passes/checking/ranges.py": {
+    "checking/ranges.py": {
         (
             "if op is None or block.args[0] is not value:",
             "without part 0",
@@ -44,7 +44,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 0",
         ): _GUARD,
     },
-    "passes/checking/extents.py": {
+    "checking/extents.py": {
         (
             "low = self.start + sum(step for step in steps if step < 0)",
             "compare",
@@ -76,7 +76,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 1",
         ): _NO_STRIDES,
     },
-    "passes/checking/effects.py": {
+    "checking/effects.py": {
         (
             "(True, True) if callee_of(use.operation) else effects_on(use.operation, "
             "each)",
@@ -96,10 +96,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 0",
         ): _GUARD,
     },
-    "passes/checking/written.py": {
+    "checking/written.py": {
         ("self._count += 1", "one more"): "any bits that differ will do",
     },
-    "passes/checking/ownership.py": {
+    "checking/ownership.py": {
         (
             "if fault and not state.used >> number & 1:",
             "without part 0",
@@ -123,14 +123,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 1",
         ): _GUARD,
     },
-    "passes/checking/pointees.py": {
+    "checking/pointees.py": {
         ('if name == "scf.condition" and outer:', "without part 1"): _GUARD,
         (
             "elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):",
             "without part 0",
         ): _GUARD,
     },
-    "passes/checking/happens_before.py": {
+    "checking/happens_before.py": {
         ("length[stream] = length.get(stream, 0) + 1", "one more"): _ORDER,
         (
             "end[stream] = max(number, end.get(stream, 0))",
@@ -138,13 +138,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "numbers are 1 or more",
         ("if number > merged.get(stream, 0):", "compare"): "it is the number already",
     },
-    "passes/checking/result_pools.py": {
+    "checking/result_pools.py": {
         (
             "DYNAMIC_INDEX in shape",
             "without part 2",
         ): _NO_STRIDES,
     },
-    "passes/checking/symbolic_plan.py": {
+    "checking/symbolic_plan.py": {
         ("if size is None or self._bounds is None:", "without part 1"): _GUARD,
         (
             "if not within >> number & 1 and not is_known_at_least(size - end, 0):",
@@ -160,7 +160,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "one more",
         ): "only empty buffers are below each other, and share nothing",
     },
-    "passes/memory/control_flow.py": {
+    "analysis/control_flow.py": {
         (
             "if op.regions and (name := name_of(op)) in _STRUCTURED:",
             "without part 0",
@@ -170,7 +170,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 0",
         ): _GUARD,
     },
-    "passes/memory/allocations.py": {
+    "analysis/allocations.py": {
         (
             "if lives_on and over:  # until it is freed, whatever overwrites it",
             "without part 1",
@@ -192,13 +192,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "compare",
         ): "what frees it is understood",
     },
-    "passes/memory/lending.py": {
+    "passes/plan/placement/lending.py": {
         (
             "if strides is None or offset is None or DYNAMIC_INDEX in shape:",
             "without part 0",
         ): _NO_STRIDES,
     },
-    "passes/memory/dependencies.py": {
+    "analysis/dependencies.py": {
         (
             "if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):",
             "and/or",

@@ -28,11 +28,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 import tensorplan
+from tensorplan.analysis.allocations import is_arena
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError
 from tensorplan.frontends.mlir_text import parse_module, permissive
 from tensorplan.passes import driver
-from tensorplan.passes.memory.allocations import is_arena
-from tensorplan.passes.plan_memory import PlanMemory
+from tensorplan.passes.plan.memory import PlanMemory
 
 _DEALLOCATION = "--buffer-deallocation-pipeline"
 _BUFFERIZATION = (

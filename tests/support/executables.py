@@ -4,7 +4,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.runtime.executor import Executable
 
 

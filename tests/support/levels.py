@@ -6,17 +6,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.analysis.storage import Storage, peaks, storage_of
-from tensorplan.dialects.reference.interpreter import run_reference
-from tensorplan.dialects.signature import signature
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
-from tensorplan.passes.functions import tensor_functions
-from tensorplan.passes.memory_graph import memory_graph
-from tensorplan.passes.plan_memory import PlanMemory
-from tensorplan.passes.tgraph_bufferize import TGraphBufferize
-from tensorplan.passes.tgraph_eliminate_assigns import TGraphEliminateAssigns
-from tensorplan.passes.tgraph_fuse import TGraphFuse
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
 READY = (

@@ -25,8 +25,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.base import TensorOp, segments
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 Rng = np.random.Generator
 

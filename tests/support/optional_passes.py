@@ -11,7 +11,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 
 from tensorplan.passes import optional_passes
 from tensorplan.passes.optional import OptionalPass
-from tensorplan.passes.tgraph_place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 
 PLACE = TGraphPlaceDevices(default="cpu:0")
 

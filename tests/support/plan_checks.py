@@ -11,8 +11,9 @@ from unchanged_ir import parsed
 from xdsl.ir import Operation, SSAValue
 
 import tensorplan
+from tensorplan.checking.plan_check import PlannedPool, check_plan
 from tensorplan.dialects.diagnostics import REMARKS, LocatedError, name_of
-from tensorplan.passes.plan_check import PlanCheck, PlannedPool, check_plan
+from tensorplan.passes.plan.check import PlanCheck
 
 
 class _Listener(logging.Handler):

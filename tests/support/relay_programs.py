@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tensorplan.planning.nnvm import Entry, Graph, Node, Tensor
+from tensorplan.planning.baselines.nnvm import Entry, Graph, Node, Tensor
 
 _DTYPES = r"float16|float32|float64|int8|int32|int64|uint8|bool"
 

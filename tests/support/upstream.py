@@ -8,9 +8,9 @@ from modules import run
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import signature
-from tensorplan.passes.convert_tgraph_to_linalg import ConvertTGraphToLinalg
-from tensorplan.passes.plan_strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools, installed
 
 UPSTREAM = {

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensorplan.planning import Buffer, Problem, peak_of
-from tensorplan.tools.wording import readable
+from ...planning import Buffer, Problem, peak_of
+from ...reporting.wording import readable
 
 if TYPE_CHECKING:
-    from tensorplan.tools.explanation import Explanation
+    from ...reporting.explanation import Explanation
 
 
 class Placed(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from tensorplan.tools.views.model import Placed, PlanView, PoolView
+from .model import Placed, PlanView, PoolView
 
 _SCRIPTS = (
     "plans.js",
@@ -77,7 +77,7 @@ def _explained(plan: PlanView) -> dict[str, object] | None:
     explanation = plan.explanation
     if explanation is None:
         return None
-    from tensorplan.tools.explanation_text import HEAD, remarks, tables
+    from ...reporting.explanation_text import HEAD, remarks, tables
 
     return {
         "head": HEAD,

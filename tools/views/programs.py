@@ -9,26 +9,22 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tensorplan import dialects
-from tensorplan.dialects.tgraph.base import STREAM
-from tensorplan.passes.plan_check import check_plan
-from tensorplan.passes.plan_pipeline import PlanPipeline
-from tensorplan.passes.reporting.peaks import Peak, peaks_of
-from tensorplan.passes.reporting.placements import (
-    PlacedBuffer,
-    PlacedPool,
-    placements,
-)
-from tensorplan.passes.reporting.printed import Printed, printed
-from tensorplan.passes.reporting.report import sizes
-from tensorplan.passes.reporting.trials import Option
-from tensorplan.tools.common import OPTION_ERRORS, FileError, Source, UsageError
-from tensorplan.tools.compiler import Compiler
-from tensorplan.tools.explanation import Explanation, explain
-from tensorplan.tools.explanation_text import in_place, summary, waits_for
-from tensorplan.tools.plan_arguments import option_of
-from tensorplan.tools.progress import tracked
-from tensorplan.tools.views.model import Placed, PlanView, PoolView
+from ... import dialects
+from ...checking.plan_check import check_plan
+from ...dialects.tgraph.base import STREAM
+from ...passes.plan.pipeline import PlanPipeline
+from ...reporting.explanation import Explanation, explain
+from ...reporting.explanation_text import in_place, summary, waits_for
+from ...reporting.peaks import Peak, peaks_of
+from ...reporting.placements import PlacedBuffer, PlacedPool, placements
+from ...reporting.printed import Printed, printed
+from ...reporting.report import sizes
+from ...reporting.trials import Option
+from ..common import OPTION_ERRORS, FileError, Source, UsageError
+from ..compiler import Compiler
+from ..plan_arguments import option_of
+from ..progress import tracked
+from .model import Placed, PlanView, PoolView
 
 
 def read(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
-from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve, validate
-from tensorplan.tools.common import FileError, Source
-from tensorplan.tools.plan_arguments import option_of
-from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
+from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
+from ..common import FileError, Source
+from ..plan_arguments import option_of
+from .model import Placed, PlanView, PoolView, pool_of
 
 EFFORT = 0.02
 """Of a strategy's usual work, as in plan-memory: seconds at most."""
@@ -61,7 +61,7 @@ class Reader:
             raise FileError(source, f"this is {kind}, {option} expects a program")
 
     def _from_program(self, source: Source) -> PlanView:
-        from tensorplan.tools.views import programs  # with it comes all that compiles
+        from . import programs  # with it comes all that compiles
 
         return programs.read(
             source, self.explain, self.planning, placed_anew=bool(self.strategies)

@@ -12,8 +12,8 @@ events with a `category` if none of them is `unknown`: we write none.
 import pickle
 from collections.abc import Sequence
 
-from tensorplan.planning import round_up
-from tensorplan.tools.views.model import Placed, PlanView, PoolView
+from ...planning import round_up
+from .model import Placed, PlanView, PoolView
 
 _PROTOCOL = 4
 _PAGE = 1 << 21  # bytes; segments begin at multiples, not at 0

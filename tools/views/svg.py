@@ -7,8 +7,8 @@ viewer can, pointing at a buffer says what it is.
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from tensorplan.tools.views.model import Placed, PlanView, PoolView
-from tensorplan.tools.wording import readable
+from ...reporting.wording import readable
+from .model import Placed, PlanView, PoolView
 
 WIDTH = 1000  # of the drawing; all in user units, which are pixels on a screen
 MAP = 300  # height of the map

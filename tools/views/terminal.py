@@ -15,8 +15,8 @@ Rows are addresses, columns are steps. A cell shows what is live at its middle.
 from collections.abc import Iterator, Sequence
 from string import ascii_letters, digits
 
-from tensorplan.tools.views.model import PlanView, PoolView
-from tensorplan.tools.wording import readable
+from ...reporting.wording import readable
+from .model import PlanView, PoolView
 
 ROWS = 16
 LISTED = 10

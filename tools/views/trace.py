@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
-from tensorplan.tools.views.model import PlanView, PoolView
+from .model import PlanView, PoolView
 
 Event = Mapping[str, object]
 

@@ -13,8 +13,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from tensorplan.runtime.backends.jit import code_cache
-from tensorplan.version import VERSION
+from ....version import VERSION
+from . import code_cache
 
 _compiler: "Compiler | None" = None
 _lock = Lock()

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit.llvm import compiler
+from ..interface import Call
+from .llvm import compiler
 
 TAPE = """define i32 @{name}(ptr %words) {
 entry:

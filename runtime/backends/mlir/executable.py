@@ -29,11 +29,11 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.signature import Input, Result, Signature, Slot, is_number
-from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
-from tensorplan.runtime.runnable import check_devices
+from ....dialects.diagnostics import LocatedError
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import AnyMemRef, element_bytes
+from ....dialects.tgraph.signature import Input, Result, Signature, Slot, is_number
+from ...runnable import check_devices
 
 PIPELINE = (
     "--symbol-dce",

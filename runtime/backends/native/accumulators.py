@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from tensorplan.dialects.dtypes import identity, is_float
-from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.backends.native import operations
-from tensorplan.runtime.backends.native.code import Code, Value
-from tensorplan.runtime.backends.native.elements import mask_of, register_type, rounded
-from tensorplan.runtime.backends.native.groups import Node
-from tensorplan.runtime.backends.native.math import any_lane
+from ....dialects.dtypes import identity, is_float
+from ....dialects.tgraph.reducing import ReduceOp
+from . import operations
+from .code import Code, Value
+from .elements import mask_of, register_type, rounded
+from .groups import Node
+from .math import any_lane
 
 BLOCK = 32
 """Additions to a partial sum before it is added to the total."""

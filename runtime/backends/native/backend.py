@@ -7,30 +7,24 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.dtypes import Array, address
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp, ReduceOp
-from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.backends.contraction import BLOCK, Contraction, contraction
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.jit.records import Record
-from tensorplan.runtime.backends.native.elements import register_type
-from tensorplan.runtime.backends.native.groups import (
-    Group,
-    Node,
-    Unsupported,
-    group_of,
-    views,
-)
-from tensorplan.runtime.backends.native.loops import lower
-from tensorplan.runtime.backends.native.nests import Nest, nest_of
-from tensorplan.runtime.backends.numpy.base import kernel_of
-from tensorplan.runtime.backends.onednn import backend as onednn
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, address
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.fusing import CONTRACTIONS
+from ....dialects.tgraph.reducing import ConvolutionOp, ReduceOp
+from ....dialects.tgraph.structure import FusionOp
+from ...pool import Scratch
+from ..contraction import BLOCK, Contraction, contraction
+from ..interface import Call
+from ..jit import llvm
+from ..jit.records import Record
+from ..numpy.base import kernel_of
+from ..onednn import backend as onednn
+from .elements import register_type
+from .groups import Group, Node, Unsupported, group_of, views
+from .loops import lower
+from .nests import Nest, nest_of
 
 LARGEST = 1000
 """Nodes of a group: from there on LLVM's time grows with the square of them."""

@@ -7,8 +7,8 @@ booleans are one byte in memory and `i1` in registers.
 from collections.abc import Sequence
 from functools import cache
 
-from tensorplan.dialects.dtypes import DType
-from tensorplan.runtime.backends.native.code import Code, Value, suffix, typed, vector
+from ....dialects.dtypes import DType
+from .code import Code, Value, suffix, typed, vector
 
 
 @cache

@@ -14,14 +14,14 @@ from typing import TypeAlias, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array, DType, constant, numpy_dtype
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import AnyTensor, Shape, TensorOp
-from tensorplan.dialects.tgraph.elementwise import CompareOp, ElementwiseOp
-from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.backends.arrays import iota, viewed
-from tensorplan.runtime.backends.native.code import Number
-from tensorplan.runtime.backends.native.elements import register_type
+from ....dialects.dtypes import Array, DType, constant, numpy_dtype
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import AnyTensor, Shape, TensorOp
+from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
+from ....dialects.tgraph.reducing import ReduceOp
+from ..arrays import iota, viewed
+from .code import Number
+from .elements import register_type
 
 Mapped: TypeAlias = tuple[int | None, ...]
 """For each dimension of a value the space's; None for one of size 1."""

@@ -21,18 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tensorplan.dialects.dtypes import DType, is_float
-from tensorplan.dialects.tgraph.formulas import NoForm
-from tensorplan.runtime.backends.native import operations
-from tensorplan.runtime.backends.native.accumulators import BLOCK, Accumulator
-from tensorplan.runtime.backends.native.code import Code, Value
-from tensorplan.runtime.backends.native.elements import (
-    load,
-    register_type,
-    store,
-)
-from tensorplan.runtime.backends.native.groups import Node, Unsupported
-from tensorplan.runtime.backends.native.nests import Nest, computed, reductions, targets
+from ....dialects.dtypes import DType, is_float
+from ....dialects.tgraph.formulas import NoForm
+from . import operations
+from .accumulators import BLOCK, Accumulator
+from .code import Code, Value
+from .elements import load, register_type, store
+from .groups import Node, Unsupported
+from .nests import Nest, computed, reductions, targets
 
 VECTOR = 64
 """Bytes of a vector register. LLVM divides vectors that are too large."""

@@ -11,7 +11,7 @@ functions, element by element.
 from collections.abc import Sequence
 from math import factorial, log, pi
 
-from tensorplan.runtime.backends.native.code import Value
+from .code import Value
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.693359375  # few bits: products with exponents are exact

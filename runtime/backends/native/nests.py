@@ -9,8 +9,8 @@ of the kept ones or the innermost of all.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tensorplan.runtime.backends.native.groups import Group, Node, description
-from tensorplan.runtime.backends.native.operations import COSTLY
+from .groups import Group, Node, description
+from .operations import COSTLY
 
 
 @dataclass

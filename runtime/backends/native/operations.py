@@ -10,10 +10,10 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from tensorplan.dialects.dtypes import DType, is_float, numpy_dtype
-from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
-from tensorplan.dialects.tgraph.formulas import (
+from ....dialects.dtypes import DType, is_float, numpy_dtype
+from ....dialects.tgraph import elementwise as ops
+from ....dialects.tgraph.base import TensorOp, tensor_type_of
+from ....dialects.tgraph.formulas import (
     ANY,
     BITS,
     FLOAT,
@@ -25,10 +25,10 @@ from tensorplan.dialects.tgraph.formulas import (
     is_signed,
     predicate,
 )
-from tensorplan.dialects.tgraph.terms import Term
-from tensorplan.runtime.backends.native import math
-from tensorplan.runtime.backends.native.code import Code, Value
-from tensorplan.runtime.backends.native.elements import converted, rounded
+from ....dialects.tgraph.terms import Term
+from . import math
+from .code import Code, Value
+from .elements import converted, rounded
 
 
 def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:

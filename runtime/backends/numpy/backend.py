@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy import (
+from ....dialects.dtypes import Array
+from ...pool import Scratch
+from ..interface import Call
+from . import (
     bodies,
     convolution,
     dot,
@@ -17,8 +18,7 @@ from tensorplan.runtime.backends.numpy import (
     random,
     reducing,
 )
-from tensorplan.runtime.backends.numpy.base import kernel_of
-from tensorplan.runtime.pool import Scratch
+from .base import kernel_of
 
 FAMILIES = (
     *(bodies, convolution, dot, elementwise, fusion, indexing, moving, random),

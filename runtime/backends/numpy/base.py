@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import Operation
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.pool import Scratch
+from ....dialects.diagnostics import LocatedError
+from ....dialects.dtypes import Array, DType
+from ...pool import Scratch
+from ..interface import Call
 
 Kernel: TypeAlias = Callable[
     [Any, Sequence[Array], Sequence[Array], Scratch], list[Call]

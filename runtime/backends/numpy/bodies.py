@@ -16,17 +16,17 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, SSAValue
 
-from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
-from tensorplan.dialects.tgraph.base import TensorOp, tensor_type_of
-from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
-from tensorplan.dialects.tgraph.elementwise import CompareOp
-from tensorplan.dialects.tgraph.shaping import ConstantOp
-from tensorplan.dialects.tgraph.structure import yielded
-from tensorplan.runtime.backends.arrays import copy, fill
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import kernel
-from tensorplan.runtime.backends.numpy.elementwise import Body, Instruction, loop
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, constant, numpy_dtype
+from ....dialects.tgraph.base import TensorOp, tensor_type_of
+from ....dialects.tgraph.bodies import ReduceByOp, SortOp
+from ....dialects.tgraph.elementwise import CompareOp
+from ....dialects.tgraph.shaping import ConstantOp
+from ....dialects.tgraph.structure import yielded
+from ...pool import Scratch
+from ..arrays import copy, fill
+from ..interface import Call
+from .base import kernel
+from .elementwise import Body, Instruction, loop
 
 INDEX = np.dtype(np.intp)
 

@@ -23,20 +23,15 @@ from math import gcd, prod
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.backends.arrays import (
-    copy,
-    fill,
-    tiles,
-    try_reshape,
-)
-from tensorplan.runtime.backends.contraction import by_labels
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import check_types, kernel
-from tensorplan.runtime.backends.numpy.dot import is_blasable, multiplied_in
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, DType
+from ....dialects.tgraph.base import Shape
+from ....dialects.tgraph.reducing import ConvolutionOp
+from ...pool import Scratch
+from ..arrays import copy, fill, tiles, try_reshape
+from ..contraction import by_labels
+from ..interface import Call
+from .base import check_types, kernel
+from .dot import is_blasable, multiplied_in
 
 COLUMNS = 1 << 19
 """Elements of what the window sees that are multiplied at a time (2 MiB of f32)."""

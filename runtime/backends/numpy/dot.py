@@ -12,13 +12,13 @@ from math import prod
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType, accumulator, is_float
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.backends.arrays import copy, try_reshape
-from tensorplan.runtime.backends.contraction import matrices
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import check_types, kernel
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, DType, accumulator, is_float
+from ....dialects.tgraph.reducing import DotGeneralOp
+from ...pool import Scratch
+from ..arrays import copy, try_reshape
+from ..contraction import matrices
+from ..interface import Call
+from .base import check_types, kernel
 
 PART = 1 << 16
 """Elements of an operand that are converted at a time: 256 KiB of f32."""

@@ -16,16 +16,17 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.dtypes import Array, DType, numpy_dtype
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
-from tensorplan.dialects.tgraph.terms import Term
-from tensorplan.runtime.backends.arrays import tiles
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import check_types, kernel
-from tensorplan.runtime.backends.numpy.forms import (
+from ....dialects.diagnostics import LocatedError
+from ....dialects.dtypes import Array, DType, numpy_dtype
+from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
+from ....dialects.tgraph.terms import Term
+from ...pool import Scratch
+from ..arrays import tiles
+from ..interface import Call
+from .base import check_types, kernel
+from .forms import (
     COMPARISONS,
     FORMS,
     TILE,
@@ -37,7 +38,6 @@ from tensorplan.runtime.backends.numpy.forms import (
     recast,
     selected,
 )
-from tensorplan.runtime.pool import Scratch
 
 
 @dataclass(frozen=True)

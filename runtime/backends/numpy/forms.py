@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.dialects.tgraph import elementwise as ops
-from tensorplan.dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
-from tensorplan.runtime.backends.arrays import copy, same_memory
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy import special
-from tensorplan.runtime.backends.numpy.base import ufunc_call
+from ....dialects.dtypes import Array, DType
+from ....dialects.tgraph import elementwise as ops
+from ....dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
+from ..arrays import copy, same_memory
+from ..interface import Call
+from . import special
+from .base import ufunc_call
 
 TILE = 1 << 16
 """Elements of a tile: measured best of 2^12 to 2^18 (f32, 1 MiB of L2 cache)."""

@@ -17,38 +17,21 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import (
-    Array,
-    constant,
-    identity,
-    is_float,
-)
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.fusing import CONTRACTIONS, Form, Group
-from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.dialects.tgraph.structure import FusionOp
-from tensorplan.runtime.backends.arrays import (
-    copy,
-    fill,
-    iota,
-    tiles,
-    viewed,
-)
-from tensorplan.runtime.backends.contraction import Contraction, contraction
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import kernel, kernel_of, ufunc_call
-from tensorplan.runtime.backends.numpy.elementwise import (
-    Body,
-    Instruction,
-    Program,
-    Registers,
-    loop,
-)
-from tensorplan.runtime.backends.numpy.forms import TILE
-from tensorplan.runtime.backends.numpy.reducing import reduce, reduction_ufunc
-from tensorplan.runtime.backends.numpy.rows import dtype_of, rows, shape_of
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, constant, identity, is_float
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.fusing import CONTRACTIONS, Form, Group
+from ....dialects.tgraph.reducing import ReduceOp
+from ....dialects.tgraph.structure import FusionOp
+from ...pool import Scratch
+from ..arrays import copy, fill, iota, tiles, viewed
+from ..contraction import Contraction, contraction
+from ..interface import Call
+from .base import kernel, kernel_of, ufunc_call
+from .elementwise import Body, Instruction, Program, Registers, loop
+from .forms import TILE
+from .reducing import reduce, reduction_ufunc
+from .rows import dtype_of, rows, shape_of
 
 
 @kernel(FusionOp)

@@ -10,19 +10,19 @@ from math import prod
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.indexing import (
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import Shape
+from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     GatherOp,
     ScatterOp,
 )
-from tensorplan.runtime.backends.arrays import copy, try_reshape
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import kernel
-from tensorplan.runtime.backends.numpy.reducing import reduction_ufunc
-from tensorplan.runtime.pool import Scratch
+from ...pool import Scratch
+from ..arrays import copy, try_reshape
+from ..interface import Call
+from .base import kernel
+from .reducing import reduction_ufunc
 
 INDEX = np.dtype(np.intp)
 

@@ -29,10 +29,10 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of
-from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.numbers import function_of
+from ....dialects.diagnostics import LocatedError, name_of
+from ....dialects.dtypes import Array, constant, numpy_dtype
+from ..interface import Call
+from .numbers import function_of
 
 ELEMENTWISE = frozenset(
     f"linalg.{name}"

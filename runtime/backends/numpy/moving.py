@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.memref import CopyOp
 
-from tensorplan.dialects.dtypes import Array, constant
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.runtime.backends.arrays import copy, fill, iota, reshaped, viewed
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import kernel
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, constant
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import TensorOp
+from ...pool import Scratch
+from ..arrays import copy, fill, iota, reshaped, viewed
+from ..interface import Call
+from .base import kernel
 
 
 @kernel(shaping.ConstantOp, shaping.FullLikeOp)

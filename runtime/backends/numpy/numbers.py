@@ -14,8 +14,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
-from tensorplan.dialects.diagnostics import name_of
-from tensorplan.dialects.dtypes import Array, DType, numpy_dtype
+from ....dialects.diagnostics import name_of
+from ....dialects.dtypes import Array, DType, numpy_dtype
 
 Function = Callable[..., Any]
 

@@ -1,6 +1,6 @@
 """Kernel of random bits: all counters at a time. Allocates some arrays of their size.
 
-See `tensorplan.dialects.reference.random` for the generators.
+See `tensorplan.dialects.tgraph.reference.random` for the generators.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.base import Shape
-from tensorplan.dialects.tgraph.random import (
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import Shape
+from ....dialects.tgraph.random import (
     PHILOX_KEY_STEPS,
     PHILOX_MULTIPLIERS,
     PHILOX_ROUNDS,
@@ -18,9 +18,9 @@ from tensorplan.dialects.tgraph.random import (
     THREEFRY_ROTATIONS,
     RngBitGeneratorOp,
 )
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import kernel
-from tensorplan.runtime.pool import Scratch
+from ...pool import Scratch
+from ..interface import Call
+from .base import kernel
 
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)

@@ -7,23 +7,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType, accumulator, identity
-from tensorplan.dialects.tgraph.base import Shape, TensorOp
-from tensorplan.dialects.tgraph.reducing import (
-    ReduceOp,
-    ReduceWindowOp,
-    SelectAndScatterOp,
-)
-from tensorplan.runtime.backends.arrays import copy, fill, tiles
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.base import (
-    check_types,
-    kernel,
-    ufunc_call,
-)
-from tensorplan.runtime.backends.numpy.forms import keep_where
-from tensorplan.runtime.backends.numpy.reductions import reduced
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, DType, accumulator, identity
+from ....dialects.tgraph.base import Shape, TensorOp
+from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp, SelectAndScatterOp
+from ...pool import Scratch
+from ..arrays import copy, fill, tiles
+from ..interface import Call
+from .base import check_types, kernel, ufunc_call
+from .forms import keep_where
+from .reductions import reduced
 
 UFUNCS: Mapping[str, np.ufunc] = {
     "add": np.add,

@@ -15,11 +15,11 @@ from math import prod
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, DType
-from tensorplan.runtime.backends.arrays import try_reshape
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.dot import is_blasable
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, DType
+from ...pool import Scratch
+from ..arrays import try_reshape
+from ..interface import Call
+from .dot import is_blasable
 
 BLOCK = 64
 """Rows that are added one to the next."""

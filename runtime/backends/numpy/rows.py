@@ -10,22 +10,18 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array, DType, is_float, numpy_dtype
-from tensorplan.dialects.tgraph import shaping
-from tensorplan.dialects.tgraph.base import Shape, TensorOp, tensor_type_of
-from tensorplan.dialects.tgraph.elementwise import ElementwiseOp
-from tensorplan.dialects.tgraph.fusing import Group
-from tensorplan.dialects.tgraph.reducing import ReduceOp
-from tensorplan.runtime.backends.arrays import broadcast_in_dim, copy, tiles
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.numpy.elementwise import (
-    Instruction,
-    Program,
-    Registers,
-)
-from tensorplan.runtime.backends.numpy.forms import TILE
-from tensorplan.runtime.backends.numpy.reducing import reduce
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array, DType, is_float, numpy_dtype
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.fusing import Group
+from ....dialects.tgraph.reducing import ReduceOp
+from ...pool import Scratch
+from ..arrays import broadcast_in_dim, copy, tiles
+from ..interface import Call
+from .elementwise import Instruction, Program, Registers
+from .forms import TILE
+from .reducing import reduce
 
 UNBUFFERED = 384
 """Elements of a row from which on NumPy's buffers only cost time."""

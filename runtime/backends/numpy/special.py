@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array
+from ....dialects.dtypes import Array
 
 _ERF = (
     7.853861353153693e-5,

@@ -5,18 +5,18 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.fusing import CONTRACTIONS
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.backends.contraction import Contraction
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.onednn.convolution import convolution
-from tensorplan.runtime.backends.onednn.dot import dot
-from tensorplan.runtime.backends.onednn.epilogue import Epilogue
-from tensorplan.runtime.backends.onednn.library import Refused, library
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.fusing import CONTRACTIONS
+from ....dialects.tgraph.reducing import DotGeneralOp
+from ...pool import Scratch
+from ..contraction import Contraction
+from ..interface import Call
+from ..jit import llvm
+from .convolution import convolution
+from .dot import dot
+from .epilogue import Epilogue
+from .library import Refused, library
 
 _COMPUTED = [
     ["float32", "float32", "float32"],

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.reducing import ConvolutionOp
-from tensorplan.runtime.backends.arrays import copy
-from tensorplan.runtime.backends.contraction import by_labels
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.onednn.epilogue import Epilogue
-from tensorplan.runtime.backends.onednn.library import Refused, dims, library
-from tensorplan.runtime.backends.onednn.primitives import (
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.reducing import ConvolutionOp
+from ...pool import Scratch
+from ..arrays import copy
+from ..contraction import by_labels
+from ..interface import Call
+from .epilogue import Epilogue
+from .library import Refused, dims, library
+from .primitives import (
     SOURCE,
     SOURCE_GRADIENT,
     TARGET,
@@ -30,7 +31,6 @@ from tensorplan.runtime.backends.onednn.primitives import (
     compiled,
     describe,
 )
-from tensorplan.runtime.pool import Scratch
 
 DIRECT, INFERENCE = 1, 96
 """`dnnl_convolution_direct`, `dnnl_forward_inference`."""

@@ -2,21 +2,15 @@
 
 from collections.abc import Sequence
 
-from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp
-from tensorplan.runtime.backends.arrays import try_reshape
-from tensorplan.runtime.backends.contraction import matrices
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.onednn.epilogue import Epilogue
-from tensorplan.runtime.backends.onednn.library import MAX_DIMS, Refused, library
-from tensorplan.runtime.backends.onednn.primitives import (
-    SOURCE,
-    TARGET,
-    WEIGHTS,
-    compiled,
-    describe,
-)
-from tensorplan.runtime.pool import Scratch
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.reducing import DotGeneralOp
+from ...pool import Scratch
+from ..arrays import try_reshape
+from ..contraction import matrices
+from ..interface import Call
+from .epilogue import Epilogue
+from .library import MAX_DIMS, Refused, library
+from .primitives import SOURCE, TARGET, WEIGHTS, compiled, describe
 
 FEW_ROWS = 8
 """A product of fewer rows reads the weights once, which packing does not help."""

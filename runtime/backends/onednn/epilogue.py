@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from tensorplan.dialects.dtypes import Array, constant, numpy_dtype
-from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.elementwise import (
+from ....dialects.dtypes import Array, constant, numpy_dtype
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.elementwise import (
     AddOp,
     ElementwiseOp,
     MultiplyOp,
     NegateOp,
     SubtractOp,
 )
-from tensorplan.dialects.tgraph.shaping import ConstantOp, FullLikeOp, ViewOp
-from tensorplan.runtime.backends.arrays import same_memory
-from tensorplan.runtime.backends.onednn.library import Refused
-from tensorplan.runtime.backends.onednn.primitives import Attributes
+from ....dialects.tgraph.shaping import ConstantOp, FullLikeOp, ViewOp
+from ..arrays import same_memory
+from .library import Refused
+from .primitives import Attributes
 
 LINEAR, ADD, MULTIPLY, SUBTRACT = 0x26, 0x1FFF0, 0x1FFF1, 0x1FFF5
 

@@ -5,19 +5,14 @@ from ctypes import Structure, addressof, c_int, c_void_p
 
 import numpy as np
 
-from tensorplan.dialects.dtypes import Array, address
-from tensorplan.runtime.allocators.host import aligned_bytes
-from tensorplan.runtime.backends.interface import Call
-from tensorplan.runtime.backends.jit.llvm import compiler
-from tensorplan.runtime.backends.jit.records import Record
-from tensorplan.runtime.backends.onednn.library import (
-    USER_SCRATCHPAD,
-    Handle,
-    Refused,
-    library,
-)
-from tensorplan.runtime.pool import ALIGNMENT, Scratch
-from tensorplan.runtime.prepacking import Prepacked
+from ....dialects.dtypes import Array, address
+from ...allocators.host import aligned_bytes
+from ...pool import ALIGNMENT, Scratch
+from ...prepacking import Prepacked
+from ..interface import Call
+from ..jit.llvm import compiler
+from ..jit.records import Record
+from .library import USER_SCRATCHPAD, Handle, Refused, library
 
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
 SOURCE_GRADIENT, TARGET_GRADIENT, WEIGHTS_GRADIENT = 129, 145, 161

@@ -1,0 +1,399 @@
+"""tensorplan: from tensor programs to one arena per device, at offsets fixed early.
+
+module = tensorplan.from_jax(step, params, batch, donate_argnums=0)
+planned = tensorplan.plan(module)       # xDSL IR with explicit offsets
+tensorplan.report(planned)["pools"]     # bytes, lower bound, bytes without reuse
+step = tensorplan.compile(planned)      # NumPy arrays in and out
+loss = step(*arrays)[-1]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from .choices import one_of
+from .passes.options import PlanOptions
+from .version import VERSION
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .frontends.model import Model
+    from .reporting.explanation import Explanation
+    from .reporting.report import Report
+    from .runtime.dynamic import DynamicExecutable
+    from .runtime.executor import Executable
+
+__version__ = VERSION
+
+__all__ = [
+    "compile",
+    "context",
+    "explain",
+    "from_jax",
+    "from_onnx",
+    "from_stablehlo",
+    "from_torch",
+    "plan",
+    "read",
+    "report",
+]
+
+
+def context() -> Context:
+    """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
+    from . import dialects
+
+    return dialects.context()
+
+
+def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+    """A program as it is: text or bytes, or the file at a `Path`.
+
+    MLIR text of any registered or unregistered dialect, MLIR bytecode, a `jax.export`
+    artifact, or an ONNX model. Text in pretty form of StableHLO and bytecode need the
+    extra `jax`. A file may be damaged: bytecode from one is read by another process
+    first, in 0.2 s.
+
+    Raises xDSL's `ParseError`, or `LocatedError`; `OSError` for a file that cannot be
+    read, `ValueError` for a name that is no `Path`.
+    """
+    from . import frontends
+
+    _expect_contents(source, str | bytes | os.PathLike)
+    if isinstance(source, os.PathLike):
+        data, name = Path(source).read_bytes(), os.fspath(source)
+    else:
+        is_text = isinstance(source, str)
+        data = source.encode(errors="surrogatepass") if is_text else source
+        name = "program"
+    return frontends.read(data, name, context(), trusted=isinstance(source, bytes))
+
+
+def _expect_contents(source: object, kinds: Any) -> None:
+    if isinstance(source, str) and "\0" not in source and os.path.exists(source):
+        raise ValueError(f"{source!r} is a file's name, expected Path({source!r})")
+    if not isinstance(source, kinds):
+        texts = "text, " if issubclass(str, kinds) else ""
+        found = type(source).__name__
+        raise TypeError(f"source is a {found}, expected {texts}bytes or a Path")
+
+
+def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+    """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
+    at a `Path`; see `read`.
+
+    A donated argument becomes a variable. Sizes `?` must follow from others, or be
+    those of arguments that the program computes with, as `jax.export` writes them.
+
+    Raises what `read` does, and `LocatedError` that lists all operations that are not
+    supported, or types that stay unknown.
+    """
+    from .passes import driver
+    from .passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+    from .passes.tgraph.infer_shapes import TGraphInferShapes
+
+    module = read(source)
+    passes = [ConvertStablehloToTGraph(), TGraphInferShapes(require_static=True)]
+    driver.run(context(), module, passes)
+    return module
+
+
+def from_jax(
+    fn: Callable[..., Any],
+    *args: Any,
+    donate_argnums: int | Sequence[int] = (),
+    parameter_argnums: int | Sequence[int] = (),
+) -> ModuleOp:
+    """A `tgraph` program from a JAX function, traced for arguments like `args`.
+
+    Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments that
+    `donate_argnums` names become variables, as under `jax.jit`.
+    Those in `parameter_argnums` are the same in every run, like weights in inference:
+    compiled programs bring them to the fastest layout, once (see `Executable`).
+
+    Raises `ValueError` for numbers that are in both, or that no argument has;
+    `LocatedError` as `from_stablehlo` does, or if jax is missing; and what `fn` and
+    JAX raise.
+    """
+    from .analysis.functions import mark_parameters
+    from .frontends.jax import flat_numbers, lower
+
+    parameters = flat_numbers(args, parameter_argnums)
+    if both := parameters & flat_numbers(args, donate_argnums):
+        raise ValueError(
+            f"array {min(both)} is in donate_argnums and in parameter_argnums, "
+            "expected one"
+        )
+    module = from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+    mark_parameters(module, parameters)
+    return module
+
+
+def from_onnx(
+    source: bytes | os.PathLike[str],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    simplify: bool = True,
+) -> Model:
+    """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
+
+    The module's arguments are the model's inputs, then its parameters, which are arrays
+    by name in the same order: `compile(module)(*inputs, *parameters.values())`. `sizes`
+    are those of the dimensions that the model leaves open. Takes the extra `onnx`.
+
+    With `simplify`, batch norms become a scale and a shift, scales go into weights, and
+    what depends on parameters alone is computed here: parameters are those that are
+    left, and `precomputed.0`, .... That reorders floating-point operations: values
+    differ by rounding.
+
+    Raises `LocatedError` that lists all operations that are not supported, `OSError`
+    for a file that cannot be read, `ValueError` for a name that is no `Path`.
+    """
+    from .frontends.onnx import import_model
+
+    _expect_contents(source, bytes | os.PathLike)
+    _expect_sizes(sizes)
+    is_file = isinstance(source, os.PathLike)
+    data, name = (
+        (Path(source).read_bytes(), os.fspath(source)) if is_file else (source, "onnx")
+    )
+    model = import_model(data, name, sizes)
+    if not simplify:
+        return model
+    from .passes.inference import precomputed
+
+    parameters = precomputed(context(), model.module, model.parameters)
+    return model._replace(parameters=parameters)
+
+
+def _expect_sizes(sizes: Any) -> None:
+    if not isinstance(sizes, Mapping | None):
+        raise TypeError(f"sizes are {sizes!r}, expected a mapping of names to integers")
+    for name, size in cast("Mapping[Any, Any]", sizes or {}).items():
+        if not isinstance(size, int):
+            raise TypeError(f"size {name!r} is {size!r}, expected an integer")
+
+
+def from_torch(
+    source: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic: Any = None,
+    gradients: bool = False,
+    learning_rate: float | None = None,
+) -> Model:
+    """A `tgraph` program from a PyTorch module, and its parameters.
+
+    `source` is exported for `args`, or is a `torch.export.ExportedProgram`. The
+    program's arguments are the inputs, then parameters and buffers, as views of the
+    module's own memory:
+    `compile(module)(*inputs, *parameters.values())`. Buffers that a run changes are
+    variables, whose new contents come behind the other results. `dynamic` is
+    `torch.export`'s `dynamic_shapes`. Takes the extra `torch`.
+
+    For training, of a module whose first result is the loss: with `gradients`, the
+    gradients by the parameters are further results; with `learning_rate`, parameters
+    are variables, and a run is a step of stochastic gradient descent.
+
+    Raises `LocatedError` that lists all operations that are not supported, and what
+    `torch.export.export` raises.
+    """
+    from .frontends.torch import import_program
+
+    return import_program(
+        source,
+        args,
+        kwargs,
+        dynamic=dynamic,
+        gradients=gradients,
+        learning_rate=learning_rate,
+    )
+
+
+P = ParamSpec("P")
+Given = TypeVar("Given", bound=PlanOptions)
+Result = TypeVar("Result")
+
+
+def _takes(
+    kind: Callable[P, Given],
+) -> Callable[
+    [Callable[[ModuleOp, Given], Result]], Callable[Concatenate[ModuleOp, P], Result]
+]:
+    """Makes a function of a module and options one of a module and keywords.
+
+    These are the fields of `kind`, a class of options. So people and type checkers see
+    each name, type and default as it is there.
+    """
+
+    def decorate(
+        function: Callable[[ModuleOp, Given], Result],
+    ) -> Callable[Concatenate[ModuleOp, P], Result]:
+        @wraps(function)
+        def taking(module: ModuleOp, *args: P.args, **options: P.kwargs) -> Result:
+            _expect_module(module)
+            _expect_options(options, cast("type[Given]", kind))
+            return function(module, kind(*args, **options))
+
+        own = signature(function)
+        keywords = signature(kind).parameters.values()
+        shown = own.replace(parameters=[own.parameters["module"], *keywords])
+        setattr(taking, "__signature__", shown)  # noqa: B010
+        return taking
+
+    return decorate
+
+
+def _expect_options(options: Mapping[str, Any], kind: type[PlanOptions]) -> None:
+    from . import runtime as runtime  # plan-workspaces asks its kernels
+
+    known = get_type_hints(kind)
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(f"option is {one_of(name, known)}")
+        if not _fits(value, known[name]):
+            raise TypeError(f"{name} is {value!r}, expected {_name_of(known[name])}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an option has a type that it may have; a sequence stands for a tuple."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+    kinds = get_args(hint) or (hint,)
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
+def _name_of(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint)
+
+
+@_takes(PlanOptions)
+def plan(module: ModuleOp, options: PlanOptions) -> ModuleOp:
+    """The module with all buffers in arenas, one per device; `module` stays as it is.
+
+    The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
+    `device`; `bounds` or `hints` for symbolic sizes; `workspaces="native"` to plan what
+    this machine's kernels take while they run, too. The plan is checked.
+
+    Raises `TypeError` for an option that there is not or a value of another type,
+    `ValueError` for another bad value, `LocatedError` for IR that can't be planned.
+    """
+    return _planned(module, options)
+
+
+def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
+    from .passes import driver
+    from .passes.plan.pipeline import PlanPipeline
+
+    planned = module.clone()
+    pipeline = PlanPipeline(**options.shared(PlanPipeline))
+    driver.run(context(), planned, [pipeline])
+    return planned
+
+
+def _expect_module(module: object) -> None:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .frontends.model import Model
+
+    if isinstance(module, Model):
+        raise TypeError("module is a Model, expected its .module")
+    if not isinstance(module, ModuleOp):
+        found = f"module is a {type(module).__name__}, expected a ModuleOp"
+        raise TypeError(f"{found} (tensorplan.read gives one)")
+
+
+def report(module: ModuleOp) -> Report:
+    """The figures of a planned module: its pools' sizes in bytes, its operations.
+
+    Raises `LocatedError` for IR that is not valid.
+    """
+    from .passes import driver
+    from .reporting.report import report
+
+    _expect_module(module)
+    driver.check(module)
+    return report(module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ExplainOptions(PlanOptions):
+    limit: float = 60.0
+
+
+@_takes(_ExplainOptions)
+def explain(module: ModuleOp, options: _ExplainOptions) -> Explanation:
+    """Why the planned module's arenas are as large as they are, and what would help.
+
+    Prints as text: what is live at each peak, what made it and waits for it, why it is
+    not in place of something else; then other ways of planning, each tried on a copy.
+    `module` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
+    nothing more is tried.
+
+    Raises what `plan` does.
+    """
+    from .passes.plan.pipeline import PlanPipeline
+    from .reporting.explanation import explain
+
+    pipeline = PlanPipeline(**options.shared(PlanPipeline))
+    return explain(context(), module, pipeline, limit=options.limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunOptions(PlanOptions):
+    workspaces: str = "native"
+
+
+@_takes(_RunOptions)
+def compile(module: ModuleOp, options: _RunOptions) -> Executable | DynamicExecutable:
+    """A callable that runs the module's `@main`; it is planned first if need be, with
+    the workspaces of the kernels that run it.
+
+    Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
+    returns the results as a list, in the order of the program's signature. A variable
+    that is passed as a NumPy array is updated in place. Symbolic sizes are those of the
+    arrays of each call. Options as for `plan`; a planned module stays as it is.
+
+    Raises what `plan` does, and `LocatedError` for devices that are no processors
+    (`cpu:0`, `cpu:1`, ...): these can be planned for, not run. Raises one that is a
+    `MemoryError`, too, for more memory than there is.
+    """
+    from .analysis.allocations import is_planned
+    from .checking.plan_check import check_plan
+    from .passes import driver
+    from .runtime.dynamic import DynamicExecutable, is_dynamic
+    from .runtime.executor import Executable
+    from .runtime.runnable import RUNNABLE, is_runnable
+
+    if not is_runnable(options.device):
+        raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
+    driver.check(module)
+    if options == _RunOptions() and is_planned(module):
+        check_plan(module)
+        planned = module.clone()
+    else:
+        planned = _planned(module, options)
+    if not is_dynamic(planned):
+        return Executable(planned)
+    from .passes.specialize.sizes import specialized
+
+    return DynamicExecutable(planned, specialized)

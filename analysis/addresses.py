@@ -1,0 +1,70 @@
+"""Where the address of a buffer goes, for plan-memory: whether it is only compared.
+
+Upstream's `-buffer-deallocation-pipeline` asks at run time which of several memrefs are
+one. It writes their addresses into tables and hands these to a function that compares:
+
+    %p = memref.extract_aligned_pointer_as_index %x
+    memref.store %p, %table[%c0]
+    func.call @dealloc_helper(%table, ...)
+
+Such a buffer can be planned. It is needed until the last comparison: buffers that are
+not one must not have one address by then.
+"""
+
+from xdsl.dialects import arith, func, memref
+from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.traits import SymbolTable
+
+from ..dialects.memory import freed, is_view
+
+
+def comparisons(address: SSAValue) -> list[Operation] | None:
+    """The operations that compare an address, or hand it on to where it is compared,
+    in order of discovery; None if it is used otherwise."""
+    holders: dict[SSAValue, None] = {address: None}  # the address, and tables of it
+    pending, found = [address], dict[Operation, None]()
+    while pending:
+        for use in pending.pop().uses:
+            targets = _targets(use)
+            if targets is None:
+                return None
+            found[use.operation] = None
+            new = [target for target in targets if target not in holders]
+            holders.update(dict.fromkeys(new))
+            pending += new
+    here = _function_of(address.owner)
+    return [op for op in found if _function_of(op) is here]
+
+
+def _targets(use: Use) -> list[SSAValue] | None:
+    """What holds the address because of this use of a holder; None if the use does
+    more than to compare it or to hand it on."""
+    op, index = use.operation, use.index
+    if isinstance(op, arith.CmpiOp | memref.DimOp) or freed(op):
+        return []
+    if is_view(op):
+        return [op.results[0]]
+    if isinstance(op, memref.LoadOp):
+        return [op.res]
+    if isinstance(op, memref.StoreOp):
+        return _stored(op, index)
+    if isinstance(op, func.CallOp):
+        callee = SymbolTable.lookup_symbol(op, op.callee)
+        if isinstance(callee, func.FuncOp) and not callee.is_declaration:
+            return [callee.body.block.args[index]]
+    return None
+
+
+def _stored(op: memref.StoreOp, index: int) -> list[SSAValue] | None:
+    """The table that a number is stored in, if it is seen what becomes of it."""
+    if index != 0:
+        return []
+    is_local = isinstance(op.memref.owner, memref.AllocOp | memref.AllocaOp)
+    return [op.memref] if is_local else None
+
+
+def _function_of(inner: Operation | Block) -> Operation | None:
+    outer = inner if isinstance(inner, Operation) else inner.parent_op()
+    while outer is not None and not isinstance(outer, func.FuncOp):
+        outer = outer.parent_op()
+    return outer

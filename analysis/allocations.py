@@ -1,0 +1,480 @@
+"""The allocations of a function that plan-memory can place, and how they are used.
+
+An allocation is followed to wherever its memref goes: through views, selects, results
+of `scf.if`, loops and branches. It can be placed if everything that happens there is
+understood, or over when a `memref.dealloc` in its own block frees it.
+
+What one `memref.dealloc` may free goes together: if one of these stays as it is, so
+must the others, since the `memref.dealloc` has to stay. A function's arguments and
+globals are not freed: they belong to others, as in MLIR's ownership-based deallocation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ComplexType,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    UnrankedMemRefType,
+    VectorType,
+    i8,
+    i32,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from ..dialects.diagnostics import name_of, remark
+from ..dialects.memory import (
+    asynchronous,
+    effects_on,
+    freed,
+    is_buffer,
+    is_done_at_its_end,
+    is_view,
+    overwrites,
+)
+from ..dialects.sizes.symbolic import Size, Symbolic
+from ..dialects.tgraph.base import (
+    AnyMemRef,
+    Shape,
+    TensorOp,
+    element_alignment,
+    element_bytes,
+)
+from ..planning.problem import Steps
+from .addresses import comparisons
+from .control_flow import (
+    CHOICES,
+    CONCURRENT,
+    SCOPES,
+    ControlFlow,
+    ends,
+    is_carried,
+    moves,
+    passes_on,
+)
+from .functions import tensor_functions
+from .liveness import Uses, live_steps
+from .sizes import SizeReader
+
+_STORES = ("memref.store", "affine.store")
+
+_NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
+"""Types of values that can't hold a memref."""
+
+
+class Free(NamedTuple):
+    """An operation frees what it has as this operand."""
+
+    op: Operation
+    operand: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """An allocation that can be placed."""
+
+    alloc: memref.AllocOp
+    frees: Sequence[Free]
+    size: int  # bytes; may be symbolic
+    alignment: int  # bytes; what the allocation asks for, or its elements need
+    uses: Uses
+
+    @property
+    def deallocs(self) -> Sequence[Operation]:
+        """The operations that free it, perhaps with others."""
+        return [free.op for free in self.frees]
+
+    @property
+    def name(self) -> str:
+        return f"%{self.alloc.memref.name_hint or self.uses.allocated}"
+
+
+def find_allocations(
+    func: FuncOp,
+    flow: ControlFlow,
+    *,
+    sizes: SizeReader | None = None,
+    remarks: bool = True,
+) -> list[Allocation]:
+    """Those that can be placed, in program order; remarks say why others can't.
+
+    With `sizes`, also those of symbolic size.
+    """
+    found: dict[SSAValue, Allocation] = {}
+    refused: list[SSAValue] = []
+    frees: dict[SSAValue, Sequence[Free]] = {}
+    may_free: dict[Free, list[SSAValue]] = {}
+    for source in _sources(func):
+        trace = _Trace(source)
+        frees[source] = trace.deallocs
+        for dealloc in trace.deallocs:
+            may_free.setdefault(dealloc, []).append(source)
+        if not isinstance(alloc := source.owner, memref.AllocOp):
+            refused.append(source)
+            continue
+        try:
+            found[source] = _allocation(alloc, trace, flow, sizes)
+        except _NotPlannable as reason:
+            refused.append(source)
+            if remarks:
+                remark(f"memref.alloc is left as it is: {reason}", alloc)
+    for source in refused:  # grows
+        for other in [s for d in frees[source] for s in may_free[d]]:
+            if allocation := found.pop(other, None):
+                refused.append(other)
+                text = "what frees it may also free memory that is not planned"
+                if remarks:
+                    remark(f"memref.alloc is left as it is: {text}", allocation.alloc)
+    return list(found.values())
+
+
+def argument_uses(argument: SSAValue, func: FuncOp, flow: ControlFlow) -> Uses | None:
+    """What happens to the memory of a function's argument, which is used to the end;
+    None if nothing does, or not all of it is understood."""
+    trace = _Trace(argument)
+    if trace.deallocs or not trace.accesses:
+        return None
+    for op, alias in trace.accesses:
+        if _unclear(op, alias) or _unclear_around(op, flow.step_of(op)[1]):
+            return None
+    accesses = {flow.step[end]: False for end in ends(func)}
+    return Uses(0, accesses | _accesses(trace, argument, flow))
+
+
+def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
+    """When the buffers of a pool are live, for reports: ranges in their function's
+    steps, ascending. They are views of an arena, or a result and views of it."""
+    func = buffers[0].owner
+    while not isinstance(func, FuncOp):
+        around = func.parent_op()
+        assert around is not None
+        func = around
+    flow = ControlFlow(func)
+    uses: list[Uses] = []
+    for buffer in buffers:
+        accesses: dict[int, bool] = {}
+        made = 0
+        if isinstance(buffer.owner, Operation):
+            made, _ = flow.step_of(buffer.owner)
+        else:
+            accesses = {flow.step[end]: False for end in ends(func)}
+        accesses |= _accesses(_Trace(buffer), buffer, flow)
+        uses.append(Uses(made, accesses))
+    return live_steps(flow, uses)
+
+
+class _NotPlannable(Exception):
+    """Why an allocation is left as it is."""
+
+
+class _Trace:
+    """Where the memory that a value points to goes, and what happens to it there.
+
+    What an operation that is not understood returns may be that memory, too, or a copy
+    of it (`bufferization.clone`): it is followed as well.
+    """
+
+    def __init__(self, source: SSAValue):
+        self.deallocs: list[Free] = []
+        self.accesses: list[tuple[Operation, SSAValue]] = []
+        self.compared: list[Operation] = []
+        """What compares the memory's address."""
+        self.freed_copies: list[Free] = []
+        self._aliases = {source: None}
+        self._follow(source, self.deallocs)
+        for op, _ in self.accesses:  # grows
+            for result in op.results:
+                if _is_memref(result) and result not in self._aliases:
+                    self._aliases[result] = None
+                    self._follow(result, self.freed_copies)
+
+    @property
+    def aliases(self) -> Sequence[SSAValue]:
+        return list(self._aliases)
+
+    def _follow(self, value: SSAValue, deallocs: list[Free]) -> None:
+        pending = [value]
+        while pending:
+            alias = pending.pop()
+            for use in alias.uses:
+                op = use.operation
+                if use.index in freed(op):
+                    deallocs.append(Free(op, use.index))
+                elif (targets := moves(use)) is None:
+                    self.accesses.append((op, alias))
+                    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
+                        self.compared += comparisons(op.results[0]) or ()
+                else:
+                    new = [t for t in targets if t not in self._aliases]
+                    self._aliases.update(dict.fromkeys(new))
+                    pending += new
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
+def _sources(func: FuncOp) -> Iterator[SSAValue]:
+    """Memrefs whose memory may have to be freed, except a function's arguments."""
+    for op in func.walk():
+        if isinstance(op, memref.AllocOp):
+            if not is_arena(op):
+                yield op.memref
+        elif not isinstance(op, TensorOp | memref.AllocaOp | memref.GetGlobalOp):
+            yield from (r for r in op.results if _is_memref(r) and not passes_on(op))
+
+
+def is_arena(alloc: memref.AllocOp) -> bool:
+    """Whether the allocation is what plan-memory makes: bytes, and views of them."""
+    if alloc.memref.type.element_type != i8:
+        return False
+    users = {type(use.operation) for use in alloc.memref.uses}
+    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+
+
+def is_planned(module: ModuleOp) -> bool:
+    """Whether buffers are placed, soundly or not, and no function is on tensors."""
+    functions = (op for op in module.walk() if isinstance(op, FuncOp))
+    return any(map(has_plan, functions)) and not any(tensor_functions(module))
+
+
+def has_plan(func: FuncOp) -> bool:
+    """Whether there are buffers as plan-memory places them: in arenas or results."""
+    return any(
+        is_buffer(op) or (isinstance(op, memref.AllocOp) and is_arena(op))
+        for op in func.walk()
+    )
+
+
+def _allocation(
+    alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow, sizes: SizeReader | None
+) -> Allocation:
+    """Finds the buffer's size and accesses; raises `_NotPlannable`."""
+    size = _bytes(alloc, sizes)
+    at, step = flow.step_of(alloc)
+    if step is not alloc:
+        raise _NotPlannable(
+            f"it is inside {name_of(step)}, which may run more than once at a time"
+        )
+    for alias in trace.aliases:
+        if is_carried(alias, alloc):
+            raise _NotPlannable(
+                "it is still needed when it is allocated for the next iteration"
+            )
+        if _is_beyond(alias, size):
+            raise _NotPlannable(f"{alias.type} reaches beyond it")
+    if not all(_is_before_next(op, alloc) for op in trace.compared):
+        raise _NotPlannable("its address is taken")
+    if trace.freed_copies:
+        raise _NotPlannable("what may be the same memory is freed, too")
+    over = _freed_at(alloc, flow)
+    lives_on = False
+    for op, alias in trace.accesses:
+        _, whole = flow.step_of(op)
+        if reason := _unclear(op, alias) or _unclear_around(op, whole):
+            if not over or not _is_within(op, alloc, over, flow):
+                raise _NotPlannable(reason)
+            lives_on = True
+    accesses = _accesses(trace, alloc.memref, flow)
+    if flow.barriers and _is_read_first(trace, flow):  # another agent writes it
+        accesses[at] = False
+    if lives_on and over:  # until it is freed, whatever overwrites it
+        accesses = dict.fromkeys((*accesses, flow.step[over]), False)
+    asked = alloc.alignment.value.data if alloc.alignment else 1
+    alignment = max(asked, element_alignment(alloc.memref.type.element_type))
+    return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
+
+
+def _is_read_first(trace: _Trace, flow: ControlFlow) -> bool:
+    """Whether the first step that accesses the memory only reads it."""
+    by_step: dict[int, list[bool]] = {}
+    for op, alias in trace.accesses:
+        _, writes = effects_on(op, alias)
+        by_step.setdefault(flow.step_of(op)[0], []).append(writes)
+    return bool(by_step) and not any(by_step[min(by_step)])
+
+
+def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, bool]:
+    """The accesses of the memory that `source` is, by step; and the waits for those
+    that go on: nothing in between overwrites the memory as if it were done with."""
+    accesses: dict[int, bool] = {}
+    spans: list[Steps] = []
+    for op, alias in trace.accesses:
+        step, whole = flow.step_of(op)
+        is_whole = op is whole and alias is source and overwrites(op, alias)
+        accesses[step] = accesses.get(step, True) and is_whole
+        for wait in _waits(op, whole):
+            spans.append((step, flow.step_of(wait)[0]))
+    for op in trace.compared:
+        accesses[flow.step_of(op)[0]] = False
+    for start, end in spans:
+        accesses[end] = False
+        for step in accesses:
+            accesses[step] &= not start <= step <= end
+    return accesses
+
+
+def _waits(op: Operation, step: Operation) -> Iterator[Operation]:
+    """What waits for an operation, and for those around it that are inside `step`."""
+    while True:
+        if (transfer := asynchronous(op)) and (wait := transfer.wait_of(op)):
+            yield wait
+        outer = op.parent_op()
+        if op is step or outer is None:
+            return
+        op = outer
+
+
+def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
+    type = alloc.memref.type
+    shape = _shape(alloc, sizes) if sizes else type.get_shape()
+    if DYNAMIC_INDEX in shape:
+        raise _NotPlannable(f"{type} has a dynamic size")
+    if None in shape:
+        raise _NotPlannable(
+            f"the size of {type} does not follow from the shapes of arguments"
+        )
+    if not isinstance(type.layout, NoneAttr):
+        raise _NotPlannable(f"{type} has a layout other than the identity")
+    try:
+        return prod(cast(Shape, shape)) * element_bytes(type.element_type)
+    except VerifyException as error:
+        raise _NotPlannable(str(error)) from None
+
+
+def _shape(alloc: memref.AllocOp, sizes: SizeReader) -> Sequence[Size | None]:
+    """The sizes as far as they are known. Where the allocation may not run, an operand
+    may be any number: nothing is computed of it beforehand."""
+    is_sure = alloc.parent is sizes.func.body.first_block
+    return sizes.at_most(alloc.memref) if is_sure else sizes.shape(alloc.memref)
+
+
+def _is_beyond(alias: SSAValue, size: Size) -> bool:
+    """Whether a view's type has elements outside of `size` bytes, a number."""
+    given: Attribute = alias.type
+    if isinstance(size, Symbolic) or not isinstance(given, MemRefType):
+        return False
+    type = cast(AnyMemRef, given)
+    shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
+    if 0 in shape or DYNAMIC_INDEX in shape or strides is None:
+        return False
+    if offset is None or None in strides:
+        return False
+    steps = [(n - 1) * cast(int, s) for n, s in zip(shape, strides, strict=True)]
+    first = offset + sum(step for step in steps if step < 0)
+    last = offset + sum(step for step in steps if step > 0)
+    return first < 0 or (last + 1) * element_bytes(type.element_type) > size
+
+
+def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
+    """The last operation in the block of an allocation that frees just that."""
+    aliases: list[SSAValue] = [alloc.memref]
+    last: Operation | None = None
+    for alias in aliases:  # grows
+        for use in alias.uses:
+            op = use.operation
+            if is_view(op):
+                aliases.append(op.results[0])
+            elif isinstance(op, memref.DeallocOp) and op.parent is alloc.parent:
+                if last is None or flow.step[op] > flow.step[last]:
+                    last = op
+    return last
+
+
+def _is_within(
+    op: Operation, first: Operation, last: Operation, flow: ControlFlow
+) -> bool:
+    """Whether an operation is between two of a block, or inside one between them."""
+    block = first.parent_block()
+    assert block is not None
+    outer = block.find_ancestor_op_in_block(op)
+    return outer is not None and flow.step[outer] < flow.step[last]
+
+
+def _is_before_next(op: Operation, alloc: Operation) -> bool:
+    """Whether an operation surely runs before the allocation may run again."""
+    block = alloc.parent_block()
+    while block is not None and block.find_ancestor_op_in_block(op) is None:
+        outer = block.parent_op()
+        assert outer is not None
+        if isinstance(outer, FuncOp):
+            return outer.body.first_block is block
+        if name_of(outer) not in (*CHOICES, *SCOPES) or block.next_block:
+            return False
+        block = outer.parent_block()
+    return True
+
+
+def _unclear_around(op: Operation, step: Operation) -> str | None:
+    """Why an operation around an access may let the buffer live on behind `step`."""
+    while op is not step:
+        outer = op.parent_op()
+        assert outer is not None
+        if name_of(outer) not in CONCURRENT and (reason := _unclear(outer, None)):
+            return reason
+        op = outer
+    return None
+
+
+def _unclear(op: Operation, value: SSAValue | None) -> str | None:
+    """Why an access may let a buffer live on after the operation; None if it can't."""
+    if isinstance(op, TensorOp):
+        return None
+    name = name_of(op)
+    if op.has_trait(IsTerminator, value_if_unregistered=False):
+        return f"it is passed on by {name}"
+    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
+        is_compared = comparisons(op.results[0]) is not None
+        return None if is_compared else "its address is taken"
+    if transfer := asynchronous(op):
+        waited = transfer.wait_of(op) is not None
+        return None if waited else f"nothing surely waits for what {name} starts"
+    if name != "bufferization.clone" and not all(
+        isinstance(result.type, _NUMBERS) for result in op.results
+    ):
+        return f"{name} may return it"
+    if name in _STORES and op.operands[0] is value:
+        return f"{name} stores it"
+    if not is_done_at_its_end(op):
+        return f"what {name} does with it is not known"
+    return None
+
+
+def erase_deallocs(allocations: Sequence[Allocation]) -> None:
+    """Frees the allocations no longer."""
+    operands: dict[Operation, list[int]] = {}
+    for op, operand in {free: None for a in allocations for free in a.frees}:
+        operands.setdefault(op, []).append(operand)
+    for op, indices in operands.items():
+        if isinstance(op, memref.DeallocOp):
+            Rewriter.erase_op(op)
+        else:
+            _drop(op, indices)
+
+
+def _drop(op: Operation, indices: Sequence[int]) -> None:
+    """Takes memrefs out of a `bufferization.dealloc`, with the conditions for them."""
+    count = len(freed(op))
+    dropped = {*indices, *(index + count for index in indices)}
+    retained = len(op.operands) - 2 * count
+    op.operands = [v for i, v in enumerate(op.operands) if i not in dropped]
+    left = count - len(indices)
+    op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(
+        i32, [left, left, retained]
+    )
+    if not left and not retained:
+        Rewriter.erase_op(op)

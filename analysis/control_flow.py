@@ -1,0 +1,224 @@
+"""A function as plan-memory sees it: numbered steps, and how control goes on.
+
+    func.func @f(%c: i1) {
+      %x = memref.alloc()      step 0    node 0, goes on to 1 and 2
+      scf.if %c {              step 1
+        linalg.fill outs(%x)   step 2    node 1, goes on to 3
+        scf.yield              step 3
+      } else {
+        scf.yield              step 4    node 2, goes on to 3
+      }
+      memref.dealloc %x        step 5    node 3
+      func.return              step 6
+    }
+
+Each operation is a step, in the order of the text, those in the regions of structured
+control flow too. A node is a run of steps without branches; blocks of `cf` have nodes
+like regions of `scf` and `affine`. Any other operation with regions is one step, a
+concurrent loop too.
+
+Also: where a memref goes (`moves`), through views, selects, yields and branches.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+
+from ..dialects.diagnostics import name_of
+from ..dialects.memory import is_barrier, is_buffer, is_view
+
+CHOICES = ("scf.if", "scf.index_switch", "affine.if")
+"""One of the regions runs, at most once."""
+
+SCOPES = ("scf.execute_region", "memref.alloca_scope")
+"""The region runs once."""
+
+LOOPS = ("scf.for", "affine.for")
+"""The region runs any number of times, one after the other."""
+
+CONCURRENT = ("scf.parallel", "scf.forall", "affine.parallel")
+"""The region may run several times at once: one step, whatever is inside."""
+
+WHILE = "scf.while"
+
+_YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
+
+
+@dataclass(slots=True)
+class Node:
+    """A run of steps, without branches, and the nodes that may come next."""
+
+    start: int  # its first step
+    successors: list[int] = field(default_factory=list[int])
+
+
+class ControlFlow:
+    """The steps of a function, and the nodes that they are in, in the same order."""
+
+    def __init__(self, func: FuncOp):
+        self.nodes: list[Node] = []
+        self.step: dict[Operation, int] = {}
+        self.node_of: list[int] = []
+        """By step."""
+        self._add_region(func.body)
+        self.barriers = [op for op in self.step if is_barrier(op)]
+        """Where several agents that run the function wait for one another."""
+
+    def step_of(self, op: Operation) -> tuple[int, Operation]:
+        """The step that an operation is a part of, and the operation that is it."""
+        while op not in self.step:
+            outer = op.parent_op()
+            assert outer is not None
+            op = outer
+        return self.step[op], op
+
+    def _start(self) -> int:
+        self.nodes.append(Node(len(self.node_of)))
+        return len(self.nodes) - 1
+
+    def _link(self, sources: Sequence[int], target: int) -> None:
+        for source in sources:
+            self.nodes[source].successors.append(target)
+
+    def _add_region(self, region: Region) -> tuple[int, list[int]]:
+        """The node that a region starts with, and those that it may end with."""
+        entries: dict[Block, int] = {}
+        ends: dict[Block, int] = {}
+        for block in region.blocks:
+            entries[block], ends[block] = self._add_block(block)
+        leaving: list[int] = []
+        for block, end in ends.items():
+            terminator = block.last_op
+            successors = terminator.successors if terminator else ()
+            for successor in successors:
+                self._link([end], entries[successor])
+            if not successors:
+                leaving.append(end)
+        return next(iter(entries.values())), leaving
+
+    def _add_block(self, block: Block) -> tuple[int, int]:
+        """The nodes that a block starts and ends with."""
+        entry = node = self._start()
+        for op in block.ops:
+            self.step[op] = len(self.node_of)
+            self.node_of.append(node)
+            if op.regions and (name := name_of(op)) in _STRUCTURED:
+                node = self._add_structured(op, name, node)
+        return entry, node
+
+    def _add_structured(self, op: Operation, name: str, before: int) -> int:
+        """The node behind an operation with control flow."""
+        bodies = [self._add_region(r) for r in op.regions if r.first_block is not None]
+        after = self._start()
+        if name == WHILE:
+            (condition, decided), (body, repeated) = bodies
+            self._link([before, *repeated], condition)
+            self._link(decided, body)
+            self._link(decided, after)
+            return after
+        for entry, leaving in bodies:
+            self._link([before], entry)
+            self._link(leaving, after)
+            if name in LOOPS:
+                self._link(leaving, entry)
+        if name in LOOPS or len(bodies) < len(op.regions):
+            self._link([before], after)
+        return after
+
+
+_STRUCTURED = frozenset((*CHOICES, *SCOPES, *LOOPS, WHILE))
+
+
+def moves(use: Use) -> Sequence[SSAValue] | None:
+    """The values that may be the used memref, or a view of it, because of this use.
+
+    None if the operation does more with it than to pass it on.
+    """
+    op, index = use.operation, use.index
+    if is_buffer(op):
+        return []
+    if is_view(op):
+        return [op.results[0]] if index == 0 else []
+    if isinstance(op, arith.SelectOp):
+        return [op.result]
+    if isinstance(op, scf.ConditionOp) and isinstance(
+        loop := op.parent_op(), scf.WhileOp
+    ):
+        return [loop.after_region.block.args[index - 1], loop.results[index - 1]]
+    if isinstance(op, scf.WhileOp):
+        return [op.before_region.block.args[index]]
+    if op.successors:
+        return _branch(op, index)
+    name = name_of(op)
+    if name in _YIELDS and (outer := op.parent_op()):
+        return _yielded(outer, index)
+    if name in LOOPS:
+        return _carried(op, index - (len(op.operands) - len(op.results)))
+    return None
+
+
+def passes_on(op: Operation) -> bool:
+    """Whether the memrefs that an operation returns are those that `moves` leads to."""
+    return isinstance(op, arith.SelectOp) or is_view(op) or name_of(op) in _STRUCTURED
+
+
+def _yielded(outer: Operation, index: int) -> Sequence[SSAValue] | None:
+    name = name_of(outer)
+    if isinstance(outer, scf.WhileOp):
+        return [outer.before_region.block.args[index]]
+    if name in LOOPS:
+        return _carried(outer, index)
+    return [outer.results[index]] if name in _STRUCTURED else None
+
+
+def _carried(loop: Operation, index: int) -> Sequence[SSAValue]:
+    args = loop.regions[0].block.args
+    return [args[len(args) - len(loop.results) + index], loop.results[index]]
+
+
+def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
+    match op:
+        case cf.BranchOp():
+            return [op.successor.args[index]]
+        case cf.ConditionalBranchOp():
+            count = len(op.then_arguments)
+            if index <= count:
+                return [op.then_block.args[index - 1]]
+            return [op.else_block.args[index - 1 - count]]
+        case _:
+            return None
+
+
+def is_carried(alias: SSAValue, alloc: Operation) -> bool:
+    """Whether the memref may be from an earlier execution of `alloc`, while it runs.
+
+    That is, whether it is an argument of a block that dominates `alloc`: if it does
+    not, the argument is over by then.
+    """
+    block, inside = alias.owner, alloc.parent_block()
+    if not isinstance(block, Block) or (region := block.parent) is None:
+        return False
+    target = region.find_ancestor_block_in_region(inside) if inside else None
+    if target is None:
+        return False
+    entry = region.blocks[0]
+    reached = {block, entry}  # without passing through `block`
+    pending = [] if entry is block else [entry]
+    while pending:
+        terminator = pending.pop().last_op
+        for successor in terminator.successors if terminator else ():
+            if successor not in reached:
+                reached.add(successor)
+                pending.append(successor)
+    return target is block or target not in reached
+
+
+def ends(func: FuncOp) -> Iterator[Operation]:
+    """The operations with which a function may end."""
+    for block in func.body.blocks:
+        last = block.last_op
+        if last is not None and not last.successors:
+            yield last

@@ -1,0 +1,144 @@
+"""Functions as the passes see them: which ones are on tensors, and their attributes."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block
+
+from ..dialects.diagnostics import LocatedError
+from ..dialects.tgraph.base import PARAMETER, TensorOp, VariableType
+from ..dialects.tgraph.structure import IfOp, WhileOp
+
+Attributes = dict[str, Attribute]
+
+
+def is_tensor(type: Attribute) -> bool:
+    return isinstance(type, TensorType | VariableType)
+
+
+def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+    """The functions that compute on tensors, each with its only block.
+
+    Raises `LocatedError` for one with several blocks: control flow is not for level 1;
+    nor are scalars.
+    """
+    for func in module.ops:
+        if not isinstance(func, FuncOp) or func.is_declaration:
+            continue
+        if not any(
+            is_tensor(value.type)
+            for block in func.body.blocks
+            for value in (*block.args, *(r for op in block.ops for r in op.results))
+        ):
+            continue
+        if len(func.body.blocks) > 1:
+            raise LocatedError(
+                f"function @{func.sym_name.data} on tensors has "
+                f"{len(func.body.blocks)} blocks, expected 1",
+                func,
+            )
+        _check_results(func.body.block)
+        yield func, func.body.block
+
+
+def _check_results(block: Block) -> None:
+    for op in block.ops:
+        for result in op.results:
+            if not is_tensor(result.type):
+                raise LocatedError(
+                    f"{op.name} has a result of type {result.type} in a function on "
+                    "tensors, expected a tensor",
+                    op,
+                )
+
+
+def tensor_blocks(module: ModuleOp) -> Iterator[Block]:
+    """The blocks of these functions, and those of the loops and branches in them."""
+    for _, block in tensor_functions(module):
+        yield from blocks_within(block)
+
+
+def blocks_within(block: Block) -> Iterator[Block]:
+    """A block on tensors, and those of the loops and branches in it."""
+    blocks = [block]
+    for found in blocks:  # grows
+        yield found
+        blocks += (
+            region.block
+            for op in found.ops
+            if isinstance(op, WhileOp | IfOp)
+            for region in op.regions
+        )
+
+
+def erase_unused(block: Block) -> None:
+    """Erases tensor operations whose results nobody reads."""
+    for op in reversed(list(block.ops)):
+        if (
+            isinstance(op, TensorOp)
+            and not any(result.uses for result in op.results)
+            and not op.outs
+        ):
+            op.detach()
+            op.erase()
+
+
+def argument_attributes(func: FuncOp) -> list[Attributes]:
+    return _dictionaries(func.arg_attrs, len(func.function_type.inputs))
+
+
+def result_attributes(func: FuncOp) -> list[Attributes]:
+    return _dictionaries(func.res_attrs, len(func.function_type.outputs))
+
+
+def set_argument_attributes(
+    func: FuncOp, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    _store(func, "arg_attrs", attributes)
+
+
+def mark_parameters(module: ModuleOp, numbers: Collection[int]) -> None:
+    """Marks arguments of the module's only function as the same in every run.
+
+    Raises `ValueError` for a number that no argument has.
+    """
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    attributes = argument_attributes(func)
+    for number in numbers:
+        if number >= len(attributes):
+            raise ValueError(
+                f"there is no argument {number}, expected 0 to {len(attributes) - 1}: "
+                "a jitted function needs keep_unused=True"
+            )
+        attributes[number][PARAMETER] = UnitAttr()
+    set_argument_attributes(func, attributes)
+
+
+def set_result_attributes(
+    func: FuncOp, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    _store(func, "res_attrs", attributes)
+
+
+def _dictionaries(
+    attrs: ArrayAttr[DictionaryAttr] | None, count: int
+) -> list[Attributes]:
+    if attrs is None:
+        return [{} for _ in range(count)]
+    return [dict(attr.data) for attr in attrs]
+
+
+def _store(
+    func: FuncOp, name: str, attributes: Sequence[Mapping[str, Attribute]]
+) -> None:
+    if any(attributes):
+        func.properties[name] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+    else:
+        func.properties.pop(name, None)

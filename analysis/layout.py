@@ -1,0 +1,119 @@
+"""How a tensor lies in a buffer: shape, strides and offset, counted in elements.
+
+What `tgraph`'s view operations do to a tensor, done to its layout; memref's strided
+layouts say the same in types. Strides may be 0 (repeated) and negative (reversed).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.ir import Attribute
+
+from ..dialects.sizes.dims import static
+from ..dialects.strides import contiguous_strides, reshaped_strides
+from ..dialects.tgraph.base import AnyMemRef, Shape, TensorOp, shape_of
+from ..dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Element i lies at `offset + sum(i[d] * strides[d])` of the buffer's elements."""
+
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+
+    @staticmethod
+    def contiguous(shape: Shape) -> "Layout":
+        return Layout(shape, contiguous_strides(shape))
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Row-major and from the buffer's start on."""
+        return self.offset == 0 and self.same_order(contiguous_strides(self.shape))
+
+    def same_order(self, strides: Shape) -> bool:
+        """Whether the strides are these, where they matter (in sizes above 1)."""
+        return all(
+            a == b
+            for a, b, size in zip(self.strides, strides, self.shape, strict=True)
+            if size not in (0, 1)
+        )
+
+    def viewed(self, op: TensorOp) -> "Layout | None":
+        """The layout of a view operation's result; None if no strides can say it."""
+        match op:
+            case ReshapeOp():
+                return self.reshaped(shape_of(op.declared[0]))
+            case TransposeOp():
+                return self.transposed(op.permutation.get_values())
+            case BroadcastInDimOp():
+                shape = shape_of(op.declared[0])
+                return self.broadcast(shape, op.broadcast_dimensions.get_values())
+            case SliceOp():
+                return self.sliced(
+                    op.sizes_in("start_indices"),
+                    op.strides.get_values(),
+                    shape_of(op.declared[0]),
+                )
+            case ReverseOp():
+                return self.reversed(op.dimensions.get_values())
+            case _:
+                return None
+
+    def transposed(self, permutation: Sequence[int]) -> "Layout":
+        return Layout(
+            tuple(self.shape[d] for d in permutation),
+            tuple(self.strides[d] for d in permutation),
+            self.offset,
+        )
+
+    def broadcast(self, shape: Shape, dims: Sequence[int]) -> "Layout":
+        strides = [0] * len(shape)
+        for size, stride, dim in zip(self.shape, self.strides, dims, strict=True):
+            strides[dim] = stride if size == shape[dim] else 0
+        return Layout(shape, tuple(strides), self.offset)
+
+    def sliced(
+        self, starts: Sequence[int], steps: Sequence[int], shape: Shape
+    ) -> "Layout":
+        moved = sum(map(mul, starts, self.strides)) if 0 not in shape else 0
+        strides = tuple(map(mul, self.strides, steps))
+        return Layout(shape, strides, self.offset + moved)
+
+    def reversed(self, dims: Sequence[int]) -> "Layout":
+        strides = tuple(
+            -stride if d in dims else stride for d, stride in enumerate(self.strides)
+        )
+        moved = sum((self.shape[d] - 1) * self.strides[d] for d in dims)
+        moved = 0 if 0 in self.shape else moved
+        return Layout(self.shape, strides, self.offset + moved)
+
+    def reshaped(self, shape: Shape) -> "Layout | None":
+        """Row-major reading order under another shape (NumPy's no-copy reshape)."""
+        if 0 in shape:
+            return Layout(shape, contiguous_strides(shape), self.offset)
+        strides = reshaped_strides(self.shape, self.strides, shape)
+        return None if strides is None else Layout(shape, strides, self.offset)
+
+
+@lru_cache(maxsize=4096)
+def memref_type(element: Attribute, layout: Layout, space: Attribute) -> AnyMemRef:
+    """The memref type of a tensor of this layout."""
+    strided = NoneAttr()
+    if not layout.is_contiguous or layout.offset:
+        offset, *strides = (
+            None if size == DYNAMIC_INDEX else size
+            for size in static((layout.offset, *layout.strides))
+        )
+        strided = StridedLayoutAttr(strides, offset)
+    return MemRefType(element, static(layout.shape), strided, space)

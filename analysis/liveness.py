@@ -1,0 +1,201 @@
+"""When buffers are live: ranges of steps, from where their memory is accessed.
+
+    node 0   alloc %x; fill %x            x  [1, 2) and, on the way to node 2, on
+    node 1   (then) ...                      [2, 4)  nobody reads %x here: not live
+    node 2   (else) read %x                  [4, 6)  live up to the last access
+
+A buffer is live where it has been accessed before and may be accessed again, on some
+path, without being allocated anew or overwritten as a whole in between. The usual
+analysis (Aho, Lam, Sethi, Ullman: Compilers, 9.2.5), with a bit for each buffer: from
+the accesses forwards, until the next allocation, and from them backwards.
+
+So buffers of different branches can share bytes; what a loop uses from outside is live
+in the whole loop; what it allocates is live within an iteration.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from ..planning.problem import Buffer, Steps
+from .control_flow import ControlFlow, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What happens to a buffer."""
+
+    allocated: int  # step
+    accesses: Mapping[int, bool]
+    """By step: whether it writes all of the buffer and reads nothing of it."""
+
+
+Bits = int
+"""A set of buffers, by their indices."""
+
+
+class Flow(Protocol):
+    """How control goes on: `ControlFlow` of a function, or of what will be one."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+    @property
+    def node_of(self) -> Sequence[int]: ...  # by step
+
+
+def live_steps(flow: Flow, buffers: Sequence[Uses]) -> list[list[Steps]]:
+    """For each buffer the ranges in which it is live, ascending, with steps between.
+
+    One that is never accessed is live in the step that allocates it.
+    """
+    live: list[list[Steps]] = [[] for _ in buffers]
+    accessed = _accessed(flow, buffers)
+    entering, leaving = _live_around(flow, buffers, accessed)
+    since: dict[int, int] = {}  # step, by buffer that is live
+    now: Bits = 0  # the same buffers
+    for number, node in enumerate(flow.nodes):
+        for index in _indices(now & ~entering[number]):
+            live[index].append((since.pop(index), node.start))
+        for index in _indices(entering[number] & ~now):
+            since[index] = node.start
+        for index, steps in accessed[number].items():
+            start = since.pop(index, steps[0])
+            for before, step in pairwise(steps):
+                if buffers[index].accesses[step]:
+                    live[index].append((start, before + 1))
+                    start = step
+            if leaving[number] >> index & 1:
+                since[index] = start
+            else:
+                live[index].append((start, steps[-1] + 1))
+        now = leaving[number]
+    for index in _indices(now):  # the last block of the text goes on to an earlier one
+        live[index].append((since.pop(index), len(flow.node_of)))
+    for index, uses in enumerate(buffers):
+        ranges = live[index] or [(uses.allocated, uses.allocated + 1)]
+        live[index] = merged(ranges)
+    return live
+
+
+def for_all_agents(flow: ControlFlow, live: Sequence[list[Steps]]) -> list[list[Steps]]:
+    """The ranges in which buffers are live if several agents run the text.
+
+    Each agent may be anywhere between two barriers, so what is live in a step there is
+    live in all. A barrier that is not directly in the function's only block divides
+    nothing.
+    """
+    barriers = flow.barriers
+    if not barriers:
+        return list(live)
+    dividing = all(_is_outermost(op) for op in barriers)
+    steps = [flow.step[op] for op in barriers] if dividing else []
+    bounds = [0, *steps, len(flow.node_of)]
+    return [
+        merged(
+            [
+                (
+                    bounds[bisect_right(bounds, start) - 1],
+                    bounds[bisect_left(bounds, end)],
+                )
+                for start, end in ranges
+            ]
+        )
+        for ranges in live
+    ]
+
+
+def _is_outermost(op: Operation) -> bool:
+    func = op.parent_op()
+    return isinstance(func, FuncOp) and len(func.body.blocks) == 1
+
+
+def buffer_of(name: str, size: int, live: Sequence[Steps], alignment: int) -> Buffer:
+    """A buffer that is live in these ranges of steps; sizes in bytes."""
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(live)]
+    return Buffer(name, size, live[0][0], live[-1][1], alignment, gaps)
+
+
+def _accessed(flow: Flow, buffers: Sequence[Uses]) -> list[dict[int, list[int]]]:
+    """For each node, the buffers that it accesses, each with the steps, ascending."""
+    found: list[dict[int, list[int]]] = [{} for _ in flow.nodes]
+    for index, uses in enumerate(buffers):
+        for step in sorted(uses.accesses):
+            found[flow.node_of[step]].setdefault(index, []).append(step)
+    return found
+
+
+def _live_around(
+    flow: Flow,
+    buffers: Sequence[Uses],
+    accessed: Sequence[Mapping[int, Sequence[int]]],
+) -> tuple[list[Bits], list[Bits]]:
+    """What is live before each node, and behind it."""
+    nodes = range(len(flow.nodes))
+    if len(nodes) == 1:
+        return [0], [0]
+    allocated: list[Bits] = [0 for _ in nodes]
+    for index, uses in enumerate(buffers):
+        allocated[flow.node_of[uses.allocated]] |= 1 << index
+    touched = [_bits(steps) for steps in accessed]
+    exposed = [  # what may be read that is from before the node
+        _bits(i for i, s in steps.items() if not buffers[i].accesses[s[0]])
+        & ~allocated[n]
+        for n, steps in enumerate(accessed)
+    ]
+    written_before: list[Bits] = [0 for _ in nodes]  # accessed on some path to the node
+    written_behind = list(touched)
+    needed_behind: list[Bits] = [0 for _ in nodes]
+    needed_before = list(exposed)
+    changed = True
+    while changed:
+        changed = False
+        for n in nodes:
+            behind = touched[n] | (written_before[n] & ~allocated[n])
+            written_behind[n] = behind
+            for successor in flow.nodes[n].successors:
+                if behind & ~written_before[successor]:
+                    written_before[successor] |= behind
+                    changed = True
+        for n in reversed(nodes):
+            behind = 0
+            for successor in flow.nodes[n].successors:
+                behind |= needed_before[successor]
+            if behind != needed_behind[n]:
+                needed_behind[n] = behind
+                needed_before[n] = exposed[n] | (behind & ~(allocated[n] | touched[n]))
+                changed = True
+    return (
+        [written_before[n] & needed_before[n] for n in nodes],
+        [written_behind[n] & needed_behind[n] for n in nodes],
+    )
+
+
+def _bits(indices: Iterable[int]) -> Bits:
+    bits = 0
+    for index in indices:
+        bits |= 1 << index
+    return bits
+
+
+def _indices(bits: Bits) -> Iterator[int]:
+    """The indices in a set, ascending."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def merged(ranges: Sequence[Steps]) -> list[Steps]:
+    """The ranges, ascending, those that touch as one."""
+    merged = [ranges[0]]
+    for start, end in ranges[1:]:
+        if start > merged[-1][1]:
+            merged.append((start, end))
+        else:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+    return merged

@@ -1,0 +1,335 @@
+"""A function as a graph for planning: its operations, and the bytes that they store.
+
+What is stored, `analysis/storage` says; here it becomes tasks, values and sizes for
+planning.scheduling. Every buffer takes a multiple of the alignment. What an operation
+needs while it runs, such as a loop, is measured in the order that the block has.
+
+`MemoryGraph.reorder` brings the operations into another order, in which some may appear
+several times: those are computed again. New operations can be put in between.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.tgraph.base import device_of, tensor_type_of, typical_bytes
+from ..dialects.tgraph.differentiation import RECOMPUTED
+from ..dialects.tgraph.shaping import ConstantOp, ViewOp
+from ..dialects.tgraph.structure import RegionOp
+from ..planning.problem import round_up
+from ..planning.scheduling import Graph, Task, peak_of, profile
+from .concatenations import is_in_place
+from .dependencies import accesses, memory_order
+from .storage import (
+    SMALL_CONSTANT,
+    Action,
+    Allocate,
+    Branch,
+    Buffer,
+    Copy,
+    Free,
+    Global,
+    Home,
+    Loop,
+    Run,
+    Storage,
+    during,
+    storage_of,
+)
+from .versions import source_of
+
+Order = Sequence[int]
+"""Numbers of tasks, each at least once."""
+
+
+class Insertion(NamedTuple):
+    """A new operation with one result."""
+
+    op: Operation
+    instead_of: SSAValue | None = None  # what later operations read its result for
+
+
+Insertions = Mapping[int, Sequence[Insertion]]
+"""New operations ahead of positions of an order."""
+
+
+@dataclass(eq=False)
+class MemoryGraph:
+    """The tasks of a block: the operations that do something, without the last."""
+
+    block: Block
+    ops: Sequence[Operation]  # of the tasks
+    tasks: Sequence[Task]
+    sizes: Mapping[str | None, Sequence[int]]  # bytes of the values, on each device
+    kept: Sequence[int]  # values that are live at the end
+    names: Mapping[int, SSAValue]  # of the values: the results that they are
+    graphs: Mapping[str | None, Graph] = field(init=False)  # of each device
+
+    def __post_init__(self) -> None:
+        self.graphs = {
+            device: Graph(self.tasks, sizes, self.kept)
+            for device, sizes in self.sizes.items()
+        }
+
+    def peaks(self, order: Order) -> dict[str | None, int]:
+        """The most live bytes on each device."""
+        return {device: peak_of(g, order) for device, g in self.graphs.items()}
+
+    def reorder(self, order: Order, insertions: Insertions | None = None) -> None:
+        """Puts the operations into an order, repetitions as copies of the first.
+
+        Each view and small constant goes before its first user.
+        """
+        _Reordering(self.block, self.ops).run(order, insertions or {})
+
+
+def memory_graph(block: Block, alignment: int) -> MemoryGraph:
+    """The graph of a level-1 function's block; values without static sizes count 0."""
+    return _Building(storage_of(block), alignment).graph()
+
+
+def is_free(op: Operation) -> bool:
+    """Whether it is only another way to see memory that is there anyhow.
+
+    A view of a view may have to be stored all the same.
+    """
+    if isinstance(op, ConstantOp):
+        bytes = typical_bytes(tensor_type_of(op.result.type))
+        return not op.outs and (op.splat is None or bytes <= SMALL_CONSTANT)
+    return isinstance(op, ViewOp) and not op.outs
+
+
+class _Building:
+    """Goes through what each operation does.
+
+    A value of the graph is what is in a buffer from one operation that writes it to the
+    next; what lies in somebody else's memory has one, too, of no bytes.
+    """
+
+    def __init__(self, storage: Storage, alignment: int):
+        self.storage = storage
+        self.alignment = alignment
+        self.all = [op for op, _ in storage.steps]
+        self.position = {op: index for index, op in enumerate(self.all)}
+        self.ops: list[Operation] = []
+        self.tasks: list[Task] = []
+        self.number: dict[Operation, int] = {}  # of the tasks
+        self.names: dict[int, SSAValue] = {}
+        self.sizes: list[int] = []
+        self.devices: list[str | None] = []
+        self.inside: dict[Buffer, int] = {}  # what is in each buffer by now
+        self.elsewhere: dict[SSAValue, int] = {}  # what is in variables
+        self.readers: dict[int, list[int]] = {}  # tasks
+
+    def graph(self) -> MemoryGraph:
+        waits = memory_order(accesses(self.all))
+        several: list[int] = []  # tasks that do more than one thing
+        for at, (op, actions) in enumerate(self.storage.steps[:-1]):
+            done = [a for a in actions if not isinstance(a, Allocate | Free | Global)]
+            if not done and isinstance(op, ViewOp | ConstantOp):
+                continue
+            if len(done) > 1 or isinstance(op, RegionOp):
+                several.append(len(self.ops))
+            self.number[op] = len(self.ops)
+            self.ops.append(op)
+            self.tasks.append(self._task(op, done, self._before(at, op, waits)))
+            for value in self.tasks[-1].reads:
+                self.readers.setdefault(value, []).append(len(self.tasks) - 1)
+        numbers = map(self._value, self.all[-1].operands)
+        kept = list(dict.fromkeys(n for n in numbers if n is not None))
+        self._measure(several, kept)
+        return MemoryGraph(
+            *(self.storage.block, self.ops, self.tasks),
+            *(self._on_devices(), kept, self.names),
+        )
+
+    def _value(self, value: SSAValue) -> int | None:
+        """What is read for a value by now."""
+        place = self.storage.places.get(value)
+        found = None if place is None else self.inside.get(place.buffer)
+        return self.elsewhere.get(source_of(value)) if found is None else found
+
+    def _add(self, device: str | None, bytes: int) -> int:
+        self.devices.append(device)
+        self.sizes.append(bytes)
+        return len(self.sizes) - 1
+
+    def _task(self, op: Operation, actions: Sequence[Action], after: list[int]) -> Task:
+        numbers = map(self._value, op.operands)
+        reads = dict.fromkeys(n for n in numbers if n is not None)
+        overwrites: list[int | None] = []
+        made: dict[Buffer, int] = {}  # by this operation
+        taken: list[int] = []  # by a loop that goes on in them
+
+        def write(buffer: Buffer, *, anew: bool = False) -> None:
+            if buffer in made or buffer.is_variable:
+                return
+            if buffer in self.inside and not anew:  # another part of it
+                reads[self.inside[buffer]] = None
+                return
+            own = buffer.home is Home.OWN
+            size = round_up(typical_bytes(buffer.type), self.alignment) if own else 0
+            made[buffer] = self._add(device_of(buffer.type), size)
+
+        for action in actions:
+            match action:
+                case Copy(_, target):
+                    write(target.place.buffer)
+                case Run(run, inputs, outs, overwritable):
+                    overwrites += [self._value(run.inputs[i]) for i in overwritable]
+                    read = {at.place.buffer for at in inputs}
+                    for at in outs:
+                        write(at.place.buffer, anew=at.place.buffer in read)
+                case Loop(_, _, carried):
+                    for buffer in carried:
+                        if buffer in self.inside and buffer not in made:
+                            taken.append(self.inside[buffer])
+                        write(buffer, anew=True)
+                case Branch(branch):
+                    for result in branch.res:
+                        write(self.storage.places[result].buffer)
+                case _:
+                    pass
+        self.inside |= made
+        writes = list(made.values())
+        for result in op.results:
+            number = made.get(self.storage.places[result].buffer)
+            if number is None:
+                number = self.elsewhere[result] = self._add(device_of(result.type), 0)
+                writes.append(number)
+            self.names[number] = result
+        for value in taken:  # who reads what a loop starts from, does so before
+            after += self.readers.get(value, ())
+        over = [n for n in overwrites if n is not None]
+        return Task(list(reads), writes, list(dict.fromkeys(after)), over)
+
+    def _before(
+        self, at: int, op: Operation, waits: Sequence[Sequence[int]]
+    ) -> list[int]:
+        """The tasks that an operation waits for: who made what it reads, and who uses
+        variables that it writes, perhaps early."""
+        before = list(waits[at])
+        for value in op.results:
+            if writer := self.storage.early.get(value):
+                before += [n for n in waits[self.position[writer]] if n < at]
+        tasks = [self.number[o] for n in before if (o := self.all[n]) in self.number]
+        for value in op.operands:  # parts of concatenations have one value
+            maker = value.owner
+            while isinstance(maker, ViewOp) and maker not in self.number:
+                maker = maker.inputs[0].owner
+            if isinstance(maker, Operation) and maker in self.number:
+                task = self.number[maker]
+                if is_in_place(op) or self._value(value) not in self.tasks[task].writes:
+                    tasks.append(task)
+        return tasks
+
+    def _measure(self, several: Sequence[int], kept: Sequence[int]) -> None:
+        """Adds what tasks that do more than one thing need beside what they read and
+        write; less than nothing, if some of that is not there all the time."""
+        if not several:
+            return
+        order = range(len(self.tasks))
+        live = during(self.storage, self.alignment)
+        found: list[tuple[int, str | None, int]] = []  # task, device, bytes
+        for device, sizes in self._on_devices().items():
+            needed = live.get(device) or [0] * len(self.all)
+            modelled = profile(Graph(self.tasks, sizes, kept), order)
+            for task in several:
+                at = self.position[self.ops[task]]
+                if within := needed[at] - modelled[task]:
+                    found.append((task, device, within))
+        for task, device, within in found:
+            writes = [*self.tasks[task].writes, self._add(device, within)]
+            self.tasks[task] = replace(self.tasks[task], writes=writes)
+
+    def _on_devices(self) -> dict[str | None, list[int]]:
+        return {
+            device: [
+                size if there == device else 0
+                for size, there in zip(self.sizes, self.devices, strict=True)
+            ]
+            for device in dict.fromkeys(self.devices)
+        }
+
+
+class _Reordering:
+    """Places operations before the last one; views follow what they are views of."""
+
+    def __init__(self, block: Block, ops: Sequence[Operation]):
+        assert block.last_op is not None
+        self.ops = ops
+        self.block = block
+        self.last = block.last_op
+        self.placed: set[Operation] = set()
+        self.tasks = set(ops)
+        self.given = {op: list(op.operands) for op in block.ops}
+        self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
+        self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
+
+    def run(self, order: Order, insertions: Insertions) -> None:
+        for at, index in enumerate(order):
+            self._insert(insertions.get(at, ()))
+            op = self.ops[index]
+            operands = [self._value(value) for value in self.given[op]]
+            if op in self.placed:
+                original, op = op, op.clone()
+                op.location = original.location
+                op.attributes[RECOMPUTED] = UnitAttr()
+                self.latest.update(zip(original.results, op.results, strict=True))
+            else:
+                self.placed.add(op)
+            self._place(op, operands)
+        self._insert(insertions.get(len(order), ()))
+        self.last.operands = [self._value(value) for value in self.last.operands]
+        for op in reversed([o for o in self.block.ops if is_free(o)]):
+            if all(result.first_use is None for result in op.results):
+                op.detach()
+                op.erase()
+
+    def _insert(self, insertions: Sequence[Insertion]) -> None:
+        for insertion in insertions:
+            self._place(insertion.op, insertion.op.operands)
+            if insertion.instead_of is not None:
+                self.latest[insertion.instead_of] = insertion.op.results[0]
+
+    def _value(self, value: SSAValue) -> SSAValue:
+        """What is read for a value at this point; makes the view that is missing."""
+        views: list[Operation] = []
+        while (
+            isinstance(op := value.owner, Operation)
+            and op not in self.tasks
+            and op.parent is self.block
+        ):
+            views.append(op)
+            if not op.operands:
+                break
+            value = self.given[op][0]
+        found = self.latest.get(value, value)
+        for op in reversed(views):
+            viewed, result = found, op.results[0]
+            if op in self.placed and (not op.operands or op.operands[0] is viewed):
+                found = result
+            elif op in self.placed:
+                found = self.views.get((result, viewed)) or self._viewed(op, viewed)
+            else:
+                self.placed.add(op)
+                self._place(op, op.operands and [viewed])
+                found = result
+        return found
+
+    def _viewed(self, op: Operation, viewed: SSAValue) -> SSAValue:
+        copy = op.clone()
+        copy.location = op.location
+        self._place(copy, [viewed])
+        self.views[op.results[0], viewed] = copy.results[0]
+        return copy.results[0]
+
+    def _place(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+        if list(op.operands) != list(operands):
+            op.operands = operands
+        if op.parent is self.block:
+            op.detach()
+        self.block.insert_op_before(op, self.last)

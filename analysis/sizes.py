@@ -1,0 +1,385 @@
+"""Symbolic sizes as values of the IR: `arith` on `memref.dim` of arguments, and back.
+
+func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
+  %c0 = arith.constant 0 : index
+  %0 = memref.dim %x, %c0          # 2*n + 1
+  %c1 = arith.constant 1 : index
+  %1 = arith.subi %0, %c1
+  %c2 = arith.constant 2 : index
+  %n = arith.floordivsi %1, %c2
+
+An index that follows from arguments in another way, such as one that is an argument,
+has no expression. As a buffer's size it stands for a name, which is worth at least 1:
+
+  %2 = arith.maxsi %given, %c1
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import add, mul, sub
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.sizes.dims import BOUNDS, DIMS, HINTS, named_sizes, numbers_in
+from ..dialects.sizes.symbolic import (
+    TYPICAL,
+    Atom,
+    Call,
+    Size,
+    Symbolic,
+    definitions,
+    floordiv,
+    inverse,
+    maximum,
+    minimum,
+    names_in,
+    substitute,
+    symbol,
+)
+from ..dialects.tgraph.base import AnyMemRef
+from .functions import argument_attributes
+
+
+def argument_sizes(func: FuncOp) -> list[Sequence[Size]]:
+    """The shapes of a function's arguments on memrefs. What no attribute names has the
+    name of its place, `arg0_1`; what is no memref has no sizes."""
+    shapes: list[Sequence[Size]] = []
+    attributes = argument_attributes(func)
+    for argument, attrs in zip(func.body.blocks[0].args, attributes, strict=True):
+        type: Attribute = argument.type
+        if not isinstance(type, MemRefType):
+            shapes.append(())
+            continue
+        shape = cast(AnyMemRef, type).get_shape()
+        shapes.append(named_sizes(shape, attrs.get(DIMS), argument.index))
+    return shapes
+
+
+def counted_sizes(func: FuncOp) -> dict[str, int]:
+    """The value of each name for which a plan has its figures: the bound, the hint, or
+    a typical one."""
+    names = (n for shape in argument_sizes(func) for s in shape for n in names_in(s))
+    known = {
+        **numbers_in(func.attributes.get(HINTS)),
+        **numbers_in(func.attributes.get(BOUNDS)),
+    }
+    return {name: known.get(name, TYPICAL) for name in names}
+
+
+class SizeWriter:
+    """Makes sizes values of the IR; each once, as `ops` for the function's start."""
+
+    @staticmethod
+    def following(reader: "SizeReader") -> "tuple[SizeWriter, Operation]":
+        """One that knows what a function computes of its sizes first of all; and the
+        operation before which its own are to come."""
+        func, writer = reader.func, SizeWriter(reader.operands)
+        entry = func.body.blocks[0]
+        for argument, shape in zip(entry.args, argument_sizes(func), strict=True):
+            writer.give(argument, shape)
+        for op in entry.ops:
+            if not _is_of_sizes(op):
+                return writer, op
+            if (size := reader.size(op.results[0])) is not None:
+                writer._values.setdefault(size, op.results[0])
+        raise AssertionError("a block has a terminator")
+
+    def __init__(self, operands: Mapping[str, SSAValue] | None = None) -> None:
+        self._operands = operands or {}  # what names stand for, if it is 1 or more
+        self.ops: list[Operation] = []
+        self._values: dict[Size, SSAValue] = {}
+        self._atoms: dict[Atom, SSAValue] = {}
+        self._places: list[tuple[SSAValue, int, Size]] = []
+
+    def give(self, argument: SSAValue, shape: Sequence[Size]) -> None:
+        """Lets sizes be computed from those of a memref; before the first is asked."""
+        self._places += [(argument, dim, size) for dim, size in enumerate(shape)]
+
+    @cached_property
+    def _sources(self) -> dict[str, int]:
+        return dict(definitions([size for _, _, size in self._places]))
+
+    def value(self, size: Size, at: Operation) -> SSAValue:
+        """The size as an index; raises `LocatedError` if it does not follow from those
+        of the arguments."""
+        if size not in self._values:
+            self._values[size] = self._make(size, at)
+        return self._values[size]
+
+    def maximum(self, sizes: Sequence[Size], at: Operation) -> Size:
+        """The largest of the sizes; a name that stands for it where that is not known
+        now, so that what is computed from it stays short."""
+        numbers = [size for size in sizes if isinstance(size, int)]
+        others = [size for size in dict.fromkeys(sizes) if isinstance(size, Symbolic)]
+        candidates = [*others, *([max(numbers)] if numbers and max(numbers) else [])]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else 0
+        values = [self.value(size, at) for size in candidates]
+        name = f"max{len(self._atoms)}"
+        self._atoms[name] = reduce(lambda a, b: self._add(arith.MaxSIOp(a, b)), values)
+        return symbol(name)
+
+    def _make(self, size: Size, at: Operation) -> SSAValue:
+        if isinstance(size, int):
+            return self._constant(size)
+        (monomial, factor), *rest = size.terms
+        if rest:
+            terms = [self.value(Symbolic((term,)), at) for term in size.terms]
+            return reduce(lambda a, b: self._add(arith.AddiOp(a, b)), terms)
+        if not monomial:
+            return self.value(factor, at)
+        if factor != 1:
+            product = self.value(Symbolic(((monomial, 1),)), at)
+            return self._add(arith.MuliOp(product, self.value(factor, at)))
+        *others, last = (self._atom(atom, at) for atom in monomial)
+        if not others:
+            return last
+        product = self.value(Symbolic(((monomial[:-1], 1),)), at)
+        return self._add(arith.MuliOp(product, last))
+
+    def _atom(self, atom: Atom, at: Operation) -> SSAValue:
+        if atom not in self._atoms:
+            known = self._values.get(Symbolic((((atom,), 1),)))
+            made = self._call(atom, at) if isinstance(atom, Call) else None
+            self._atoms[atom] = known or made or self._name(cast(str, atom), at)
+        return self._atoms[atom]
+
+    def _call(self, call: Call, at: Operation) -> SSAValue:
+        values = [self.value(argument, at) for argument in call.arguments]
+        match call.function:
+            case "floordiv":
+                return self._add(arith.FloorDivSIOp(values[0], values[1]))
+            case "max":
+                return reduce(lambda a, b: self._add(arith.MaxSIOp(a, b)), values)
+            case "min":
+                return reduce(lambda a, b: self._add(arith.MinSIOp(a, b)), values)
+            case _:  # mod
+                size, divisor = values
+                quotient = self._add(arith.FloorDivSIOp(size, divisor))
+                whole = self._add(arith.MuliOp(quotient, divisor))
+                return self._add(arith.SubiOp(size, whole))
+
+    def _name(self, name: str, at: Operation) -> SSAValue:
+        if name in self._operands:
+            least = self.value(1, at)
+            return self._add(arith.MaxSIOp(self._operands[name], least))
+        if name not in self._sources:
+            raise LocatedError(
+                f"size {name} does not follow from the sizes of the arguments", at
+            )
+        argument, dim, size = self._places[self._sources[name]]
+        given = self._add(
+            memref.DimOp.build(
+                operands=(argument, self.value(dim, at)), result_types=(IndexType(),)
+            )
+        )
+        if size == symbol(name):
+            given.name_hint = name
+            return given
+        # The dimension itself is a name, while its expression is inverted.
+        place = f"given {self._sources[name]}"
+        self._atoms[place] = given
+        found = inverse(size, name, symbol(place))
+        assert found is not None
+        return self.value(found, at)
+
+    def _constant(self, number: int) -> SSAValue:
+        op = arith.ConstantOp(IntegerAttr(number, IndexType()))
+        op.result.name_hint = f"c{number}" if number >= 0 else None
+        self.ops.append(op)
+        return op.result
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+
+class SizeReader:
+    """Finds the expression of values of the IR; what is unknown is `None`.
+
+    With `values`, names stand for these numbers. With `name_maxima`, values of
+    `arith.maxsi` are names, so that sizes stay short, and `maxima` says of what. With
+    `name_operands`, so are sizes without an expression: `operands` says of what.
+    """
+
+    def __init__(
+        self,
+        func: FuncOp,
+        values: Mapping[str, int] | None = None,
+        *,
+        name_maxima: bool = False,
+        name_operands: bool = False,
+    ):
+        given = values or {}
+        self.func = func
+        self._name_maxima = name_maxima
+        self._name_operands = name_operands
+        self._named: dict[SSAValue, str] = {}
+        self._shapes: dict[SSAValue, Sequence[Size]] = {
+            argument: [substitute(size, given) for size in shape]
+            for argument, shape in zip(
+                func.body.blocks[0].args, argument_sizes(func), strict=True
+            )
+        }
+        self._known: dict[SSAValue, Size | None] = {}
+        self.maxima: dict[str, tuple[Size, Size]] = {}
+        """What the largest of is 1 less than a name: a name is 1 or more, a maximum of
+        sizes perhaps 0."""
+
+    def size(self, value: SSAValue) -> Size | None:
+        """What an index is."""
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            unknown = [v for v in _operands(current) if v not in self._known]
+            if unknown:
+                pending += [current, *unknown]
+            elif current not in self._known:
+                self._known[current] = self._find(current)
+        return self._known[value]
+
+    def shape(self, value: SSAValue) -> Sequence[Size | None]:
+        """The sizes of a memref, as far as they are known."""
+        if value in self._shapes:
+            return self._shapes[value]
+        shape = cast(AnyMemRef, value.type).get_shape()
+        if DYNAMIC_INDEX not in shape:
+            return shape
+        op = value.owner
+        given: Iterable[SSAValue] = ()
+        if isinstance(op, memref.AllocOp):
+            given = op.dynamic_sizes
+        elif isinstance(
+            op, memref.ViewOp | memref.ReinterpretCastOp | memref.SubviewOp
+        ):
+            given = op.sizes
+        elif isinstance(op, memref.CastOp):
+            return self.shape(op.source)
+        sizes = iter(given)
+        return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
+
+    def at_most(self, buffer: SSAValue) -> Sequence[Size | None]:
+        """The sizes of an allocation or view, where an operand without an expression
+        has a name: it is that or 0: no size is negative."""
+        op, shape = buffer.owner, self.shape(buffer)
+        if None not in shape or not isinstance(op, memref.AllocOp | memref.ViewOp):
+            return shape
+        given = op.dynamic_sizes if isinstance(op, memref.AllocOp) else op.sizes
+        type = cast(AnyMemRef, buffer.type)
+        named = iter(
+            [self._operand(v) if self.size(v) is None else None for v in given]
+        )
+        names = [next(named) if n == DYNAMIC_INDEX else None for n in type.get_shape()]
+        return [n if s is None else s for s, n in zip(shape, names, strict=True)]
+
+    @property
+    def operands(self) -> Mapping[str, SSAValue]:
+        """What names stand for that are no sizes of arguments: that, or 1 if it is
+        less."""
+        return {name: value for value, name in self._named.items()}
+
+    def _operand(self, value: SSAValue) -> Size | None:
+        """The name of an index that has one value in each call of the function."""
+        if value not in self._named:
+            if not self._name_operands or _sources(value, self.func) is None:
+                return None
+            self._named[value] = f"operand {len(self._named)}"
+        return symbol(self._named[value])
+
+    def _next(self, values: Iterable[SSAValue]) -> Size | None:
+        value = next(iter(values), None)
+        return None if value is None else self.size(value)
+
+    def _find(self, value: SSAValue) -> Size | None:
+        op = value.owner
+        if isinstance(op, Block):
+            return None
+        if isinstance(op, arith.ConstantOp):
+            return op.value.value.data if isinstance(op.value, IntegerAttr) else None
+        if isinstance(op, memref.DimOp):
+            dim = self.size(op.index)
+            shape = self.shape(op.source)
+            return (
+                shape[dim] if isinstance(dim, int) and 0 <= dim < len(shape) else None
+            )
+        compute = _ARITHMETIC.get(op.name)
+        operands = [self.size(operand) for operand in op.operands]
+        if isinstance(op, arith.MaxSIOp) and operands == [None, 1]:
+            return self._operand(op.lhs)
+        if compute is None or None in operands:
+            return None
+        sizes = cast(list[Size], operands)
+        if not self._name_maxima or not isinstance(op, arith.MaxSIOp):
+            return compute(*sizes)
+        name = f"maximum {len(self.maxima)}"
+        self.maxima[name] = sizes[0], sizes[1]
+        return symbol(name) - 1
+
+
+def compute_first(func: FuncOp, values: Iterable[SSAValue]) -> None:
+    """Moves to a function's start what names stand for."""
+    moved = {op: None for v in values for op in _sources(v, func) or ()}
+    entry = func.body.blocks[0]
+    first = entry.first_op
+    for op in [op for op in entry.ops if op in moved]:
+        if op is first:
+            first = op.next_op
+            continue
+        op.detach()
+        assert first is not None
+        entry.insert_op_before(op, first)
+
+
+def _sources(value: SSAValue, func: FuncOp) -> Mapping[Operation, None] | None:
+    """The operations that compute a value of a function's arguments and constants, in
+    its first block; None if others do."""
+    entry = func.body.blocks[0]
+    found: dict[Operation, None] = {}
+    pending = [value]
+    for each in pending:  # grows
+        op = each.owner
+        if op is entry or op in found:
+            continue
+        if isinstance(op, Block) or op.parent is not entry or not _is_of_sizes(op):
+            return None
+        found[op] = None
+        pending += op.operands
+    return found
+
+
+def _operands(value: SSAValue) -> Sequence[SSAValue]:
+    """What arithmetic computes a value of."""
+    op = value.owner
+    return () if isinstance(op, Block) or op.name not in _ARITHMETIC else op.operands
+
+
+def _is_of_sizes(op: Operation) -> bool:
+    return name_of(op) in (*_ARITHMETIC, *_OTHERS)
+
+
+_OTHERS = (
+    *("arith.constant", "memref.dim"),
+    *("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"),
+)
+
+
+def _ceildiv(a: Size, b: Size) -> Size:
+    return -floordiv(-a, b)
+
+
+_ARITHMETIC: Mapping[str, Callable[..., Size]] = {
+    "arith.addi": add,
+    "arith.subi": sub,
+    "arith.muli": mul,
+    "arith.floordivsi": floordiv,
+    "arith.ceildivsi": _ceildiv,
+    "arith.maxsi": maximum,
+    "arith.minsi": minimum,
+}
+"""Of sizes, which are not negative, and their differences. Operations on unsigned
+numbers, and those that round to zero, are left out: differences may be negative."""

@@ -1,0 +1,109 @@
+"""Parts of variables that are computed in place: their operands go straight into them.
+
+    %w = tgraph.read %v : tensor<4x8xf32>
+    %0 = tgraph.slice %w ... : (tensor<4x8xf32>) -> tensor<2x8xf32>
+    %1 = tgraph.add %0, %g : tensor<2x8xf32>
+    %2 = tgraph.dynamic_update_slice %w, %1, %c2, %c0 outs(%v) : ...
+
+    %0 = memref.reinterpret_cast %v to offset: [16], ...
+    tgraph.add %0, %g outs(%0) : memref<2x8xf32, ...>
+
+That needs constant starts, and that from the operand on nobody but the update reads the
+old contents.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.tgraph.base import STREAM, TensorOp, is_static, shape_of, tensor_type_of
+from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ..dialects.tgraph.shaping import ConstantOp, ViewOp
+from .concatenations import is_computed
+from .layout import Layout
+from .versions import Version, last_versions, source_of, uses_of_contents
+
+
+def updates(block: Block) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
+    """The values of a block that can be computed straight into a part of a variable."""
+    if not any(isinstance(op, DynamicUpdateSliceOp) and op.outs for op in block.ops):
+        return {}
+    position = {op: index for index, op in enumerate(block.ops)}
+    found: dict[SSAValue, DynamicUpdateSliceOp] = {}
+    for version in last_versions(block).values():
+        while (before := version.previous) is not None:
+            op = version.writer
+            if isinstance(op, DynamicUpdateSliceOp) and _is_early(op, before, position):
+                found.setdefault(op.inputs[1], op)
+            version = before
+    return found
+
+
+def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
+    """How the part lies in the variable; None if that is not known."""
+    whole, part = (tensor_type_of(value.type) for value in op.inputs[:2])
+    starts = [_number(start) for start in op.inputs[2:]]
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts) or not (is_static(whole) and is_static(part)):
+        return None
+    sizes = zip(known, shape_of(whole), shape_of(part), strict=True)
+    clamped = [max(0, min(start, size - taken)) for start, size, taken in sizes]
+    layout = Layout.contiguous(shape_of(whole))
+    return layout.sliced(clamped, [1] * len(clamped), shape_of(part))
+
+
+def _is_early(
+    op: DynamicUpdateSliceOp, before: Version, position: Mapping[Operation, int]
+) -> bool:
+    """Whether what is put in can be computed over the contents that were there."""
+    old, value = op.inputs[:2]
+    maker, layout = value.owner, updated_layout(op)
+    if (
+        layout is None
+        or not isinstance(maker, TensorOp)
+        or isinstance(maker, ViewOp)
+        or STREAM in maker.attributes
+        or (block := op.parent) is None
+        or not is_computed(value, block)
+        or old not in before.values
+        or (before.writer and position[before.writer] >= position[maker])
+    ):
+        return False
+    now = position[maker]
+    for contents in before.values:
+        for at, user, index in uses_of_contents(contents, position):
+            if at > now and not (user is op and index == 0):
+                return False
+            if at == now and not _may_overwrite(maker, contents, layout):
+                return False
+    return True
+
+
+def _may_overwrite(op: TensorOp, contents: SSAValue, layout: Layout) -> bool:
+    """Whether the operation may write, in such a layout, over the contents it reads."""
+    allowed: Sequence[int] = op.overwritable()
+    return all(
+        index in allowed and _layout(value) == layout
+        for index, value in enumerate(op.inputs)
+        if source_of(value) is contents
+    )
+
+
+def _layout(value: SSAValue) -> Layout | None:
+    """How a value lies in what it is a view of."""
+    op = value.owner
+    if isinstance(op, ViewOp) and not op.outs:
+        layout = _layout(op.inputs[0])
+        return layout.viewed(op) if layout else None
+    return Layout.contiguous(shape_of(tensor_type_of(value.type)))
+
+
+def _number(start: SSAValue) -> int | None:
+    op = start.owner
+    if not isinstance(op, ConstantOp):
+        return None
+    value = op.value
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        (value,) = value.iter_attrs()
+    return value.value.data if isinstance(value, IntegerAttr) else None

@@ -1,0 +1,116 @@
+"""The versions of a variable: its contents between one write and the next (level 1).
+
+    %w = tgraph.read %v                 version 0: %w
+    %n = tgraph.add %w, %g outs(%v)     version 1: %n, %x
+    %x = tgraph.read %v
+    tgraph.assign %v, %y                version 2
+
+NNVM's OrderMutation numbers them likewise.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeVar
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.shaping import ViewOp
+from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
+
+Position = TypeVar("Position")
+
+
+@dataclass(eq=False, slots=True)
+class Version:
+    """What a variable holds from `writer` to the writer of the next version."""
+
+    writer: Operation | None = None  # None: what the variable holds at the start
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    """The tensors that are these contents: results of reads and of the writer."""
+    previous: "Version | None" = None
+    next: "Version | None" = None
+
+    def drop(self) -> None:
+        """Takes the version out: its contents are those of the one before."""
+        assert self.previous is not None
+        self.previous.values += self.values
+        self.previous.next = self.next
+        if self.next is not None:
+            self.next.previous = self.previous
+
+
+def last_versions(block: Block) -> dict[SSAValue, Version]:
+    """The last version of each variable that the block's operations use."""
+    last: dict[SSAValue, Version] = {}
+
+    def write(variable: SSAValue, op: Operation, contents: list[SSAValue]) -> None:
+        previous = last.setdefault(variable, Version())
+        last[variable] = previous.next = Version(op, contents, previous)
+
+    for op in block.ops:
+        match op:
+            case ReadOp():
+                last.setdefault(op.variable, Version()).values.append(op.result)
+            case AssignOp():
+                write(op.variable, op, [])
+            case TensorOp() if op.outs and op.res:
+                for variable, result in zip(op.outs, op.res, strict=True):
+                    write(variable, op, [result])
+            case _:
+                pass
+    return last
+
+
+def source_of(value: SSAValue) -> SSAValue:
+    """The tensor in whose memory `value` is, with no view in between."""
+    while isinstance(value.owner, ViewOp) and not value.owner.outs:
+        value = value.owner.inputs[0]
+    return value
+
+
+def uses_of_contents(
+    value: SSAValue, position: Mapping[Operation, Position]
+) -> Iterator[tuple[Position, Operation, int | None]]:
+    """Where the memory of `value` is read, through views too.
+
+    Yields (position, operation, operand index); the index is None through a view.
+    """
+    stack = [(value, True)]
+    while stack:
+        viewed, direct = stack.pop()
+        for use in viewed.uses:
+            if isinstance(use.operation, ViewOp) and not use.operation.outs:
+                stack.append((use.operation.result, False))
+            else:
+                index = use.index if direct else None
+                yield position[use.operation], use.operation, index
+
+
+def looped_into(
+    version: Version,
+    position: Mapping[Operation, int] | Mapping[Operation, int | Fraction],
+) -> SSAValue | None:
+    """The result of a loop that is assigned, if it can be carried in the variable.
+
+    It can if nobody but the loop, for what it starts from, reads the old contents from
+    then on.
+    """
+    assign, before = version.writer, version.previous
+    if not isinstance(assign, AssignOp) or before is None:
+        return None
+    loop = assign.value.owner
+    if not isinstance(loop, WhileOp):
+        return None
+    start = loop.inputs[loop.res.index(assign.value)]
+    is_only_start = sum(value is start for value in loop.inputs) == 1
+    at = position[loop]
+    if before.writer is not None and position[before.writer] >= at:
+        return None
+    for value in before.values:
+        for read, reader, _ in uses_of_contents(value, position):
+            is_start = reader is loop and value is start and is_only_start
+            if read >= at and not is_start:
+                return None
+    return assign.value

@@ -1,0 +1,85 @@
+"""A memory and the buffers in it, for plan-check."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.compatibility import AssumeAlignmentOp
+from ..dialects.tgraph.base import AnyMemRef
+
+SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | AssumeAlignmentOp
+"""Operations whose result starts where their operand does."""
+
+
+class ArenaBuffer(NamedTuple):
+    """A view of an arena, or of a result's memory, or all of such a memory."""
+
+    name: str
+    value: SSAValue
+    pool: SSAValue  # the memory
+    offset: int  # bytes
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """An arena, or a result, with the buffers in it."""
+
+    value: SSAValue  # the allocation, the argument, the first of a global's
+    size: int  # bytes
+    alignment: int  # bytes; 1 where nothing is known of it
+    buffers: Sequence[ArenaBuffer]  # in program order as far as known
+    result: int | None = None  # its number; None for an arena
+
+    @property
+    def device(self) -> str:
+        """The memory space; "" if it names none."""
+        space = cast(AnyMemRef, self.value.type).memory_space
+        return space.data if isinstance(space, StringAttr) else ""
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether the function allocates it, and has to free it."""
+        return isinstance(self.value.owner, memref.AllocOp)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the function makes it, so that it holds nothing at first."""
+        return isinstance(self.value.owner, memref.AllocOp | memref.AllocaOp)
+
+
+def name_of_buffer(value: SSAValue) -> str:
+    return f"%{value.name_hint or '?'}"
+
+
+def maker_of(buffer: SSAValue) -> Operation:
+    """What makes a memref; its function, for an argument."""
+    owner = buffer.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    assert op is not None
+    return op
+
+
+def origin_of(value: SSAValue) -> SSAValue:
+    """The memref of which this is another at the same address."""
+    while isinstance(op := value.owner, SAME_ADDRESS):
+        value = op.operands[0]
+    return value
+
+
+def name_of_global(value: SSAValue) -> str | None:
+    """The name of the global that a memref is; None if it is none."""
+    op = value.owner
+    return op.name_.string_value() if isinstance(op, memref.GetGlobalOp) else None
+
+
+def bits_of(numbers: Iterable[int]) -> int:
+    """A set of numbers as the bits of one."""
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits

@@ -1,0 +1,127 @@
+"""What operations do with the memrefs that they are given, through calls and regions,
+for plan-check."""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    ComplexType,
+    FixedBitwidthType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneType,
+    UnrankedMemRefType,
+    VectorType,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from ..dialects.diagnostics import name_of
+from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end
+from ..dialects.tgraph.base import element_bytes
+from .pointees import is_memref, may_be, operations_in, passes_on
+from .ranges import range_of
+
+_PLAIN = (
+    IntegerType
+    | IndexType
+    | ComplexType
+    | FixedBitwidthType
+    | VectorType
+    | MemRefType
+    | UnrankedMemRefType
+    | NoneType
+)
+"""Types of results that hide no memory."""
+
+
+def hides(op: Operation) -> bool:
+    """Whether an operation gives something that stands for the memory of its operands
+    and is no memref, or keeps a memref in memory."""
+    if name_of(op) == "memref.extract_aligned_pointer_as_index":
+        return True
+    if isinstance(op, memref.StoreOp) and is_memref(op.operands[0]):
+        return True
+    if asynchronous(op):  # its token
+        return False
+    types: Sequence[Attribute] = [result.type for result in op.results]
+    return not all(isinstance(type, _PLAIN) for type in types)
+
+
+def effects_of(op: Operation, value: SSAValue) -> tuple[bool, bool]:
+    """Whether an operation reads and writes an operand; of a call, whether the function
+    may, which accesses it by whatever it has made of its argument."""
+    callee = callee_of(op)
+    if callee is None:
+        return effects_on(op, value)
+    arguments = [
+        callee.body.blocks[0].args[n] for n, v in enumerate(op.operands) if v is value
+    ]
+    reached = may_be({argument: n for n, argument in enumerate(arguments)})
+    effects = [
+        (True, True) if callee_of(use.operation) else effects_on(use.operation, each)
+        for each in reached
+        for use in each.uses
+        if not passes_on(use.operation)
+    ]
+    return any(r for r, _ in effects), any(w for _, w in effects)
+
+
+def is_over_at_its_end(op: Operation) -> bool:
+    """Whether what is in an operation's regions is over when it ends."""
+    return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
+
+
+def bytes_used(get: memref.GetGlobalOp, size: int) -> tuple[int, int]:
+    """The bytes of a global that are used by who gets it: the first, and the end."""
+    ranges: list[tuple[int, int]] = []
+    for use in get.memref.uses:
+        view = use.operation
+        shift = isinstance(view, memref.ViewOp) and range_of(view.byte_shift)
+        if not isinstance(view, memref.ViewOp) or not shift or view.sizes:
+            return 0, size
+        type = view.result.type
+        bytes = prod(type.get_shape()) * element_bytes(type.element_type)
+        ranges.append((shift.least, shift.most + bytes))
+    return min((r[0] for r in ranges), default=0), max(
+        (r[1] for r in ranges), default=0
+    )
+
+
+def _goes_on(op: Operation) -> bool:
+    """Whether something that an operation starts may outlast its function."""
+    trait = asynchronous(op)
+    return trait is not None and trait.wait_of(op) is None
+
+
+def callee_hides(op: Operation) -> bool:
+    """Whether an operation calls a function that hides a memref, or calls one that
+    does."""
+    return any(
+        any(map(is_memref, inner.operands)) and (hides(inner) or _goes_on(inner))
+        for inner in reached_from(op)
+    )
+
+
+def reached_from(op: Operation) -> Iterator[Operation]:
+    """The operations of the functions that one calls, and of those that they call."""
+    pending, seen = [op], dict[Operation, None]()
+    for each in pending:  # grows
+        callee = callee_of(each)
+        if callee is None or callee in seen:
+            continue
+        seen[callee] = None
+        for inner in operations_in(callee):
+            yield inner
+            pending.append(inner)
+
+
+def callee_of(op: Operation) -> FuncOp | None:
+    """The function that an operation calls, if its body is there, to be checked too."""
+    if not isinstance(op, CallOp):
+        return None
+    callee = SymbolTable.lookup_symbol(op, op.callee)
+    return callee if isinstance(callee, FuncOp) and not callee.is_declaration else None

@@ -1,0 +1,151 @@
+"""Which steps of a planned block are surely over before which, for plan-check.
+
+A step is an operation of the block. Those of a stream of a device run in program order;
+apart from that, a step only waits for the steps that computed its operands, for the
+last that wrote the memory that it accesses, and, if it writes, for those that read it.
+Sharing an arena orders nothing: each of its buffers counts as memory of its own.
+
+Each step has a vector clock: how many steps of each stream are over before it starts.
+Shares no code with what plans; see plan_check.py.
+"""
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from ..dialects.memory import effects_on
+from ..dialects.tgraph.base import STREAM, device_of
+
+Clock = Mapping[Hashable, int]
+"""By stream: how many of its steps are over."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Who has accessed a memory so far."""
+
+    written: int | None = None  # the last step that did
+    read: list[int] = field(default_factory=list[int])  # the steps since then
+
+
+class HappensBefore:
+    """The order of a block's steps on their streams.
+
+    Each of `buffers` is a memory of its own, whatever it is a view of.
+    """
+
+    def __init__(self, block: Block, buffers: Container[SSAValue]):
+        self._buffers = buffers
+        self._clocks: list[Clock] = []
+        self._place: list[tuple[Hashable, int] | None] = []  # stream, number in it
+        self._memories: dict[Hashable, _Memory] = {}
+        self._lies_in: dict[SSAValue, Sequence[Hashable]] = {}
+        step: dict[Operation | Block, int] = {}
+        latest: dict[Hashable, int] = {}  # step of each stream
+        length: dict[Hashable, int] = {}  # of each stream so far
+        for index, op in enumerate(block.ops):
+            step[op] = index
+            waits = [step[v.owner] for v in _operands(op) if v.owner in step]
+            self._follow(op)
+            if not _runs(op):
+                self._place.append(None)
+                self._clocks.append(self._after(waits))
+                continue
+            waits += self._access(op, index)
+            stream = _stream(op)
+            if stream in latest:
+                waits.append(latest[stream])
+            latest[stream] = index
+            length[stream] = length.get(stream, 0) + 1
+            self._place.append((stream, length[stream]))
+            self._clocks.append(self._after(waits))
+
+    def begin(self, steps: Sequence[int]) -> Clock:
+        """What is over before any of the steps starts, of those that run."""
+        first, *others = (self._clocks[step] for step in steps if self._place[step])
+        return {s: min([n, *(c.get(s, 0) for c in others)]) for s, n in first.items()}
+
+    def end(self, steps: Iterable[int]) -> Clock:
+        """What has to be over so that all of the steps are."""
+        end: dict[Hashable, int] = {}
+        for step in steps:
+            if place := self._place[step]:
+                stream, number = place
+                end[stream] = max(number, end.get(stream, 0))
+        return end
+
+    def _after(self, steps: Sequence[int]) -> Clock:
+        """What is over when all of the steps are."""
+        if not steps:
+            return {}
+        merged = dict(self.end(steps))
+        for step in steps:
+            for stream, number in self._clocks[step].items():
+                if number > merged.get(stream, 0):
+                    merged[stream] = number
+        return merged
+
+    def _access(self, op: Operation, step: int) -> list[int]:
+        """The steps that `op` waits for because of memory; notes its accesses."""
+        waits: list[int] = []
+        for value in _operands(op):
+            if not isinstance(value.type, MemRefType):
+                continue
+            for name in self._lies_in.get(value, (value,)):
+                memory = self._memories.setdefault(name, _Memory())
+                if memory.written is not None and memory.written != step:
+                    waits.append(memory.written)
+                if _only_reads(op, value):
+                    memory.read.append(step)
+                    continue
+                waits += [reader for reader in memory.read if reader != step]
+                memory.written, memory.read = step, []
+        return waits
+
+    def _follow(self, op: Operation) -> None:
+        """Notes what memory the memrefs that an operation makes lie in."""
+        made = [result for result in op.results if isinstance(result.type, MemRefType)]
+        if any(result in self._buffers for result in made):
+            return
+        if isinstance(op, memref.GetGlobalOp):
+            self._lies_in[op.memref] = (op.name_,)
+            return
+        sources = [v for v in _operands(op) if isinstance(v.type, MemRefType)]
+        memories = dict.fromkeys(m for v in sources for m in self._lies_in.get(v, (v,)))
+        for value in made if sources else ():
+            self._lies_in[value] = tuple(memories)
+
+
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    for inner in op.walk():
+        yield from inner.operands
+
+
+def _runs(op: Operation) -> bool:
+    """Whether the operation accesses memory when it runs."""
+    return (
+        not isinstance(op, memref.DeallocOp)
+        and not op.has_trait(IsTerminator, value_if_unregistered=False)
+        and (bool(op.regions) or not any(_is_memref(r) for r in op.results))
+        and any(map(_is_memref, _operands(op)))
+    )
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
+
+
+def _only_reads(op: Operation, value: SSAValue) -> bool:
+    return not effects_on(op, value)[1]
+
+
+def _stream(op: Operation) -> Hashable:
+    """The device, which is that of the last memref operand, and the stream's number."""
+    *_, written = filter(_is_memref, _operands(op))
+    stream = op.attributes.get(STREAM)
+    number = stream.value.data if isinstance(stream, IntegerAttr) else 0
+    return device_of(written.type), number

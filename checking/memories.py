@@ -1,0 +1,190 @@
+"""The memories of a function that hold several buffers, for plan-check.
+
+An arena is any memory of which a `memref.view` is made, wherever it comes from: an
+allocation, on the stack too, in any block; an argument; a global; what another
+operation gives. Its buffers are these views. Views of a view, where that is bytes and
+nothing else uses it, are buffers at offsets in the arena itself: so is the arena of a
+function that was inlined into another.
+
+    %arena = memref.alloc() : memref<512xi8>
+    %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
+    %a = memref.view %part[%c64][] : memref<256xi8> to memref<16xf32>    at byte 320
+
+What uses an arena in another way has all of its bytes: the arena is then one of its own
+buffers. Results with buffers in their memory (result_pools.py) are memories, too.
+Shares no code with what plans.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.diagnostics import LocatedError
+from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
+from .buffers import (
+    SAME_ADDRESS,
+    ArenaBuffer,
+    Memory,
+    maker_of,
+    name_of_buffer,
+    name_of_global,
+    origin_of,
+)
+from .pointees import is_memref, operations_in
+from .result_pools import ResultPool, buffers_of, result_pools
+from .symbolic_plan import CountedSizes
+from .unchecked import Unchecked
+
+
+def find_memories(
+    func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
+) -> list[Memory]:
+    """The arenas in program order, then the results.
+
+    Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
+    """
+    views = [op for op in operations_in(func) if isinstance(op, memref.ViewOp)]
+    finder = _Finder(views, sizes)
+    by_arena: dict[SSAValue, list[tuple[memref.ViewOp, int]]] = {}
+    for view in views:
+        if view.result in finder.divided:
+            continue
+        if isinstance(origin_of(view.source).owner, memref.ViewOp) and (
+            origin_of(view.source) not in finder.divided
+        ):
+            unchecked.add("views of parts of a buffer, which count as all of it", view)
+        elif place := finder.place(view.source):
+            arena, start = place
+            by_arena.setdefault(arena, []).append((view, start))
+        else:
+            unchecked.add("buffers in one of several memories, not checked", view)
+    position: dict[Operation | Block, int] = {
+        op: number for number, op in enumerate(operations_in(func))
+    }
+    arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, -1))
+    memories = [_arena(a, by_arena[a], sizes, unchecked) for a in arenas]
+    return [*memories, *map(_result, result_pools(func))]
+
+
+class _Finder:
+    """Where in which memory views lie."""
+
+    def __init__(self, views: Sequence[memref.ViewOp], sizes: CountedSizes):
+        self._sizes = sizes
+        self._globals: dict[str, SSAValue] = {}
+        self.divided: dict[SSAValue, None] = {}
+        """Views that are only there to be divided into further ones."""
+        for view in views:
+            if isinstance(
+                parent := origin_of(view.source).owner, memref.ViewOp
+            ) and all(isinstance(use, memref.ViewOp) for use in _users(parent.result)):
+                self.divided[parent.result] = None
+
+    def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
+        """The memory and the first byte in it; None if it may be one of several."""
+        offset = 0
+        while (origin := origin_of(value)) in self.divided:
+            parent = cast(memref.ViewOp, origin.owner)
+            offset += _known_offset(parent, self._sizes)
+            value = parent.source
+        owner = origin.owner
+        if isinstance(owner, Block):
+            return (
+                (origin, offset)
+                if isinstance(owner.parent_op(), FuncOp) and (owner.prev_block is None)
+                else None
+            )
+        if name := name_of_global(origin):
+            return self._globals.setdefault(name, origin), offset
+        if any(map(is_memref, owner.operands)) or owner.regions:
+            return None
+        return origin, offset
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """What uses a memref, or another at the same address."""
+    for use in value.uses:
+        if isinstance(use.operation, SAME_ADDRESS):
+            yield from _users(use.operation.results[0])
+        else:
+            yield use.operation
+
+
+def _known_offset(view: memref.ViewOp, sizes: CountedSizes) -> int:
+    offset = sizes.offset(view)
+    if offset is None:
+        name = name_of_buffer(view.result)
+        raise LocatedError(f"the offset of buffer {name} is not known", view)
+    return offset
+
+
+def _arena(
+    arena: SSAValue,
+    views: Sequence[tuple[memref.ViewOp, int]],
+    sizes: CountedSizes,
+    unchecked: Unchecked,
+) -> Memory:
+    buffers = [_buffer(arena, view, start, sizes) for view, start in views]
+    alignment, type = _alignment(arena), cast(AnyMemRef, arena.type)
+    if isinstance(arena.owner, Block) and DYNAMIC_INDEX in type.get_shape():
+        unchecked.add("arenas as large as the caller makes them", views[0][0])
+        size = max(buffer.offset + buffer.size for buffer in buffers)
+    else:
+        size = sizes.bytes(arena)
+    for buffer in buffers:
+        _check_place(buffer, size, alignment)
+    if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
+        buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
+    return Memory(arena, size, alignment or 1, buffers)
+
+
+def _alignment(arena: SSAValue) -> int | None:
+    """That of a memory's address, in bytes, if its allocation says it."""
+    op = arena.owner
+    if isinstance(op, memref.AllocOp | memref.AllocaOp) and op.alignment:
+        return op.alignment.value.data
+    return None
+
+
+def _buffer(
+    arena: SSAValue, view: memref.ViewOp, start: int, sizes: CountedSizes
+) -> ArenaBuffer:
+    offset = start + _known_offset(view, sizes)
+    name = name_of_buffer(view.result)
+    return ArenaBuffer(name, view.result, arena, offset, sizes.bytes(view.result))
+
+
+def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
+    """A buffer lies within its arena, as aligned as that and as its elements are."""
+    view = maker_of(buffer.value)
+    first, end = buffer.offset, buffer.offset + buffer.size
+    if first < 0 or end > size:
+        raise LocatedError(
+            f"buffer {buffer.name} lies in bytes [{first}, {end}), expected within the "
+            f"arena's [0, {size})",
+            view,
+        )
+    if alignment and first % alignment:
+        raise LocatedError(
+            f"buffer {buffer.name} has offset {first}, expected a multiple of the "
+            f"arena's alignment, {alignment}",
+            view,
+        )
+    element = cast(AnyMemRef, buffer.value.type).element_type
+    natural = element_alignment(element)
+    if first % natural or (alignment and alignment % natural):
+        raise LocatedError(
+            f"buffer {buffer.name} has offset {first} in an arena with alignment "
+            f"{alignment or 'unknown'}, expected multiples of {natural} for {element}",
+            view,
+        )
+
+
+def _result(pool: ResultPool) -> Memory:
+    buffers = list(buffers_of(pool))
+    alignment = element_bytes(pool.type.element_type)
+    return Memory(pool.argument, buffers[0].size, alignment, buffers, pool.number)

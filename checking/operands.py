@@ -1,0 +1,257 @@
+"""What an operation writes against what it reads, for plan-check: in-place decisions.
+
+    tgraph.negate %x outs(%x)     sound: each element is read, then written
+    tgraph.reverse %x outs(%x)    fault: elements are read after they were overwritten
+    tgraph.negate %u outs(%v)     fault, if %u and %v are parts of %x that overlap
+
+Each destination has to be disjoint from every other operand, or be one that the
+operation declares it may overwrite, at the same place with the same layout. What a
+fusion declares is proved from its body: an element of the result must depend on no
+other of the operand's, or on those of its row. Shares no code with what decides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+
+from xdsl.dialects import memref
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.memory import effects_on, is_barrier, overwritable, written_operands
+from ..dialects.tgraph.base import is_static, shape_of, tensor_type_of
+from ..dialects.tgraph.elementwise import ElementwiseOp
+from ..dialects.tgraph.reducing import ReduceOp
+from ..dialects.tgraph.shaping import BroadcastInDimOp
+from ..dialects.tgraph.structure import FusionOp
+from .buffers import origin_of
+from .extents import Extent, extent_of, reach_of
+from .pointees import is_memref, may_be, operations_in
+from .ranges import Known
+from .unchecked import Unchecked
+
+
+def check_operands(
+    func: FuncOp, buffers: Sequence[SSAValue], known: Known, unchecked: Unchecked
+) -> None:
+    """Raises `LocatedError` for an operation that writes what it still reads.
+
+    `buffers` are those in arenas and results, which are memories of their own here.
+    """
+    bases = _bases(func, buffers)
+    checker = _Checker(bases, may_be({b: n for n, b in enumerate(bases)}, set(bases)))
+    divided = _Divided(unchecked)
+    for op in operations_in(func):
+        if is_barrier(op):
+            unchecked.add("barriers of several agents, whose order is not checked", op)
+        if written := written_operands(op):
+            checker.check(op, written, known, unchecked)
+            for index in written:
+                divided.add(op.operands[index])
+        elif isinstance(op, CallOp):
+            checker.check_call(op, known, unchecked)
+
+
+def _bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
+    """The buffers, and every other memref that is made of no memref."""
+    found = dict.fromkeys(buffers)
+    for argument in func.body.blocks[0].args:
+        found[argument] = None
+    for op in operations_in(func):
+        if any(map(is_memref, op.operands)) or op.regions:
+            continue
+        found.update(
+            dict.fromkeys(result for result in op.results if is_memref(result))
+        )
+    return [value for value in found if is_memref(value)]
+
+
+class _Checker:
+    def __init__(
+        self, bases: Sequence[SSAValue], may_be: Mapping[SSAValue, Sequence[int]]
+    ):
+        self._bases = bases
+        self._may_be = may_be
+
+    def check(
+        self, op: Operation, written: Sequence[int], known: Known, unchecked: Unchecked
+    ) -> None:
+        allowed: Sequence[int] | None = None
+        for position, target in enumerate(written):
+            for index, value in enumerate(op.operands):
+                if not is_memref(value) or (index in written and index <= target):
+                    continue
+                relation = self._relation(op.operands[target], value, known)
+                if relation is _Relation.DISJOINT:
+                    continue
+                if allowed is None:
+                    allowed = _proved(op, overwritable(op))
+                if relation is _Relation.EQUAL and position == 0 and index in allowed:
+                    continue
+                what = f"operand {index}"
+                self._refuse(op, target, what, relation, unchecked)
+            for value, _ in _inside(op):
+                relation = self._relation(op.operands[target], value, known)
+                if relation is not _Relation.DISJOINT:
+                    what = "what its region reads"
+                    self._refuse(op, target, what, relation, unchecked)
+
+        for value, is_written in _inside(op):
+            for index in range(len(op.operands)) if is_written else ():
+                relation = self._relation(op.operands[index], value, known)
+                if relation is not _Relation.DISJOINT:
+                    unchecked.add("regions that write operands of their operation", op)
+
+    def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
+        """Functions are checked for arguments that are different memories."""
+        given = list(filter(is_memref, op.operands))
+        for number, first in enumerate(given):
+            for second in given[:number]:
+                if self._relation(first, second, known) is not _Relation.DISJOINT:
+                    unchecked.add("calls with one memory as two arguments", op)
+
+    def _refuse(
+        self,
+        op: Operation,
+        target: int,
+        what: str,
+        relation: "_Relation",
+        unchecked: Unchecked,
+    ) -> None:
+        if relation is _Relation.UNKNOWN:
+            unchecked.add("operations that may write what they still read", op)
+            return
+        raise LocatedError(
+            f"{name_of(op)} writes operand {target} over {what} before all of that is "
+            "read, expected other memory"
+            if relation is _Relation.EQUAL
+            else f"{name_of(op)} writes operand {target} over a part of {what}, "
+            "expected other memory",
+            op,
+        )
+
+    def _relation(self, a: SSAValue, b: SSAValue, known: Known) -> "_Relation":
+        first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
+        if a is b:
+            return _Relation.EQUAL
+        if not set(first) & set(second):
+            return _Relation.DISJOINT
+        if len(first) > 1 or len(second) > 1:
+            return _Relation.UNKNOWN
+        base = self._bases[first[0]]
+        x, y = extent_of(a, base), extent_of(b, base)
+        if x and y:
+            if not x.overlaps(y):
+                return _Relation.DISJOINT
+            return _Relation.EQUAL if x.is_like(y) else _Relation.OVERLAPPING
+        r, s = reach_of(a, base, known), reach_of(b, base, known)
+        if r and s and (r.most < s.least or s.most < r.least):
+            return _Relation.DISJOINT
+        return _Relation.UNKNOWN
+
+
+def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
+    """The memrefs of the operations in an operation's regions; whether they write
+    them."""
+    for inner in operations_in(op):
+        for value in filter(is_memref, inner.operands):
+            yield value, effects_on(inner, value)[1]
+
+
+class _Divided:
+    """Allocations of other elements than bytes that are divided as arenas are: several
+    views that share bytes are written as wholes. They count as one memory."""
+
+    def __init__(self, unchecked: Unchecked):
+        self._unchecked = unchecked
+        self._views: dict[SSAValue, dict[SSAValue, Extent]] = {}
+
+    def add(self, view: SSAValue) -> None:
+        op, base = view.owner, view
+        while isinstance(op, memref.SubviewOp | memref.ReinterpretCastOp):
+            base = origin_of(op.operands[0])
+            op = base.owner
+        if base is view or not isinstance(op, memref.AllocOp | memref.AllocaOp):
+            return
+        known = self._views.setdefault(base, {})
+        extent = extent_of(view, base)
+        if extent is None or view in known:
+            return
+        if any(extent.overlaps(other) for other in known.values()):
+            what = "typed memories divided into views that overlap, counted as one"
+            self._unchecked.add(what, op)
+        known[view] = extent
+
+
+class _Relation(IntEnum):
+    """Of the bytes of two memrefs."""
+
+    DISJOINT = 0
+    EQUAL = 1  # at each index the same
+    OVERLAPPING = 2
+    UNKNOWN = 3
+
+
+class _Dependence(IntEnum):
+    """On which elements of an operand an element of a value depends, at most."""
+
+    NOTHING = 0
+    POSITION = 1  # on that at its own position
+    ROW = 2  # on those of its row
+    ANYTHING = 3
+
+
+def _proved(op: Operation, declared: Sequence[int]) -> Sequence[int]:
+    """Those of the operands that may be overwritten of which that is so."""
+    if not isinstance(op, FusionOp):
+        return declared
+    if not all(is_static(tensor_type_of(a.type)) for a in op.body.block.args):
+        declared = range(len(op.inputs))  # it cannot tell before the sizes are given
+    return [n for n in declared if _dependence(op, n) < _Dependence.ANYTHING]
+
+
+def _dependence(fusion: FusionOp, index: int) -> _Dependence:
+    """On what of an operand the first result of a fusion depends."""
+    block = fusion.body.block
+    values: dict[SSAValue, _Dependence] = {
+        argument: _Dependence.NOTHING for argument in block.args
+    }
+    values[block.args[index]] = _Dependence.POSITION
+    rows = {_rows(op) for op in block.ops if isinstance(op, ReduceOp)}
+    for op in block.ops:
+        most = max((values[v] for v in op.operands), default=_Dependence.NOTHING)
+        for result in op.results:
+            values[result] = _step(op, most, one_kind=len(rows) == 1)
+    return values[fusion.yielded[0]]
+
+
+def _step(op: Operation, most: _Dependence, *, one_kind: bool) -> _Dependence:
+    """On what the result of an operation depends if its operands depend on `most`, and
+    all rows are of one kind."""
+    if most in (_Dependence.NOTHING, _Dependence.ANYTHING):
+        return most
+    match op:
+        case ElementwiseOp():
+            return most
+        case ReduceOp() if one_kind and _rows(op) is not None:
+            return _Dependence.ROW
+        case BroadcastInDimOp() if _keeps_rows(op):
+            return _Dependence.ROW
+        case _:
+            return _Dependence.ANYTHING
+
+
+def _rows(op: ReduceOp) -> int | None:
+    """The leading dimensions that count rows; None if no rows are reduced."""
+    dims = sorted(op.dimensions.get_values())
+    rank = len(shape_of(tensor_type_of(op.inputs[0].type)))
+    kept = rank - len(dims)
+    return kept if dims == list(range(kept, rank)) else None
+
+
+def _keeps_rows(op: BroadcastInDimOp) -> bool:
+    """Whether what holds a number for each row is repeated along rows."""
+    dims = list(op.broadcast_dimensions.get_values())
+    source = shape_of(tensor_type_of(op.inputs[0].type))
+    rows = [n for n, size in enumerate(source) if size != 1]
+    return all(dims[n] == n for n in rows)

@@ -1,0 +1,259 @@
+"""The proof of `plan-check`: passes/plan/check.py says what is proved, and what is
+assumed."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ..dialects.compatibility import AssumeAlignmentOp
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.memory import is_view
+from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
+from .buffers import ArenaBuffer, Memory, maker_of, origin_of
+from .extents import extent_of, is_reached, reach_of
+from .happens_before import HappensBefore
+from .memories import find_memories
+from .operands import check_operands
+from .ownership import Access, check_owners
+from .pointees import may_be, operations_in
+from .symbolic_plan import CountedSizes, prove
+from .unchecked import Unchecked
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBuffer:
+    """A buffer of a pool, live in the steps `first` to `last`, both included.
+
+    A step is an operation directly in one of the function's blocks. A view that is
+    overwritten as a whole and used anew appears once for each life.
+    """
+
+    name: str
+    value: SSAValue  # a view of the pool, or, in a result's memory, the result
+    offset: int  # bytes
+    size: int  # bytes
+    first: int
+    last: int
+    steps: Sequence[int]  # in which it is accessed, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPool:
+    """An arena, or a result with others in its memory, and what lies in it."""
+
+    device: str  # the memory space; "" if the arena names none
+    size: int  # bytes
+    alignment: int  # bytes
+    buffers: Sequence[PlannedBuffer]
+    result: int | None = None  # its number; None for an arena
+
+
+def check_plan(module: ModuleOp) -> list[PlannedPool]:
+    """The arenas of the module's functions, proved sound, and the results like them."""
+    pools: list[PlannedPool] = []
+    unchecked = Unchecked()
+    for func in operations_in(module):
+        if isinstance(func, FuncOp) and not func.is_declaration:
+            pools += _check_function(func, unchecked)
+        elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
+            unchecked.add("buffers outside of any func.func, not checked", func)
+    unchecked.remark()
+    return pools
+
+
+def _is_in_function(op: Operation) -> bool:
+    around = op.parent_op()
+    while around is not None and not isinstance(around, FuncOp):
+        around = around.parent_op()
+    return around is not None
+
+
+def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]:
+    sizes = CountedSizes(func)
+    memories = find_memories(func, sizes, unchecked)
+    buffers = [buffer for memory in memories for buffer in memory.buffers]
+    values = {buffer.value: number for number, buffer in enumerate(buffers)}
+    aliases = may_be(values, values)
+    for value, numbers in aliases.items():
+        if isinstance(value.owner, Operation):
+            for number in numbers:
+                base = buffers[number].value
+                _check_view(value, base, value.owner, sizes, unchecked)
+                _check_alignment(value, buffers[number], memories, unchecked)
+    frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
+    accesses = check_owners(func.body, memories, aliases, frees, unchecked)
+    check_operands(func, list(values), sizes.range, unchecked)
+    if sizes.are_typical:
+        prove(func, memories, aliases, frees, sizes)
+    lives = _lives(func, buffers, accesses)
+    pools = [
+        PlannedPool(
+            memory.device,
+            memory.size,
+            memory.alignment,
+            [
+                PlannedBuffer(
+                    b.name, b.value, b.offset, b.size, life[0], life[-1], life
+                )
+                for b in memory.buffers
+                for life in lives[b.value]
+            ],
+            memory.result,
+        )
+        for memory in memories
+        if memory.result is None or len(memory.buffers) > 1
+    ]
+    _check_streams(func, pools, values)
+    return pools
+
+
+def _check_streams(
+    func: FuncOp, pools: Sequence[PlannedPool], buffers: Container[SSAValue]
+) -> None:
+    entry = func.body.blocks[0]
+    with_streams = [op for op in operations_in(func) if STREAM in op.attributes]
+    if not with_streams:
+        return
+    for op in with_streams:
+        if op.parent_op() is not func:
+            raise LocatedError(
+                f"{name_of(op)} has a stream inside a region, expected one for the "
+                "whole operation around it",
+                op,
+            )
+    if len(func.body.blocks) > 1:
+        raise LocatedError(
+            f"function @{func.sym_name.data} has operations with streams and "
+            f"{len(func.body.blocks)} blocks, expected 1",
+            func,
+        )
+    order = HappensBefore(entry, buffers)
+    for pool in pools:
+        _check_order(pool.buffers, order)
+
+
+def _lives(
+    func: FuncOp,
+    buffers: Sequence[ArenaBuffer],
+    accesses: Mapping[Operation, Access],
+) -> Mapping[SSAValue, Sequence[Sequence[int]]]:
+    """For each buffer the steps of its lives, in order; that which makes it if it has
+    none. Another life begins with an operation, not in a region, that overwrites it.
+    """
+    ops = (op for block in func.body.blocks for op in block.ops)
+    step = {op: number for number, op in enumerate(ops)}
+    found: list[list[list[int]]] = [[] for _ in buffers]
+    by_step = [(_step(op, step), op in step, a) for op, a in accesses.items()]
+    for at, is_outermost, access in sorted(by_step, key=lambda item: item[0]):
+        for number in access.touched:
+            lives = found[number]
+            if not lives or (is_outermost and number in access.overwritten):
+                lives.append([at])
+            elif lives[-1][-1] != at:
+                lives[-1].append(at)
+    return {
+        buffer.value: lives or [[_step(buffer.value.owner, step)]]
+        for buffer, lives in zip(buffers, found, strict=True)
+    }
+
+
+def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
+    """The step of an operation: that of the one around it that has one."""
+    assert isinstance(op, Operation)  # a result is accessed when its function ends
+    while op not in step:
+        outer = op.parent_op()
+        assert outer is not None
+        op = outer
+    return step[op]
+
+
+def _check_view(
+    value: SSAValue,
+    base: SSAValue,
+    op: Operation,
+    sizes: CountedSizes,
+    unchecked: Unchecked,
+) -> None:
+    """A memref made of a buffer must lie within it."""
+    type: Attribute = value.type
+    if value is base or not isinstance(type, MemRefType) or not is_view(op):
+        return
+    whole, width = sizes.bytes(base), element_bytes(cast(AnyMemRef, type).element_type)
+    if origin_of(value) is base and not is_static(cast(AnyMemRef, type)):
+        return
+    reach = reach_of(value, base, sizes.range)
+    if reach is not None and (
+        reach.most < reach.least or (reach.least >= 0 and reach.most < whole // width)
+    ):
+        return
+    is_for_all_sizes = is_static(cast(AnyMemRef, base.type)) and (
+        reach_of(value, base) == reach
+    )
+    if reach is None or not is_for_all_sizes or not is_reached(value, base):
+        unchecked.add("views that may reach beyond their buffer", op)
+        return
+    raise LocatedError(
+        f"{name_of(op)} reaches elements {reach.least} to {reach.most}, expected "
+        f"within the buffer's {whole // width}",
+        op,
+    )
+
+
+def _check_alignment(
+    value: SSAValue,
+    buffer: ArenaBuffer,
+    memories: Sequence[Memory],
+    unchecked: Unchecked,
+) -> None:
+    """What is assumed of an address must follow from the arena's."""
+    op = value.owner
+    if not isinstance(op, AssumeAlignmentOp):
+        return
+    extent = extent_of(value, buffer.value)
+    if extent is None:
+        unchecked.add("alignments of views that are not known", op)
+        return
+    (memory,) = (m for m in memories if m.value is buffer.pool)
+    sure = gcd(memory.alignment, buffer.offset, extent.start)
+    wanted = op.alignment.value.data
+    if wanted > sure:
+        raise LocatedError(
+            f"memref.assume_alignment assumes {wanted} of a part of buffer "
+            f"{buffer.name}, expected at most {sure}",
+            op,
+        )
+
+
+def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:
+    """Refuses sharing of bytes by buffers whose accesses are not surely in order.
+
+    Goes through the buffers in program order and keeps who had each byte last: that one
+    must be over, and then so is who had it before.
+    """
+    last: list[tuple[int, int, PlannedBuffer]] = []  # (start, end) of bytes, ascending
+    for b in sorted(buffers, key=lambda b: b.first):
+        if not b.size or not order.end(b.steps):  # empty, or never accessed
+            continue
+        start, end = b.offset, b.offset + b.size
+        low = bisect_right(last, start, key=lambda range: range[1])
+        high = bisect_left(last, end, key=lambda range: range[0])
+        begin = order.begin(b.steps)
+        for _, _, a in last[low:high]:
+            if any(n > begin.get(s, 0) for s, n in order.end(a.steps).items()):
+                raise LocatedError(
+                    f"buffers {a.name} and {b.name} share bytes [{max(a.offset, start)}"
+                    f", {min(a.offset + a.size, end)}), but nothing orders their "
+                    f"streams so that {a.name} is done with before {b.name} is begun",
+                    maker_of(b.value),
+                )
+        kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]
+        kept.append((start, end, b))
+        kept += [(max(s, end), e, a) for s, e, a in last[low:high] if e > end]
+        last[low:high] = kept

@@ -1,0 +1,131 @@
+"""Which memrefs may be which buffers, for plan-check: what is made of one may be it.
+
+Shares no code with what plans; see plan_check.py.
+"""
+
+from collections.abc import Container, Iterator, Mapping
+
+from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, get_effects
+
+from ..dialects.diagnostics import name_of
+from ..dialects.memory import is_view
+from ..dialects.tgraph.base import TensorOp
+
+LOOPS = ("scf.for", "affine.for")
+
+ONE_REGION_RUNS = (
+    "scf.if",
+    "scf.index_switch",
+    "affine.if",
+    "scf.execute_region",
+    "memref.alloca_scope",
+)
+"""Operations of whose regions one runs, once."""
+
+
+def may_be(
+    numbers: Mapping[SSAValue, int], apart: Container[SSAValue] = ()
+) -> dict[SSAValue, list[int]]:
+    """The numbered memrefs that each memref may be, or be a view of.
+
+    What is `apart` counts as memory of its own, and is not followed.
+    """
+    found: dict[SSAValue, list[int]] = {value: [n] for value, n in numbers.items()}
+    pending = list(numbers)
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            for target in _targets(use.operation, use.index):
+                if target in apart:
+                    continue
+                known = found.setdefault(target, [])
+                new = [n for n in found[value] if n not in known]
+                if new:
+                    known += new
+                    pending.append(target)
+    return found
+
+
+def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
+    """The memrefs that may be one, or a view of one, that is this operand."""
+    if op.successors:
+        operands, taken = list(op.operands), 0
+        for successor in reversed(op.successors):  # whose arguments are the last
+            count = len(successor.args)
+            if len(operands) - taken - count <= index < len(operands) - taken:
+                yield successor.args[index - (len(operands) - taken - count)]
+            taken += count
+        return
+    name, outer = name_of(op), op.parent_op()
+    if name == "scf.condition" and outer:
+        yield outer.regions[1].block.args[index - 1]
+        yield outer.results[index - 1]
+    elif name == "scf.while":
+        yield op.regions[0].block.args[index]
+    elif leaves(op):
+        return
+    elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):
+        if name_of(outer) == "scf.while":
+            yield outer.regions[0].block.args[index]
+        elif index < len(outer.results):
+            yield outer.results[index]
+            if name_of(outer) in LOOPS:
+                args = outer.regions[0].block.args
+                yield args[len(args) - len(outer.results) + index]
+    elif name in LOOPS:
+        at = index - (len(op.operands) - len(op.results))
+        args = op.regions[0].block.args
+        yield args[len(args) - len(op.results) + at]
+        yield op.results[at]
+    else:
+        arguments = (a for r in op.regions for block in r.blocks for a in block.args)
+        yield from filter(is_memref, (*op.results, *arguments))
+
+
+def leaves(op: Operation) -> bool:
+    """Whether the operation ends its function."""
+    return name_of(op) in ("func.return", "llvm.return")
+
+
+def passes_on(op: Operation) -> bool:
+    """Whether the operation only makes other memrefs of those that it is given."""
+    return (
+        op.has_trait(IsTerminator, value_if_unregistered=False)
+        or name_of(op) in (*LOOPS, "scf.while")
+        or (
+            any(map(is_memref, op.results))
+            and (is_view(op) or get_effects(op) == set())
+        )
+    )
+
+
+def is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
+def dominates(block: Block, target: Block) -> bool:
+    """Whether control comes to `target` only through `block`, or is there."""
+    assert block.parent is not None
+    avoiding = {block.parent.blocks[0]} - {block}
+    pending = list(avoiding)
+    while pending:
+        terminator = pending.pop().last_op
+        new = set(terminator.successors if terminator else ()) - avoiding - {block}
+        avoiding |= new
+        pending += new
+    return target not in avoiding
+
+
+def operations_in(op: Operation) -> Iterator[Operation]:
+    """The operations in the regions of one, in order; not those of tgraph's own
+    regions, which are on tensors at every level."""
+    if isinstance(op, TensorOp):
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield inner
+                if inner.regions:
+                    yield from operations_in(inner)

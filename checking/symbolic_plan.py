@@ -1,0 +1,306 @@
+"""Symbolic sizes in plan-check: numbers to check with, and the proof for all sizes.
+
+A buffer starts at the largest of some ends, so it lies above each buffer that has one
+of these ends; and above those below it, since no size is negative. The arena is as
+large as the largest of some ends, in the same way. What this does not show is not
+proved: the runtime checks such a plan when the sizes are given.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isinf, prod
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ..analysis.sizes import SizeReader, counted_sizes
+from ..dialects.diagnostics import LocatedError, name_of, remark
+from ..dialects.sizes.dims import BOUNDS, numbers_in
+from ..dialects.sizes.intervals import interval
+from ..dialects.sizes.symbolic import (
+    Size,
+    Symbolic,
+    is_known_at_least,
+    product_of,
+    round_up,
+    symbol,
+    typical,
+)
+from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
+from .buffers import Memory, maker_of, name_of_buffer
+from .ownership import check_owners
+from .ranges import Range, exactly
+from .unchecked import Unchecked
+
+
+class CountedSizes:
+    """Numbers for sizes, also for symbolic ones: the largest that the function's bounds
+    allow, or typical ones if it has none."""
+
+    def __init__(self, func: FuncOp):
+        bounds = func.attributes.get(BOUNDS)
+        self.are_typical = False
+        """Whether a typical size was asked for: others are to be proved."""
+        self._func = func
+        self._bounds = None if bounds is None else numbers_in(bounds)
+        self._reader = SizeReader(
+            func, name_maxima=bounds is None, name_operands=bounds is None
+        )
+
+    @cached_property
+    def _typical(self) -> SizeReader:
+        self.are_typical = True
+        values = counted_sizes(self._func)
+        return SizeReader(self._func, values, name_operands=True)
+
+    @property
+    def has_operands(self) -> bool:
+        """Whether sizes were asked for that are no expressions of arguments' sizes."""
+        return self.are_typical and bool(self._typical.operands)
+
+    def bytes(self, buffer: SSAValue) -> int:
+        """Bytes of a memref, at most. Raises `LocatedError` if they are not known."""
+        type, op = cast(AnyMemRef, buffer.type), maker_of(buffer)
+        shape: Sequence[Size | None] = type.get_shape()
+        if DYNAMIC_INDEX in shape:
+            if self._bounds is None:
+                shape = [_typical(s) for s in _shape(buffer, self._typical)]
+            else:
+                shape = [self._largest(size) for size in self._reader.shape(buffer)]
+        if None in shape:
+            raise LocatedError(f"{name_of(op)}: the size of {type} is not known", op)
+        try:
+            return prod(cast(Sequence[int], shape)) * element_bytes(type.element_type)
+        except VerifyException as error:
+            raise LocatedError(f"{name_of(op)}: {error}", op) from None
+
+    def offset(self, view: memref.ViewOp) -> int | None:
+        """Of an arena's view, in bytes; None if it is not known."""
+        range = self.range(view.byte_shift)
+        return range.least if range and range.least == range.most else None
+
+    def range(self, value: SSAValue) -> Range | None:
+        """Between which numbers an index lies that follows from the arguments' sizes;
+        None if it does not."""
+        size = self._reader.size(value)
+        if isinstance(size, Symbolic) and self._bounds is None:
+            size = _typical(self._typical.size(value))
+        if size is None or isinstance(size, int):
+            return None if size is None else exactly(size)
+        least, most = interval(size, self._bounds or {})
+        return None if isinf(least) or isinf(most) else Range(int(least), int(most))
+
+    def _largest(self, size: Size | None) -> int | None:
+        if size is None or self._bounds is None:
+            return None
+        _, most = interval(size, self._bounds)
+        return None if isinf(most) else int(most)
+
+
+def _shape(buffer: SSAValue, reader: SizeReader) -> Sequence[Size | None]:
+    """The sizes of a memref: of a view at most, of an arena no more than it has."""
+    is_view = isinstance(buffer.owner, memref.ViewOp)
+    return reader.at_most(buffer) if is_view else reader.shape(buffer)
+
+
+def _typical(size: Size | None) -> int | None:
+    return None if size is None else typical(size)
+
+
+def prove(
+    func: FuncOp,
+    memories: Sequence[Memory],
+    may_be: Mapping[SSAValue, Sequence[int]],
+    frees: Mapping[SSAValue, Sequence[int]],
+    sizes: CountedSizes,
+) -> None:
+    """Shows for all sizes what has been checked for typical ones; a remark says if that
+    fails, or a `LocatedError` where nobody checks the sizes of a call. `may_be` has the
+    numbers of buffers, and others, which are larger.
+    """
+    arenas = [memory for memory in memories if memory.result is None]
+    buffers = [buffer for memory in arenas for buffer in memory.buffers]
+    known = {
+        value: inside
+        for value, numbers in may_be.items()
+        if (inside := [number for number in numbers if number < len(buffers)])
+    }
+    try:
+        if any(STREAM in op.attributes for b in func.body.blocks for op in b.ops):
+            raise Unproved("its operations have streams", buffers[0].value)
+        sharing = SymbolicSharing(func, [buffer.value for buffer in buffers])
+        check_owners(func.body, arenas, known, frees, Unchecked(), sharing)
+    except Unproved as unproved:
+        name = name_of_buffer(unproved.value)
+        reason, op = f"buffer {name}: {unproved}", unproved.value.owner
+    except LocatedError as error:
+        reason, op = error.message, func
+    else:
+        return
+    if sizes.has_operands:
+        raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
+    remark(
+        f"not proved for all sizes, but checked when they are given: {reason}",
+        cast(Operation, op),
+    )
+
+
+@dataclass(frozen=True)
+class Unproved(Exception):
+    """What could not be shown for all sizes."""
+
+    message: str
+    value: SSAValue
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class SymbolicSharing:
+    """Which buffers of a function may share bytes with which, for some sizes.
+
+    All sizes and offsets are known expressions: `CountedSizes` has refused others.
+    Raises `Unproved` for a buffer that may not be aligned, or not within its arena.
+    """
+
+    def __init__(self, func: FuncOp, buffers: Sequence[SSAValue]):
+        self._reader = SizeReader(func, name_maxima=True, name_operands=True)
+        by_arena: dict[SSAValue, list[int]] = {}
+        for number, buffer in enumerate(buffers):
+            view = buffer.owner
+            if not isinstance(view, memref.ViewOp) or not isinstance(
+                view.source.owner, memref.AllocOp
+            ):
+                raise Unproved("it is no view of what is allocated", buffer)
+            by_arena.setdefault(view.source, []).append(number)
+        self._sharing: dict[int, int] = {}
+        for arena, numbers in by_arena.items():
+            self._add(
+                arena, [(n, cast(memref.ViewOp, buffers[n].owner)) for n in numbers]
+            )
+
+    def with_(self, number: int) -> int:
+        """The buffers that may share bytes with one, without itself, as bits."""
+        return self._sharing[number]
+
+    def _add(self, arena: SSAValue, views: Sequence[tuple[int, memref.ViewOp]]) -> None:
+        alloc = cast(memref.AllocOp, arena.owner)
+        alignment = alloc.alignment.value.data if alloc.alignment else 1
+        (size,) = cast(Sequence[Size], self._reader.shape(arena))
+        starts = {n: self._start(view, alignment) for n, view in views}
+        ends: dict[Size, int] = {}  # the buffers with each end, as bits
+        numbers: list[tuple[int, int]] = []  # ends that are numbers, ascending
+        for number, view in views:
+            bytes = self._bytes(view)
+            end = starts[number] + bytes
+            for each in {end: None, starts[number] + round_up(bytes, alignment): None}:
+                ends[each] = ends.get(each, 0) | 1 << number
+            if isinstance(end, int):
+                numbers.append((end, number))
+        below: dict[int, int] = {}
+        for number, _ in views:
+            self._find_below(number, starts, ends, numbers, below)
+        everything = sum(1 << n for n, _ in views)
+        within = 0
+        for number in _numbers(self._reached(size, ends, numbers)):
+            within |= below[number] | 1 << number
+        for number, view in views:
+            end = starts[number] + self._bytes(view)
+            if not within >> number & 1 and not is_known_at_least(size - end, 0):
+                raise Unproved("it may not lie within its arena", view.result)
+        above = {number: 0 for number, _ in views}
+        for number, lower in below.items():
+            for other in _numbers(lower):
+                above[other] |= 1 << number
+        for number, _ in views:
+            self._sharing[number] = everything & ~(
+                below[number] | above[number] | 1 << number
+            )
+
+    def _start(self, view: memref.ViewOp, alignment: int) -> Size:
+        start = cast(Size, self._reader.size(view.byte_shift))
+        if not is_known_at_least(start, 0):
+            raise Unproved("its offset may be below 0", view.result)
+        if not self._is_multiple(start, alignment):
+            raise Unproved(f"its offset may be no multiple of {alignment}", view.result)
+        return start
+
+    def _bytes(self, view: memref.ViewOp) -> Size:
+        shape = cast(Sequence[Size], _shape(view.result, self._reader))
+        return product_of(shape) * element_bytes(view.result.type.element_type)
+
+    def _is_multiple(self, size: Size, alignment: int) -> bool:
+        """Whether the size surely is a multiple of the alignment."""
+        pending, seen = [size], {size}
+        for part in pending:  # grows
+            rest = part
+            for name, factor in self._maxima_in(part):
+                rest = rest - factor * (symbol(name) - 1)
+                new = [s for s in self._reader.maxima[name] if s not in seen]
+                seen.update(new)
+                pending += new
+            if rest % alignment != 0:
+                return False
+        return True
+
+    def _maxima_in(self, size: Size) -> list[tuple[str, int]]:
+        """The maxima that are summands of a size, with their factors."""
+        if not isinstance(size, Symbolic):
+            return []
+        return [
+            (cast(str, monomial[0]), factor)
+            for monomial, factor in size.terms
+            if len(monomial) == 1 and monomial[0] in self._reader.maxima
+        ]
+
+    def _reached(
+        self, size: Size, ends: Mapping[Size, int], numbers: Sequence[tuple[int, int]]
+    ) -> int:
+        """The buffers whose end the size surely is not below, as bits."""
+        found = 0
+        pending, seen = [size], {size}
+        for part in pending:  # grows
+            found |= ends.get(part, 0)
+            if isinstance(part, int):
+                found |= sum(1 << n for end, n in numbers if end <= part)
+            for name, _ in self._maxima_in(part):
+                if part == symbol(name) - 1:
+                    new = [s for s in self._reader.maxima[name] if s not in seen]
+                    seen.update(new)
+                    pending += new
+        return found
+
+    def _find_below(
+        self,
+        number: int,
+        starts: Mapping[int, Size],
+        ends: Mapping[Size, int],
+        numbers: Sequence[tuple[int, int]],
+        below: dict[int, int],
+    ) -> None:
+        """The buffers that surely end before one starts."""
+        stack = [number]
+        direct: dict[int, int] = {}
+        while stack:
+            current = stack[-1]
+            if current not in direct:
+                direct[current] = self._reached(starts[current], ends, numbers)
+                stack += [n for n in _numbers(direct[current]) if n not in direct]
+                continue
+            stack.pop()
+            if current not in below:
+                below[current] = direct[current]
+                for other in _numbers(direct[current]):
+                    below[current] |= below.get(other, 0)
+
+
+def _numbers(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

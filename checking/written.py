@@ -1,0 +1,103 @@
+"""What of buffers is written, in parts, for plan-check.
+
+%v = memref.subview %a[0] [8] [1]        32 of 64 bytes
+tgraph.negate ... outs(%v)
+tgraph.tanh %a ...                       fault: reads all 64
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.diagnostics import name_of
+from ..dialects.memory import overwrites, says_effects
+from ..dialects.tgraph.base import element_bytes
+from .buffers import ArenaBuffer
+from .extents import Extent, covered, extent_of
+from .pointees import ONE_REGION_RUNS
+from .ranges import most_iterations
+
+_STORES = ("memref.store", "affine.store")
+"""Operations that write one element, their first operand."""
+
+
+class Parts:
+    """What of buffers is written: bits for those that are as a whole, in their order,
+    then bits for parts: their views at static places, and single elements."""
+
+    def __init__(
+        self, buffers: Sequence[ArenaBuffer], may_be: Mapping[SSAValue, Sequence[int]]
+    ):
+        self._sizes = [buffer.size for buffer in buffers]
+        self._bit: dict[SSAValue | Operation, int] = {}  # of a view, of a store
+        self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
+        self._all = [1 << number for number in range(len(buffers))]
+        self._stored: dict[Operation, int] = {}  # bytes, at most
+        self._count = len(buffers)
+        for value, numbers in may_be.items():
+            number, *others = numbers
+            if others:
+                continue
+            buffer = buffers[number]
+            extent = extent_of(value, buffer.value)
+            if extent and extent.bytes < buffer.size:
+                self._bit[value] = self._add(number, extent)
+            for store in (use.operation for use in value.uses):
+                if name_of(store) in _STORES and (runs := _most_runs(store)):
+                    self._stored[store] = runs * element_bytes(store.operands[0].type)
+                    self._bit[store] = self._add(number, store)
+
+    def _add(self, number: int, part: Extent | Operation) -> int:
+        parts = self._parts[number]
+        if part not in parts:
+            parts[part] = 1 << self._count
+            self._all[number] |= 1 << self._count
+            self._count += 1
+        return parts[part]
+
+    def all_of(self, numbers: Iterable[int]) -> int:
+        bits = 0
+        for number in numbers:
+            bits |= self._all[number]
+        return bits
+
+    def written(self, number: int, value: SSAValue, user: Operation) -> int:
+        """What of a buffer is written by who writes to `value`: a part that is known,
+        else all of it for all we know."""
+        if user in self._bit:
+            return self._bit[user]
+        is_known = says_effects(user) and name_of(user) not in _STORES
+        if is_known and not overwrites(user, value):
+            return 0
+        bit = self._bit.get(value)
+        return self._all[number] if bit is None else bit
+
+    def bytes(self, number: int, missing: int) -> int:
+        """How many bytes of a buffer may be written, given what is not."""
+        size = self._sizes[number]
+        if not missing >> number & 1:
+            return size
+        written = [p for p, bit in self._parts[number].items() if not missing & bit]
+        extents = [part for part in written if isinstance(part, Extent)]
+        stored = sum(self._stored[p] for p in written if isinstance(p, Operation))
+        return min(size, covered(extents, size) + stored)
+
+
+def _most_runs(op: Operation) -> int | None:
+    """How often an operation runs at most in a run of its function; None if that is not
+    known."""
+    runs = 1
+    while (around := op.parent_op()) is not None:
+        region = op.parent_region()
+        if region is not None and len(region.blocks) > 1:
+            return None
+        if isinstance(around, FuncOp):
+            return runs
+        if name_of(around) not in ONE_REGION_RUNS:
+            iterations = most_iterations(around)
+            if iterations is None:
+                return None
+            runs *= iterations
+        op = around
+    return None

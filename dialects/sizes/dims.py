@@ -1,0 +1,188 @@
+"""Symbolic sizes in the IR: the encoding of tensors with sizes that a call gives.
+
+    tensor<?x784xf32, #tgraph.dims<2*n + 1>>
+    tensor<?x?xf32, #tgraph.dims<b, t, "cpu:0">>
+
+The attribute says what each `?` of the type is, in order, then the device, if placed; a
+`?` in it is a size that `tgraph-infer-shapes` has yet to find.
+Memrefs have only the `?`; arguments of functions on memrefs keep the attribute beside
+their type, called `tgraph.dims`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DictionaryAttr,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ...choices import one_of
+from .symbolic import FUNCTIONS, Size, Symbolic, names_in, symbol, typical
+
+DIMS = "tgraph.dims"
+"""Attribute of a memref argument: what each `?` of its type is."""
+
+REQUIRES = "tgraph.requires"
+"""Attribute of a function: sizes that must not be negative (`#tgraph.dims<n - 8>`)."""
+
+BOUNDS = "tgraph.bounds"
+"""Dictionary attribute of a function: the largest value of each name (`n = 128`), for
+which its arenas are planned."""
+
+
+HINTS = "tgraph.hints"
+"""The same for typical values, for which offsets that are computed are as planned."""
+
+
+class Dims(NamedTuple):
+    sizes: tuple[Size, ...]
+    device: str | None = None
+
+    def __str__(self) -> str:
+        sizes = ("?" if size == DYNAMIC_INDEX else str(size) for size in self.sizes)
+        device = () if self.device is None else (f'"{self.device}"',)
+        return ", ".join((*sizes, *device))
+
+
+@irdl_attr_definition
+class DimsAttr(Data[Dims]):
+    """What each `?` of a type is, and the device of a tensor."""
+
+    name = "tgraph.dims"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Dims:
+        with parser.in_angle_brackets():
+            sizes: list[Size] = []
+            device = None
+            while device is None:
+                if (device := parser.parse_optional_str_literal()) is None:
+                    unknown = parser.parse_optional_punctuation("?")
+                    sizes.append(DYNAMIC_INDEX if unknown else _parse_sum(parser))
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+        return Dims(tuple(sizes), device)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.data))
+
+
+def _parse_sum(parser: AttrParser) -> Size:
+    minus = parser.parse_optional_punctuation("-")
+    size = _parse_product(parser)
+    if minus:
+        size = -size
+    while True:
+        if parser.parse_optional_punctuation("+"):
+            size = size + _parse_product(parser)
+        elif parser.parse_optional_punctuation("-"):
+            size = size - _parse_product(parser)
+        else:
+            return size
+
+
+def _parse_product(parser: AttrParser) -> Size:
+    size = _parse_factor(parser)
+    while parser.parse_optional_punctuation("*"):
+        size = size * _parse_factor(parser)
+    return size
+
+
+def _parse_factor(parser: AttrParser) -> Size:
+    if parser.parse_optional_punctuation("("):
+        size = _parse_sum(parser)
+        parser.parse_punctuation(")")
+        return size
+    number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    if number is not None:
+        return number
+    position = parser.pos
+    name = parser.parse_identifier("a size")
+    if parser.parse_optional_punctuation("(") is None:
+        return symbol(name)
+    if name not in FUNCTIONS:
+        parser.raise_error(f"function {one_of(name, FUNCTIONS)}", position)
+    arguments = [_parse_sum(parser)]
+    while parser.parse_optional_punctuation(","):
+        arguments.append(_parse_sum(parser))
+    parser.parse_punctuation(")")
+    is_division = name in ("floordiv", "mod")
+    if is_division and (len(arguments) != 2 or arguments[1] == 0):
+        expected = "2 arguments, and a divisor other than 0"
+        parser.raise_error(f"{name} of {len(arguments)}, expected {expected}", position)
+    return FUNCTIONS[name](*arguments)
+
+
+def encoding_of(sizes: Sequence[Size], device: str | None) -> Attribute:
+    """The encoding of a tensor of these sizes, on a device."""
+    if any(isinstance(size, Symbolic) for size in sizes):
+        return DimsAttr(Dims(tuple(filter(is_dynamic, sizes)), device))
+    return NoneAttr() if device is None else StringAttr(device)
+
+
+def named_sizes(
+    shape: Sequence[int], dims: Attribute | None, argument: int
+) -> tuple[Size, ...]:
+    """The same for a function's argument: what nobody names is called `arg0_1`, by the
+    numbers of argument and dimension."""
+    return tuple(
+        symbol(f"arg{argument}_{dim}") if size == DYNAMIC_INDEX else size
+        for dim, size in enumerate(known_sizes(shape, dims))
+    )
+
+
+def violated(required: Attribute | None, values: Mapping[str, int]) -> str | None:
+    """Which size of `REQUIRES` is negative for these values of names; None if none is.
+
+    Raises `KeyError` for a name without value.
+    """
+    for size in required.data.sizes if isinstance(required, DimsAttr) else ():
+        names = dict.fromkeys(names_in(size))
+        if typical(size, {name: values[name] for name in names}) < 0:
+            given = ", ".join(f"{name} is {values[name]}" for name in names)
+            return f"{given}, expected {size} >= 0"
+    return None
+
+
+def numbers_in(values: Attribute | None) -> dict[str, int]:
+    """What `BOUNDS` or `HINTS` say of each name."""
+    items = values.data.items() if isinstance(values, DictionaryAttr) else ()
+    return {
+        name: value.value.data
+        for name, value in items
+        if isinstance(value, IntegerAttr)
+    }
+
+
+def is_dynamic(size: Size) -> bool:
+    """Whether a type has a `?` for the size: a symbolic one, or one not known."""
+    return isinstance(size, Symbolic) or size == DYNAMIC_INDEX
+
+
+def static(sizes: Sequence[Size]) -> list[int]:
+    """The sizes as a type has them: `?` for those that are not numbers."""
+    return [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+
+
+def known_sizes(shape: Sequence[int], dims: Attribute | None) -> tuple[Size, ...]:
+    """A type's shape with what its attribute says of each `?`; others stay `?`."""
+    if not isinstance(dims, DimsAttr):
+        return tuple(shape)
+    sizes = dims.data.sizes
+    if len(sizes) != shape.count(DYNAMIC_INDEX):
+        raise VerifyException(
+            f"{dims} has {len(sizes)} sizes, expected {shape.count(DYNAMIC_INDEX)}: "
+            "one for each ?"
+        )
+    rest = iter(sizes)
+    return tuple(next(rest) if size == DYNAMIC_INDEX else size for size in shape)

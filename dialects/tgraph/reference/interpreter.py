@@ -1,0 +1,881 @@
+"""The reference: level 1 in plain NumPy, through xDSL's interpreter framework.
+
+This is the oracle for all that runs faster. Each operation is written in the plainest
+form there is, returns new arrays, and shares nothing with the kernels. All values are
+kept alive until the end of the run.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from itertools import product
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    ReturnedValues,
+    TerminatorValue,
+    impl,
+    impl_terminator,
+    register_impls,
+)
+from xdsl.interpreters.func import FuncFunctions
+from xdsl.ir import Operation, Region, SSAValue
+
+from ...diagnostics import LocatedError
+from ...dtypes import (
+    Array,
+    DType,
+    accumulator,
+    constant,
+    identity,
+    is_float,
+    numpy_dtype,
+)
+from .. import bodies, elementwise, indexing, random, reducing, shaping
+from ..base import Shape, TensorOp
+from ..signature import check_one_block, signature
+from ..structure import (
+    AssignOp,
+    FusionOp,
+    IfOp,
+    OnDeviceOp,
+    ReadOp,
+    WhileOp,
+    YieldOp,
+    yielded,
+)
+from .random import random_bits
+
+
+def run_reference(
+    module: ModuleOp, inputs: Sequence[object], entry: str = "main"
+) -> list[Array]:
+    """The results of `entry` for `inputs` (an initial value for each variable).
+
+    Neither the inputs nor the variables' initial arrays are changed. Inputs and results
+    are ordered as `tensorplan.dialects.tgraph.signature` says.
+
+    Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
+    `TypeError` for inputs that do not fit.
+    """
+    program = signature(module, entry)
+    _check_supported(module)
+    check_one_block(program.function)
+    if len(inputs) != len(program.inputs):
+        raise ValueError(f"got {len(inputs)} inputs, expected {len(program.inputs)}")
+    arguments: list[Array | Variable] = []
+    for index, (given, slot) in enumerate(zip(inputs, program.inputs, strict=True)):
+        array = np.array(given, dtype=None if hasattr(given, "dtype") else slot.dtype)
+        if array.dtype != slot.dtype:
+            raise TypeError(
+                f"input {index} has elements of type {array.dtype}, "
+                f"expected {slot.dtype}"
+            )
+        if array.shape != slot.shape:
+            raise ValueError(
+                f"input {index} has shape {array.shape}, expected {slot.shape}"
+            )
+        arguments.append(Variable(array) if slot.is_variable else array)
+
+    interpreter = Interpreter(module)
+    interpreter.register_implementations(TGraphFunctions())
+    interpreter.register_implementations(FuncFunctions())
+    with np.errstate(all="ignore"):
+        returned = interpreter.call_op(program.function, tuple(arguments))
+
+    terminator = program.function.body.block.last_op
+    assert terminator is not None
+    values = dict(zip(terminator.operands, returned, strict=True))
+    results: list[Array] = []
+    for result in program.results:
+        if result.input is None:
+            results.append(values[result.value])
+        else:
+            variable = arguments[result.input]
+            assert isinstance(variable, Variable)
+            results.append(variable.contents)
+    return results
+
+
+@dataclass
+class Variable:
+    """What a value of type `!tgraph.variable` is. `contents` is replaced, never written
+    to."""
+
+    contents: Array
+
+
+def _check_supported(module: ModuleOp) -> None:
+    known = (
+        bodies.ReduceByOp,
+        bodies.SortOp,
+        random.RngBitGeneratorOp,
+        ModuleOp,
+        FuncOp,
+        CallOp,
+        ReturnOp,
+        ReadOp,
+        AssignOp,
+        OnDeviceOp,
+        FusionOp,
+        IfOp,
+        WhileOp,
+        YieldOp,
+    )
+    for op in module.walk():
+        if not isinstance(op, known) and type(op) not in _EVALUATE:
+            raise LocatedError(
+                f"{op.name} is not known to the reference interpreter, which runs "
+                "tgraph on tensors",
+                op,
+            )
+        if isinstance(op, TensorOp) and not op.res:
+            raise LocatedError(
+                f"{op.name} is on memrefs, expected tensors: the reference interpreter "
+                "runs level 1",
+                op,
+            )
+
+
+Evaluate: TypeAlias = Callable[..., Array]
+"""`(op, *input arrays) -> result array`, for an operation with one result."""
+
+_EVALUATE: dict[type[Operation], Evaluate] = {}
+
+
+def _evaluates(*ops: type[TensorOp]) -> Callable[[Evaluate], Evaluate]:
+    def register(function: Evaluate) -> Evaluate:
+        _EVALUATE.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def can_evaluate(op: TensorOp) -> bool:
+    """Whether `evaluate` knows the operation."""
+    return type(op) in _EVALUATE
+
+
+def evaluate(op: TensorOp, inputs: Sequence[Array]) -> Array:
+    """The result of one operation with one result on tensors.
+
+    An elementwise operation takes inputs of any one shape, whatever its types say.
+    Raises `LocatedError` for an operation that is not known.
+    """
+    if not can_evaluate(op):
+        raise LocatedError(f"{op.name} is not known to the reference interpreter", op)
+    with np.errstate(all="ignore"):
+        return _EVALUATE[type(op)](op, *inputs)
+
+
+def _result_dtype(op: TensorOp) -> DType:
+    return numpy_dtype(op.declared[0].element_type, op)
+
+
+def _result_shape(op: TensorOp) -> Shape:
+    return op.declared[0].get_shape()
+
+
+# Elementwise
+
+
+def _trunc_divide(a: int, b: int) -> int:
+    """As XLA: -1 for a division by zero."""
+    if b == 0:
+        return -1
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _trunc_remainder(a: int, b: int) -> int:
+    """As XLA: the dividend for a division by zero."""
+    return a if b == 0 else a - b * _trunc_divide(a, b)
+
+
+def _integer_power(a: int, b: int) -> int:
+    if b >= 0:
+        return pow(a, b, 1 << 64)
+    return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
+
+
+def _on_integers(
+    function: Callable[[int, int], int], on_floats: Callable[[Array, Array], Array]
+) -> Callable[[Array, Array], Array]:
+    """One element after the other for integers; results wrap around."""
+
+    def evaluate(x: Array, y: Array) -> Array:
+        if is_float(x.dtype):
+            return on_floats(x, y)
+        pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
+        mask = (1 << 8 * x.dtype.itemsize) - 1
+        bits = [function(int(a), int(b)) & mask for a, b in pairs]
+        unsigned = np.array(bits, f"uint{8 * x.dtype.itemsize}").reshape(x.shape)
+        return unsigned.view(x.dtype)
+
+    return evaluate
+
+
+def _clamp(low: Array, x: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _logistic(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _rsqrt(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
+def _on_numbers(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """One element after the other."""
+
+    def evaluate(x: Array) -> Array:
+        results = [function(float(number)) for number in x.ravel()]
+        return np.array(results).reshape(x.shape)
+
+    return evaluate
+
+
+def _round_nearest_afz(x: Array) -> Array:
+    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x)
+
+
+def _bits(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def _popcnt(x: Array) -> Array:
+    return np.bitwise_count(_bits(x))
+
+
+def _count_leading_zeros(x: Array) -> Array:
+    lengths = [int(n).bit_length() for n in _bits(x).ravel().tolist()]
+    return 8 * x.dtype.itemsize - np.array(lengths).reshape(x.shape)
+
+
+def _shifted(
+    function: Callable[[Array, Array], Array], kind: str
+) -> Callable[[Array, Array], Array]:
+    """A shift of the bits as signed ("i") or unsigned ("u") integers.
+
+    Of shifts by more bits than there are, the last bit's does the rest.
+    """
+
+    def shift(x: Array, amount: Array) -> Array:
+        width = 8 * x.dtype.itemsize
+        wide = _bits(x).astype("u8") if kind == "u" else x.view(f"i{width // 8}")
+        rest = np.minimum(_bits(amount), width - 1).astype(wide.dtype)
+        shifted = function(wide, rest)
+        if kind == "u":
+            shifted = np.where(_bits(amount) >= width, 0, shifted)
+        return shifted.astype(f"u{width // 8}").view(x.dtype)
+
+    return shift
+
+
+_ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
+    elementwise.AbsOp: np.abs,
+    elementwise.AddOp: np.add,
+    elementwise.AndOp: np.bitwise_and,
+    elementwise.Atan2Op: np.arctan2,
+    elementwise.CbrtOp: np.cbrt,
+    elementwise.CeilOp: np.ceil,
+    elementwise.ClampOp: _clamp,
+    elementwise.CosineOp: np.cos,
+    elementwise.CountLeadingZerosOp: _count_leading_zeros,
+    elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
+    elementwise.ErfOp: _on_numbers(math.erf),
+    elementwise.ErfcOp: _on_numbers(math.erfc),
+    elementwise.ExponentialMinusOneOp: np.expm1,
+    elementwise.ExponentialOp: np.exp,
+    elementwise.FloorOp: np.floor,
+    elementwise.IsFiniteOp: np.isfinite,
+    elementwise.LogOp: np.log,
+    elementwise.LogPlusOneOp: np.log1p,
+    elementwise.LogisticOp: _logistic,
+    elementwise.MaximumOp: np.maximum,
+    elementwise.MinimumOp: np.minimum,
+    elementwise.MultiplyOp: np.multiply,
+    elementwise.NegateOp: np.negative,
+    elementwise.NotOp: np.invert,
+    elementwise.OrOp: np.bitwise_or,
+    elementwise.PopcntOp: _popcnt,
+    elementwise.PowerOp: _on_integers(_integer_power, np.power),
+    elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
+    elementwise.RoundNearestAfzOp: _round_nearest_afz,
+    elementwise.RoundNearestEvenOp: np.rint,
+    elementwise.RsqrtOp: _rsqrt,
+    elementwise.SelectOp: np.where,
+    elementwise.ShiftLeftOp: _shifted(np.left_shift, "u"),
+    elementwise.ShiftRightArithmeticOp: _shifted(np.right_shift, "i"),
+    elementwise.ShiftRightLogicalOp: _shifted(np.right_shift, "u"),
+    elementwise.SignOp: np.sign,
+    elementwise.SineOp: np.sin,
+    elementwise.SqrtOp: np.sqrt,
+    elementwise.SubtractOp: np.subtract,
+    elementwise.TanOp: np.tan,
+    elementwise.TanhOp: np.tanh,
+    elementwise.XorOp: np.bitwise_xor,
+}
+
+
+@_evaluates(*_ELEMENTWISE)
+def _elementwise(op: TensorOp, *inputs: Array) -> Array:
+    return np.asarray(_ELEMENTWISE[type(op)](*inputs), _result_dtype(op))
+
+
+_COMPARE: Mapping[str, Callable[..., Array]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+@_evaluates(elementwise.CompareOp)
+def _compare(op: elementwise.CompareOp, x: Array, y: Array) -> Array:
+    return _COMPARE[op.direction.data](x, y)
+
+
+@_evaluates(elementwise.ConvertOp)
+def _convert(op: elementwise.ConvertOp, x: Array) -> Array:
+    dtype = _result_dtype(op)
+    return x != 0 if dtype.kind == "b" else x.astype(dtype)
+
+
+@_evaluates(elementwise.BitcastConvertOp)
+def _bitcast_convert(op: elementwise.BitcastConvertOp, x: Array) -> Array:
+    return x.view(_result_dtype(op))
+
+
+# Shaping
+
+
+@_evaluates(shaping.ConstantOp)
+def _constant(op: shaping.ConstantOp) -> Array:
+    value = constant(op.value, _result_dtype(op))
+    return np.full(_result_shape(op), value) if value.ndim == 0 else value
+
+
+@_evaluates(shaping.FullLikeOp)
+def _full_like(op: shaping.FullLikeOp, x: Array) -> Array:
+    return np.full(x.shape, constant(op.value, x.dtype))
+
+
+@_evaluates(shaping.IotaOp)
+def _iota(op: shaping.IotaOp) -> Array:
+    indices = np.indices(_result_shape(op))[op.dimension.value.data]
+    return indices.astype(_result_dtype(op))
+
+
+@_evaluates(shaping.ReshapeOp)
+def _reshape(op: shaping.ReshapeOp, x: Array) -> Array:
+    return x.reshape(_result_shape(op))
+
+
+@_evaluates(shaping.BroadcastInDimOp)
+def _broadcast_in_dim(op: shaping.BroadcastInDimOp, x: Array) -> Array:
+    dims = op.broadcast_dimensions.get_values()
+    order = sorted(range(len(dims)), key=lambda d: dims[d])
+    shape = [1] * len(_result_shape(op))
+    for dim, size in zip(dims, x.shape, strict=True):
+        shape[dim] = size
+    return np.broadcast_to(x.transpose(order).reshape(shape), _result_shape(op)).copy()
+
+
+@_evaluates(shaping.TransposeOp)
+def _transpose(op: shaping.TransposeOp, x: Array) -> Array:
+    return x.transpose(op.permutation.get_values()).copy()
+
+
+@_evaluates(shaping.SliceOp)
+def _slice(op: shaping.SliceOp, x: Array) -> Array:
+    starts = op.start_indices.get_values()
+    limits = op.limit_indices.get_values()
+    strides = op.strides.get_values()
+    return x[tuple(map(slice, starts, limits, strides))].copy()
+
+
+@_evaluates(shaping.ReverseOp)
+def _reverse(op: shaping.ReverseOp, x: Array) -> Array:
+    return np.flip(x, op.dimensions.get_values()).copy()
+
+
+@_evaluates(shaping.ConcatenateOp)
+def _concatenate(op: shaping.ConcatenateOp, *inputs: Array) -> Array:
+    return np.concatenate(inputs, op.dimension.value.data)
+
+
+@_evaluates(shaping.PadOp)
+def _pad(op: shaping.PadOp, x: Array, value: Array) -> Array:
+    low, high = op.low.get_values(), op.high.get_values()
+    return _padded(
+        _dilated(x, [i + 1 for i in op.interior.get_values()], value), low, high, value
+    )
+
+
+@_evaluates(shaping.DeviceCopyOp)
+def _device_copy(op: shaping.DeviceCopyOp, x: Array) -> Array:
+    return x.copy()
+
+
+def _dilated(x: Array, factors: Sequence[int], value: Array) -> Array:
+    """`x` with `factor - 1` values between neighbours along each dimension."""
+    shape = [(n - 1) * f + 1 if n else 0 for n, f in zip(x.shape, factors, strict=True)]
+    result = np.full(shape, value, x.dtype)
+    result[tuple(slice(None, None, f) for f in factors)] = x
+    return result
+
+
+def _padded(x: Array, low: Sequence[int], high: Sequence[int], value: Array) -> Array:
+    """`x` with values around it; negative padding cuts off."""
+    grown = [(max(lo, 0), max(hi, 0)) for lo, hi in zip(low, high, strict=True)]
+    x = np.pad(x, grown, constant_values=value) if x.ndim else x
+    cut = (
+        slice(max(-lo, 0), size - max(-hi, 0))
+        for lo, hi, size in zip(low, high, x.shape, strict=True)
+    )
+    return x[tuple(cut)]
+
+
+# Reducing
+
+
+_REDUCE: Mapping[str, Callable[..., Array]] = {
+    "add": np.sum,
+    "multiply": np.prod,
+    "maximum": np.max,
+    "minimum": np.min,
+    "and": np.bitwise_and.reduce,
+    "or": np.bitwise_or.reduce,
+}
+
+
+def _reduced(kind: str, x: Array, axes: Sequence[int]) -> Array:
+    """Sums and products of floats are kept in f64 until the end."""
+    if x.dtype.kind == "b":
+        kind = {"add": "or", "multiply": "and"}.get(kind, kind)
+    if kind not in ("add", "multiply"):
+        return _REDUCE[kind](x, axis=tuple(axes), initial=identity(kind, x.dtype))
+    dtype = np.float64 if is_float(x.dtype) else x.dtype
+    return np.asarray(_REDUCE[kind](x, axis=tuple(axes), dtype=dtype)).astype(x.dtype)
+
+
+@_evaluates(reducing.ReduceOp)
+def _reduce(op: reducing.ReduceOp, x: Array) -> Array:
+    return _reduced(op.kind.data, x, op.dimensions.get_values())
+
+
+@_evaluates(reducing.DotGeneralOp)
+def _dot_general(op: reducing.DotGeneralOp, x: Array, y: Array) -> Array:
+    (x_batch, y_batch), (x_sum, y_sum) = op.batching, op.contracting
+    x_axes = list(range(x.ndim))
+    y_axes = list(range(x.ndim, x.ndim + y.ndim))
+    for d, e in zip((*x_batch, *x_sum), (*y_batch, *y_sum), strict=True):
+        y_axes[e] = x_axes[d]
+    batch = [x_axes[d] for d in x_batch]
+    x_free = [a for a in x_axes if a not in y_axes]
+    y_free = [a for a in y_axes if a not in x_axes]
+    dtype = accumulator(_result_dtype(op))
+    operands = (x.astype(dtype), x_axes, y.astype(dtype), y_axes)
+    result = np.einsum(*operands, [*batch, *x_free, *y_free], optimize=True)
+    return np.asarray(result, dtype).astype(_result_dtype(op))
+
+
+@_evaluates(reducing.ConvolutionOp)
+def _convolution(op: reducing.ConvolutionOp, image: Array, kernel: Array) -> Array:
+    dtype = accumulator(_result_dtype(op))
+    image_labels, kernel_labels, result_labels = op.labels
+    spatial = [str(d) for d in range(len(image_labels) - 2)]
+    x = _by_labels(image, image_labels, ["b", "f", *spatial]).astype(dtype)
+    w = _by_labels(kernel, kernel_labels, ["o", "i", *spatial]).astype(dtype)
+    zero = np.zeros((), dtype)
+    x = _dilated(x, [1, 1, *op.lhs_dilation.get_values()], zero)
+    low, high = op.padding_low.get_values(), op.padding_high.get_values()
+    x = _padded(x, [0, 0, *low], [0, 0, *high], zero)
+    strides, dilations = op.window_strides.get_values(), op.rhs_dilation.get_values()
+    places = _windows(x, [1, 1, *w.shape[2:]], [1, 1, *strides], [1, 1, *dilations])
+    rank = len(spatial)
+    places = places.reshape(*x.shape[:2], *places.shape[2 : 2 + rank], *w.shape[2:])
+    # Now places has the axes: batch, feature, spatial places, spatial offsets.
+    features = op.feature_group_count.value.data
+    batches = op.batch_group_count.value.data
+    groups = max(features, batches)
+    axis = 1 if features > 1 else 0
+    over = [1, *range(2 + rank, 2 + 2 * rank)]
+    parts = [
+        np.tensordot(p, k, (over, [1, *range(2, 2 + rank)]))
+        for p, k in zip(
+            np.split(places, groups, axis), np.split(w, groups, 0), strict=True
+        )
+    ]
+    result = np.concatenate(parts, -1)  # axes: batch, spatial, feature
+    order = ["b", *spatial, "f"]
+    result = result.transpose([order.index(n) for n in result_labels])
+    return result.astype(_result_dtype(op))
+
+
+def _by_labels(x: Array, labels: str, order: Sequence[str]) -> Array:
+    return x.transpose([labels.index(label) for label in order])
+
+
+def _windows(
+    x: Array, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> Array:
+    """What a window sees: axes are the places, then the offsets in the window."""
+    reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
+    if any(r > size for r, size in zip(reach, x.shape, strict=True)):
+        places = [
+            max(0, (size - r) // s + 1)
+            for r, size, s in zip(reach, x.shape, strides, strict=True)
+        ]
+        return np.zeros((*places, *window), x.dtype)
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach)
+    steps = (slice(None, None, step) for step in (*strides, *dilations))
+    return seen[tuple(steps)]
+
+
+@_evaluates(reducing.ReduceWindowOp)
+def _reduce_window(op: reducing.ReduceWindowOp, x: Array) -> Array:
+    kind = op.kind.data
+    nothing = identity(kind, x.dtype)
+    dilated = _dilated(x, op.base_dilations.get_values(), nothing)
+    padded = _padded(
+        dilated, op.padding_low.get_values(), op.padding_high.get_values(), nothing
+    )
+    places = _windows(
+        padded,
+        op.window_dimensions.get_values(),
+        op.window_strides.get_values(),
+        op.window_dilations.get_values(),
+    )
+    return _reduced(kind, places, range(x.ndim, 2 * x.ndim))
+
+
+@_evaluates(reducing.SelectAndScatterOp)
+def _select_and_scatter(
+    op: reducing.SelectAndScatterOp, x: Array, source: Array
+) -> Array:
+    if source.size == 0:
+        return np.zeros_like(x)
+    low, high = op.padding_low.get_values(), op.padding_high.get_values()
+    window = op.window_dimensions.get_values()
+    strides, ones = op.window_strides.get_values(), (1,) * x.ndim
+
+    def places(array: Array, padding: int) -> Array:
+        padded = _padded(array, low, high, np.array(padding).astype(array.dtype))
+        return _windows(padded, window, strides, ones).reshape(source.size, -1)
+
+    values = places(x, 0)
+    positions = places(np.reshape(np.arange(x.size), x.shape), -1)
+    inside = positions >= 0
+    kind = op.kind.data
+    best = _REDUCE[kind](
+        values, axis=1, where=inside, initial=identity(kind, x.dtype), keepdims=True
+    )
+    first = np.argmax(inside & (values == best), axis=1)
+    selected = np.take_along_axis(positions, first[:, None], axis=1)[:, 0]
+    result: Array = np.zeros(x.size, accumulator(x.dtype))
+    np.add.at(result, selected[selected >= 0], source.ravel()[selected >= 0])
+    return result.reshape(x.shape).astype(x.dtype)
+
+
+# Indexing
+
+
+@_evaluates(indexing.GatherOp)
+def _gather(op: indexing.GatherOp, x: Array, indices: Array) -> Array:
+    result = np.empty(_result_shape(op), x.dtype)
+    sizes = op.slice_sizes.get_values()
+    dropped = (
+        *op.collapsed_slice_dims.get_values(),
+        *op.operand_batching_dims.get_values(),
+    )
+    starts = _starts(
+        indices,
+        op.index_vector_dim.value.data,
+        op.start_index_map.get_values(),
+        op.operand_batching_dims.get_values(),
+        op.start_indices_batching_dims.get_values(),
+        x.ndim,
+    )
+    in_order = _batch_first(result, op.offset_dims.get_values())
+    for place, start in starts:
+        clamped = [
+            min(max(at, 0), size - length)
+            for at, size, length in zip(start, x.shape, sizes, strict=True)
+        ]
+        taken = x[tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))]
+        in_order[place] = taken.squeeze(dropped)
+    return result
+
+
+_COMBINE: Mapping[str, Callable[[Array, Array], Array]] = {
+    "replace": lambda old, new: new,
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
+
+
+@_evaluates(indexing.ScatterOp)
+def _scatter(op: indexing.ScatterOp, x: Array, indices: Array, updates: Array) -> Array:
+    result = x.copy()
+    dropped = (
+        *op.inserted_window_dims.get_values(),
+        *op.input_batching_dims.get_values(),
+    )
+    starts = _starts(
+        indices,
+        op.index_vector_dim.value.data,
+        op.scatter_dims_to_operand_dims.get_values(),
+        op.input_batching_dims.get_values(),
+        op.scatter_indices_batching_dims.get_values(),
+        x.ndim,
+    )
+    in_order = _batch_first(updates, op.update_window_dims.get_values())
+    for place, start in starts:
+        update = np.expand_dims(in_order[place], dropped)
+        ends = [a + n for a, n in zip(start, update.shape, strict=True)]
+        if min(start, default=0) < 0 or any(map(int.__gt__, ends, x.shape)):
+            continue
+        window = tuple(map(slice, start, ends))
+        result[window] = _COMBINE[op.kind.data](result[window], update)
+    return result
+
+
+def _starts(
+    indices: Array,
+    vector_dim: int,
+    to_operand: Sequence[int],
+    operand_batching: Sequence[int],
+    indices_batching: Sequence[int],
+    rank: int,
+) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Each place of an index vector, and the operand's index that it stands for."""
+    if vector_dim == indices.ndim:
+        indices = indices[..., None]
+    vectors = np.moveaxis(indices, vector_dim, -1)
+    for place in product(*map(range, vectors.shape[:-1])):
+        start = [0] * rank
+        for dim, index in zip(to_operand, vectors[place].tolist(), strict=True):
+            start[dim] = index
+        for dim, batching in zip(operand_batching, indices_batching, strict=True):
+            start[dim] = place[batching - (batching > vector_dim)]
+        yield place, start
+
+
+def _batch_first(x: Array, window_dims: Sequence[int]) -> Array:
+    """A view with the dimensions that run over index vectors before the window's."""
+    batch = [d for d in range(x.ndim) if d not in window_dims]
+    return x.transpose([*batch, *window_dims])
+
+
+def _clamped(starts: Sequence[Array], x: Shape, part: Shape) -> tuple[slice, ...]:
+    """Where a part of `x` lies that is to start there."""
+    numbers = (
+        min(max(int(start), 0), size - width)
+        for start, size, width in zip(starts, x, part, strict=True)
+    )
+    return tuple(slice(n, n + width) for n, width in zip(numbers, part, strict=True))
+
+
+@_evaluates(indexing.DynamicSliceOp)
+def _dynamic_slice(op: indexing.DynamicSliceOp, x: Array, *starts: Array) -> Array:
+    return x[_clamped(starts, x.shape, op.slice_sizes.get_values())].copy()
+
+
+@_evaluates(indexing.DynamicUpdateSliceOp)
+def _dynamic_update_slice(
+    op: indexing.DynamicUpdateSliceOp, x: Array, update: Array, *starts: Array
+) -> Array:
+    result = x.copy()
+    result[_clamped(starts, x.shape, update.shape)] = update
+    return result
+
+
+# What regions say about single elements
+
+
+def _on_elements(region: Region, inputs: Sequence[Array]) -> list[Array]:
+    """What a region yields, for each of the elements of arrays of one shape."""
+    shape = inputs[0].shape
+    values = dict[SSAValue, Array](zip(region.block.args, inputs, strict=True))
+    for op in region.block.ops:
+        if isinstance(op, TensorOp):
+            result = evaluate(op, [values[value] for value in op.inputs])
+            values[op.result] = np.broadcast_to(result, shape)
+    return [values[value] for value in yielded(region)]
+
+
+def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
+    """One element after the other, in row-major order."""
+    count = len(inputs) // 2
+    dims = op.dimensions.get_values()
+    kept = [d for d in range(inputs[0].ndim) if d not in dims]
+    number = math.prod(inputs[0].shape[d] for d in dims)
+    rows = [
+        x.transpose([*sorted(dims), *kept]).reshape(number, *(x.shape[d] for d in kept))
+        for x in inputs[:count]
+    ]
+    state = [
+        np.full(x.shape[1:], start)
+        for x, start in zip(rows, inputs[count:], strict=True)
+    ]
+    for elements in zip(*rows, strict=True):
+        state = _on_elements(op.body, [*state, *elements])
+    return state
+
+
+def _sort(op: bodies.SortOp, inputs: Sequence[Array]) -> list[Array]:
+    axis = op.dimension.value.data
+    columns = [np.moveaxis(x, axis, -1) for x in inputs]
+    results = [np.empty_like(x) for x in inputs]
+    for place in np.ndindex(*columns[0].shape[:-1]):
+        column = [x[place] for x in columns]
+
+        def compare(i: int, j: int, column: Sequence[Array] = column) -> int:
+            pairs = [x[k] for x in column for k in (i, j)]
+            if _on_elements(op.comparator, pairs)[0]:
+                return -1
+            pairs = [x[k] for x in column for k in (j, i)]
+            return int(_on_elements(op.comparator, pairs)[0])
+
+        order = sorted(range(len(column[0])), key=cmp_to_key(compare))
+        for x, result in zip(column, results, strict=True):
+            np.moveaxis(result, axis, -1)[place] = x[order]
+    return results
+
+
+def _rng_bit_generator(
+    op: random.RngBitGeneratorOp, inputs: Sequence[Array]
+) -> list[Array]:
+    (state,) = inputs
+    bits = op.declared[1]
+    after, numbers = random_bits(
+        op.algorithm.data,
+        state.view(np.uint64).tolist(),
+        bits.get_shape(),
+        numpy_dtype(bits.element_type, op),
+    )
+    return [np.array(after, np.uint64).view(state.dtype), numbers]
+
+
+# The interpreter
+
+
+def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
+    def run(
+        self: InterpreterFunctions,
+        interpreter: Interpreter,
+        op: TensorOp,
+        args: PythonValues,
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store([np.asarray(evaluate(op, *args[:count]))], args[count:])
+
+    return run
+
+
+def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues:
+    """Results are also the new contents of variables that they are computed into."""
+    for result, variable in zip(results, destinations, strict=False):
+        cast(Variable, variable).contents = result
+    return tuple(results)
+
+
+class _StructureFunctions(InterpreterFunctions):
+    @impl(ReadOp)
+    def run_read(
+        self, interpreter: Interpreter, op: ReadOp, args: PythonValues
+    ) -> PythonValues:
+        return (args[0].contents,)
+
+    @impl(AssignOp)
+    def run_assign(
+        self, interpreter: Interpreter, op: AssignOp, args: PythonValues
+    ) -> PythonValues:
+        variable, value = args
+        variable.contents = value
+        return ()
+
+    @impl(OnDeviceOp)
+    def run_on_device(
+        self, interpreter: Interpreter, op: OnDeviceOp, args: PythonValues
+    ) -> PythonValues:
+        return args
+
+    @impl(FusionOp)
+    def run_fusion(
+        self, interpreter: Interpreter, op: FusionOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        results = interpreter.run_ssacfg_region(op.body, args[:count], op.name)
+        return _store(results, args[count:])
+
+    @impl(bodies.ReduceByOp)
+    def run_reduce_by(
+        self, interpreter: Interpreter, op: bodies.ReduceByOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store(_reduce_by(op, args[:count]), args[count:])
+
+    @impl(bodies.SortOp)
+    def run_sort(
+        self, interpreter: Interpreter, op: bodies.SortOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.inputs)
+        return _store(_sort(op, args[:count]), args[count:])
+
+    @impl(random.RngBitGeneratorOp)
+    def run_rng(
+        self, interpreter: Interpreter, op: random.RngBitGeneratorOp, args: PythonValues
+    ) -> PythonValues:
+        return _store(_rng_bit_generator(op, args[:1]), args[1:])
+
+    @impl(WhileOp)
+    def run_while(
+        self, interpreter: Interpreter, op: WhileOp, args: PythonValues
+    ) -> PythonValues:
+        count = len(op.res)
+        carried = [Variable(value) for value in args[:count]]
+        inside = (*carried, *args[count:])
+        while interpreter.run_ssacfg_region(op.condition, inside, op.name)[0]:
+            interpreter.run_ssacfg_region(op.body, inside, op.name)
+        return tuple(variable.contents for variable in carried)
+
+    @impl(IfOp)
+    def run_if(
+        self, interpreter: Interpreter, op: IfOp, args: PythonValues
+    ) -> PythonValues:
+        predicate, *inside = args
+        region = op.on_true if predicate else op.on_false
+        return interpreter.run_ssacfg_region(region, tuple(inside), op.name)
+
+    @impl_terminator(YieldOp)
+    def run_yield(
+        self, interpreter: Interpreter, op: YieldOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        return ReturnedValues(args), ()
+
+
+TGraphFunctions: type[Any] = register_impls(
+    type(
+        "TGraphFunctions",
+        (_StructureFunctions,),
+        {op.name: impl(op)(_method(evaluate)) for op, evaluate in _EVALUATE.items()},
+    )
+)

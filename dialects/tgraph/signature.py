@@ -1,0 +1,188 @@
+"""What a program takes and gives: its inputs and results, in the caller's order.
+
+Inputs are the entry function's arguments, in order, but for those that only receive a
+result. Results are in the order of the program's signature, wherever the levels of the
+IR keep them: new contents of a variable, a memref that is a destination, or a returned
+value. An argument's attribute `tgraph.result = N` says that it holds result N; returned
+values fill the numbers that are left, ascending; variables without the attribute come
+last, in argument order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ..diagnostics import LocatedError
+from ..dtypes import DType, numpy_dtype
+from ..sizes.dims import DIMS, named_sizes
+from .base import (
+    PARAMETER,
+    RESULT,
+    VARIABLE,
+    Shape,
+    VariableType,
+    shape_of,
+    tensor_type_of,
+)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An input or a result. Numbers are of rank 0."""
+
+    value: SSAValue
+    """The function argument or returned value that holds it."""
+
+    shape: Shape
+    """Sizes may be symbolic (`tensorplan.dialects.sizes.symbolic`)."""
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Input(Slot):
+    is_variable: bool
+    is_parameter: bool
+    """Whether it is the same in every run (`tgraph.parameter`)."""
+
+
+@dataclass(frozen=True)
+class Result(Slot):
+    input: int | None
+    """The number of the input, a variable, whose new contents this result is."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    function: FuncOp
+    inputs: Sequence[Input]
+    results: Sequence[Result]
+
+
+def signature(module: ModuleOp, entry: str = "main") -> Signature:
+    """The signature of the function `entry`.
+
+    Raises `LocatedError` if there is no such function, if it returns values and has
+    several blocks, a type without static shape, or result numbers that do not fit
+    together.
+    """
+    function = _find(module, entry)
+    inputs: list[Input] = []
+    numbered: dict[int, Result] = {}
+    last: list[Result] = []
+    for index, argument in enumerate(function.args):
+        attributes = attributes_of(function, index)
+        is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
+        number = attributes.get(RESULT)
+        if is_variable or number is None:
+            is_parameter = PARAMETER in attributes and not is_variable
+            slot = _slot(argument, function, attributes.get(DIMS))
+            inputs.append(Input(*slot, is_variable, is_parameter))
+        if isinstance(number, IntegerAttr):
+            result = _result(argument, function, inputs, attributes)
+            if numbered.setdefault(number.value.data, result) is not result:
+                raise LocatedError(
+                    f"two arguments hold result {number.value.data}, expected one",
+                    function,
+                )
+        elif is_variable:
+            last.append(_result(argument, function, inputs, attributes))
+    (terminator, *_) = _returns(function)
+    returned = [Result(*_slot(v, function), None) for v in terminator.arguments]
+    count = len(numbered) + len(returned)
+    if wrong := [number for number in numbered if not 0 <= number < count]:
+        raise LocatedError(
+            f"tgraph.result is {wrong[0]}, expected 0 to {count - 1}: there are "
+            f"{count} results",
+            function,
+        )
+    rest = iter(returned)
+    results = [numbered[n] if n in numbered else next(rest) for n in range(count)]
+    return Signature(function, inputs, [*results, *last])
+
+
+def is_number(type: Attribute) -> bool:
+    return isinstance(type, IndexType | IntegerType | AnyFloat)
+
+
+def _find(module: ModuleOp, entry: str) -> FuncOp:
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    for function in functions:
+        if function.sym_name.data == entry:
+            break
+    else:
+        names = ", ".join(f"@{f.sym_name.data}" for f in functions) or "none"
+        raise LocatedError(f"no function @{entry} in the module, which has {names}")
+    if not _returns(function):
+        raise LocatedError(f"function @{entry} does not end with func.return", function)
+    if function.function_type.outputs:
+        check_one_block(function)
+    return function
+
+
+def check_one_block(function: FuncOp) -> None:
+    """Refuses functions of several blocks."""
+    count = len(function.body.blocks)
+    if count != 1:
+        name = function.sym_name.data
+        raise LocatedError(
+            f"function @{name} has {count} blocks, expected one", function
+        )
+
+
+def _returns(function: FuncOp) -> Sequence[ReturnOp]:
+    ends = (block.last_op for block in function.body.blocks)
+    return [op for op in ends if isinstance(op, ReturnOp)]
+
+
+def attributes_of(function: FuncOp, index: int) -> dict[str, object]:
+    """The attributes of an argument."""
+    if function.arg_attrs is None:
+        return {}
+    attributes = function.arg_attrs.data[index]
+    assert isinstance(attributes, DictionaryAttr)
+    return dict(attributes.data)
+
+
+def _slot(
+    value: SSAValue, function: FuncOp, dims: object = None
+) -> tuple[SSAValue, Shape, DType]:
+    """`dims` says what the `?` of a memref are."""
+    if is_number(value.type):
+        return value, (), numpy_dtype(value.type, function)
+    try:
+        type = tensor_type_of(value.type)
+        shape, element = shape_of(type), type.element_type
+        if isinstance(value.type, MemRefType) and isinstance(value, BlockArgument):
+            attribute = dims if isinstance(dims, Attribute) else None
+            shape = cast(Shape, named_sizes(shape, attribute, value.index))
+    except VerifyException as error:
+        raise LocatedError(str(error), function) from None
+    if DYNAMIC_INDEX in shape:
+        raise LocatedError(f"type {type} has sizes that are not known", function)
+    return value, shape, numpy_dtype(element, function)
+
+
+def _result(
+    argument: SSAValue,
+    function: FuncOp,
+    inputs: Sequence[Input],
+    attributes: Mapping[str, object],
+) -> Result:
+    """An argument that holds a result: a variable, the last of the inputs, or not."""
+    is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
+    slot = _slot(argument, function, attributes.get(DIMS))
+    return Result(*slot, len(inputs) - 1 if is_variable else None)

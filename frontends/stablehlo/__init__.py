@@ -1,0 +1,9 @@
+"""From StableHLO (level 0) to tgraph (level 1).
+
+reading.py       what jaxlib reads: text in pretty form, bytecode
+conversion.py    one operation on its way, and what conversions share
+elementwise.py, shaping.py, products.py, reducing.py, indexing.py   by families
+sizes.py         operations that compute with sizes, or have computed shapes
+symbols.py       what the sizes of arguments are called
+blocks.py        blocks: calls, loops, branches; the table of all conversions
+"""

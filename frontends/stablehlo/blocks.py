@@ -1,0 +1,387 @@
+"""Blocks of StableHLO, from level 0 to level 1: calls, loops, branches.
+
+    call, composite       what the function does, in its place
+    while                 tgraph.while; what the body gives back as it was, and what it
+                          takes from outside, are inputs that the loop does not carry
+    if, case              tgraph.if; a case of several branches asks for one after the
+                          other
+
+All other operations are single ones, which `CONVERSIONS` has. Constants that a
+region takes from outside are made again inside it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnregisteredOp,
+    i1,
+)
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects.diagnostics import LocatedError, name_of
+from ...dialects.sizes.symbolic import Size
+from ...dialects.tgraph.base import AnyTensor, TensorOp, VariableType, with_element
+from ...dialects.tgraph.elementwise import CompareOp
+from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
+from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
+from . import elementwise, indexing, products, reducing, shaping, sizes
+from .conversion import Conversion, Converter, Unsupported, Values, check_type
+from .sizes import folded
+from .symbols import (
+    Demands,
+    computes_sizes,
+    is_assertion,
+    named_by_place,
+    solved,
+    symbols_of,
+)
+
+CONVERSIONS: Mapping[str, Converter] = {
+    **elementwise.CONVERSIONS,
+    **indexing.CONVERSIONS,
+    **products.CONVERSIONS,
+    **reducing.CONVERSIONS,
+    **shaping.CONVERSIONS,
+    **sizes.CONVERSIONS,
+}
+
+Scope = Mapping[SSAValue, SSAValue]
+"""What the values of a block at level 0 are at level 1."""
+
+
+@dataclass
+class Inliner:
+    """Converts blocks into a list of operations, calls included."""
+
+    functions: Mapping[str, FuncOp]
+    unsupported: dict[Operation, str] = field(default_factory=dict[Operation, str])
+    """Operations that could not be converted, and what to say about each."""
+
+    demands: Demands = field(default_factory=Demands)
+    """What `shape_assertion`s ask for."""
+
+    _active: list[str] = field(default_factory=list[str])
+
+    def argument_types(self, func: FuncOp) -> list[Attribute]:
+        """The types of a function's arguments, with symbols for sizes that are `?`.
+
+        Converts the start of the function for that, up to where it passes its symbols
+        on, and drops it.
+        """
+        types = list(func.function_type.inputs)
+        if not _has_unknown(types) or not computes_sizes(self.functions.values()):
+            return types
+        types = named_by_place(types)
+        trial = Inliner(self.functions)
+        block = Block(arg_types=types)
+        scope = dict[SSAValue, SSAValue](
+            zip(func.body.block.args, block.args, strict=True)
+        )
+        symbols: dict[str, Size] = {}
+        ops: list[Operation] = []
+        for op in func.body.block.ops:
+            inputs = [scope[operand] for operand in op.operands]
+            callee = trial._callee(op, name_of(op)) if isinstance(op, CallOp) else None
+            if callee and (symbols := symbols_of(op, inputs, callee)):
+                break
+            if op is func.body.block.last_op:
+                break
+            results = trial._operation(op, scope, ops)
+            scope.update(zip(op.results, results, strict=True))
+        return solved(types, symbols, trial.demands.zero, func)
+
+    def function(
+        self, func: FuncOp, arguments: Values, into: list[Operation]
+    ) -> Values:
+        """Appends what `func` does with `arguments`; returns what it returns."""
+        if len(func.body.blocks) != 1:
+            raise LocatedError(
+                f"@{func.sym_name.data} has {len(func.body.blocks)} blocks, expected 1",
+                func,
+            )
+        block = func.body.block
+        if not isinstance(block.last_op, ReturnOp):
+            raise LocatedError(f"@{func.sym_name.data} has no func.return", func)
+        self._active.append(func.sym_name.data)
+        results = self.block(block, dict(zip(block.args, arguments, strict=True)), into)
+        self._active.pop()
+        return results
+
+    def block(
+        self, block: Block, scope: dict[SSAValue, SSAValue], into: list[Operation]
+    ) -> Values:
+        """Appends what a block does; returns what its terminator passes on.
+
+        `scope` has its arguments and what it takes from outside; it grows.
+        """
+        for op in block.ops:
+            if op is block.last_op:
+                return [scope[operand] for operand in op.operands]
+            results = self._operation(op, scope, into)
+            scope.update(zip(op.results, results, strict=True))
+        return ()
+
+    def _operation(self, op: Operation, scope: Scope, into: list[Operation]) -> Values:
+        name = name_of(op)
+        try:
+            inputs = [scope[operand] for operand in op.operands]
+            conversion = Conversion(op, inputs, into, self.block, scope)
+            if (sizes := folded(conversion)) is not None:
+                return sizes
+            if callee := self._callee(op, name):
+                return self.function(callee, inputs, into)
+            for result in op.results:
+                check_type(result.type)
+            if is_assertion(op, conversion):
+                self.demands.add(conversion)
+                return ()
+            if control := _CONTROL.get(name):
+                return control(self, conversion, scope)
+            if (convert := CONVERSIONS.get(name)) is None:
+                raise Unsupported()
+            return convert(conversion)
+        except Unsupported as reason:
+            words = [name, str(reason), "is not supported"]
+            self.unsupported[op] = " ".join(filter(None, words))
+            # Stand-ins, so that the rest of the program is looked at too.
+            types = [result.type for result in op.results]
+            return UnregisteredOp.create(result_types=types).results
+
+    def _callee(self, op: Operation, name: str) -> FuncOp | None:
+        """The function that the operation is a call of, if it is one."""
+        if isinstance(op, CallOp):
+            called = op.callee.string_value()
+        elif name == "stablehlo.composite":
+            symbol = Conversion(op, (), [], self.block).attribute("decomposition")
+            if not isinstance(symbol, SymbolRefAttr):
+                raise Unsupported("without decomposition")
+            called = symbol.string_value()
+        else:
+            return None
+        callee = self.functions.get(called)
+        if callee is None or not callee.body.blocks:
+            raise Unsupported(f"of @{called}, which is not defined here,")
+        if called in self._active:
+            raise Unsupported(f"of @{called}, which calls itself,")
+        return callee
+
+
+# Values that regions take from outside
+
+
+def _has_unknown(types: Sequence[Attribute]) -> bool:
+    return any(
+        isinstance(type, TensorType) and DYNAMIC_INDEX in type.get_shape()
+        for type in types
+    )
+
+
+def _captured(*regions: Region) -> Iterator[SSAValue]:
+    """The values from outside that operations in the regions use, each once."""
+    inside: set[SSAValue] = set()
+    seen: set[SSAValue] = set()
+    for region in regions:
+        for block in _blocks(region):
+            inside.update(block.args)
+            inside.update(result for op in block.ops for result in op.results)
+    for region in regions:
+        for op in region.walk():
+            for operand in op.operands:
+                if operand not in inside and operand not in seen:
+                    seen.add(operand)
+                    yield operand
+
+
+def _blocks(region: Region) -> Iterator[Block]:
+    for block in region.blocks:
+        yield block
+        for op in block.ops:
+            for inner in op.regions:
+                yield from _blocks(inner)
+
+
+def _constant(value: SSAValue) -> list[TensorOp] | None:
+    """The operations that make a constant, if the value is one."""
+    owner = value.owner
+    if isinstance(owner, ConstantOp | SizeOp):
+        return [owner]
+    if isinstance(owner, BroadcastInDimOp):
+        made = _constant(owner.inputs[0])
+        return made and [*made, owner]
+    return None
+
+
+class _Enclosed:
+    """A new block, and what the values that it takes from outside are in it."""
+
+    def __init__(self, carried: Sequence[AnyTensor], outside: Values):
+        """`outside`: values at level 1 that are arguments behind the carried ones."""
+        types = [*map(VariableType, carried), *(v.type for v in outside)]
+        self.block = Block(arg_types=types)
+        self.ops: list[Operation] = []
+        self.variables = self.block.args[: len(carried)]
+        self._arguments = dict[SSAValue, SSAValue](
+            zip(outside, self.block.args[len(carried) :], strict=True)
+        )
+
+    def value(self, outside: SSAValue) -> SSAValue:
+        """The argument for a value, or the constant made again."""
+        if outside not in self._arguments:
+            made: list[SSAValue] = []
+            for op in _constant(outside) or ():
+                copy = type(op).create(
+                    operands=made,
+                    result_types=[r.type for r in op.results],
+                    properties=op.properties,
+                    location=op.location,
+                )
+                self.ops.append(copy)
+                made = list[SSAValue](copy.results)
+            self._arguments[outside] = made[0]
+        return self._arguments[outside]
+
+    def region(self, *yields: SSAValue) -> Region:
+        self.block.add_ops([*self.ops, YieldOp(*yields)])
+        return Region(self.block)
+
+
+def _passed(values: Values) -> Values:
+    """Those of the values that are arguments of the region, each once."""
+    return [v for v in dict.fromkeys(values) if _constant(v) is None]
+
+
+# Loops and branches
+
+
+def _while(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
+    condition, body = c.op.regions
+    end = body.block.last_op
+    assert end is not None
+    numbers = range(len(c.inputs))
+    carried = [k for k in numbers if end.operands[k] is not body.block.args[k]]
+    unchanged = [k for k in numbers if k not in carried and _is_used(c.op, k, end)]
+    captured = list(_captured(condition, body))
+    outside = [*(c.inputs[k] for k in unchanged), *(scope[v] for v in captured)]
+    inputs = [*(c.inputs[k] for k in carried), *_passed(outside)]
+    types = [cast(AnyTensor, c.inputs[k].type) for k in carried]
+    regions: list[Region] = []
+    for region in (condition, body):
+        new = _Enclosed(types, inputs[len(carried) :])
+        arguments = region.block.args
+        inner = dict(zip(arguments, c.inputs, strict=True))  # of those unused
+        inner |= {arguments[k]: new.value(c.inputs[k]) for k in unchanged}
+        inner |= {value: new.value(scope[value]) for value in captured}
+        for variable, k in zip(new.variables, carried, strict=True):
+            if arguments[k].uses:
+                read = ReadOp(variable)
+                new.ops.append(read)
+                inner[arguments[k]] = read.result
+        results = inliner.block(region.block, inner, new.ops)
+        if region is condition:
+            regions.append(new.region(*results))
+            continue
+        for variable, k in zip(new.variables, carried, strict=True):
+            new.ops.append(AssignOp(variable, results[k]))
+        regions.append(new.region())
+    loop = WhileOp(inputs, result_types=types, regions=regions)
+    loop.location = c.op.location
+    c.into.append(loop)
+    results = dict(zip(carried, loop.res, strict=True))
+    return [results.get(k, c.inputs[k]) for k in numbers]
+
+
+def _is_used(loop: Operation, number: int, end: Operation) -> bool:
+    """Whether a region does more with an argument than to pass it on."""
+    arguments = [region.block.args[number] for region in loop.regions]
+    return any(use.operation is not end for a in arguments for use in a.uses)
+
+
+def _if(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
+    """If the operand, an i1, is true, the first region; else the second."""
+    return _branch(inliner, c, c.op.regions, c.inputs[0], scope, c.into)
+
+
+def _case(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
+    """The region that the operand numbers; the last one for all other numbers."""
+    return _choose(inliner, c, 0, c.inputs[0], scope, c.into)
+
+
+def _choose(
+    inliner: Inliner,
+    c: Conversion,
+    number: int,
+    index: SSAValue,
+    scope: Scope,
+    into: list[Operation],
+) -> Values:
+    """The case's regions from `number` on."""
+    regions = c.op.regions[number:]
+    if len(regions) == 1:
+        return inliner.block(regions[0].block, {**scope}, into)
+    type = cast(AnyTensor, index.type)
+    element = cast(IntegerType, type.element_type)
+    constant = ConstantOp(IntegerAttr(number, element), type)
+    compare = CompareOp(
+        (index, constant.result),
+        result_types=(with_element(type, i1),),
+        properties={"direction": StringAttr("EQ")},
+    )
+    into += [constant, compare]
+
+    def others(scope: Scope, index: SSAValue, into: list[Operation]) -> Values:
+        return _choose(inliner, c, number + 1, index, scope, into)
+
+    return _branch(inliner, c, regions, compare.result, scope, into, (index, others))
+
+
+Others = Callable[[Scope, SSAValue, list[Operation]], Values]
+
+
+def _branch(
+    inliner: Inliner,
+    c: Conversion,
+    regions: Sequence[Region],
+    predicate: SSAValue,
+    scope: Scope,
+    into: list[Operation],
+    others: tuple[SSAValue, Others] | None = None,
+) -> Values:
+    """The first region or the second; or what `others` makes of an index."""
+    captured = list(_captured(*regions))
+    outside = [scope[value] for value in captured]
+    if others:
+        outside.append(others[0])
+    passed = _passed(outside)
+    new_regions: list[Region] = []
+    for number, region in enumerate(regions[:2]):
+        new = _Enclosed((), passed)
+        inner = {value: new.value(scope[value]) for value in captured}
+        if number and others:
+            yields = others[1](inner, new.value(others[0]), new.ops)
+        else:
+            yields = inliner.block(region.block, inner, new.ops)
+        new_regions.append(new.region(*yields))
+    types = [result.type for result in c.op.results]
+    branch = IfOp((predicate, *passed), result_types=types, regions=new_regions)
+    branch.location = c.op.location
+    into.append(branch)
+    return branch.res
+
+
+_CONTROL: Mapping[str, Callable[[Inliner, Conversion, Scope], Values]] = {
+    "stablehlo.case": _case,
+    "stablehlo.if": _if,
+    "stablehlo.while": _while,
+}
+
+KNOWN = {*_CONTROL, *CONVERSIONS, "stablehlo.composite", "stablehlo.return"}
+"""The names of the operations that are understood, if only in some forms."""

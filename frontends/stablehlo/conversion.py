@@ -1,0 +1,256 @@
+"""One operation on its way from StableHLO to tgraph, and what conversions share."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnregisteredAttr,
+    UnregisteredOp,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from ...dialects.diagnostics import LocatedError, name_of
+from ...dialects.sizes.dims import DIMS
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    ints,
+    segments,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.partial import PartialTypes
+from ...dialects.tgraph.structure import YieldOp
+
+Values: TypeAlias = Sequence[SSAValue]
+IntegerArray: TypeAlias = DenseArrayBase[IntegerType]
+
+
+_WIDTHS = (1, 8, 16, 32, 64)
+
+
+class Unsupported(Exception):
+    """Why an operation has no tgraph form."""
+
+
+def check_type(type: Attribute) -> None:
+    """Refuses what tgraph has no values of."""
+    if not isinstance(type, TensorType):
+        raise Unsupported(f"with a value of type {type}")
+    tensor = cast(AnyTensor, type)
+    element: Attribute = tensor.element_type
+    is_small = isinstance(element, IntegerType) and element.bitwidth not in _WIDTHS
+    if not isinstance(element, FixedBitwidthType) or is_small or "f8" in f"{element}":
+        raise Unsupported(f"with elements of type {element}")
+
+
+@dataclass(slots=True)
+class Conversion:
+    """One operation, on its way: what it was and where the operations for it go."""
+
+    op: Operation
+    inputs: Values
+    """The new values of its operands."""
+
+    into: list[Operation]
+
+    block: Callable[[Block, dict[SSAValue, SSAValue], list[Operation]], Values]
+    """Appends what a block does, given its arguments; returns what it passes on."""
+
+    scope: Mapping[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """What the values around the operation are."""
+
+    @property
+    def result_type(self) -> AnyTensor:
+        return cast(AnyTensor, self.op.results[0].type)
+
+    def attribute(self, name: str) -> Attribute | None:
+        return self.op.properties.get(name, self.op.attributes.get(name))
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> Sequence[int]:
+        """The elements of an integer array, which a dense tensor may hold as well."""
+        attr = self.attribute(name)
+        if attr is None:
+            return default
+        if isinstance(attr, DenseArrayBase):
+            return cast(IntegerArray, attr).get_values()
+        if isinstance(attr, DenseIntOrFPElementsAttr):
+            dense = cast(DenseIntOrFPElementsAttr[IntegerType], attr)
+            values = dense.get_values()
+            return values * (prod(dense.get_shape()) // len(values))
+        raise Unsupported(f"with {name} = {attr}")
+
+    def array(self, name: str, default: Sequence[int] = ()) -> Attribute:
+        """The same as an attribute of tgraph's."""
+        attr = self.attribute(name)
+        if isinstance(attr, DenseArrayBase):
+            array = cast(IntegerArray, attr)
+            if array.elt_type == i64:
+                return array
+        return ints(self.integers(name, default))
+
+    def integer(self, name: str, default: int) -> Attribute:
+        attr = self.attribute(name)
+        return IntegerAttr(default, i64) if attr is None else attr
+
+    def text(self, name: str) -> str:
+        """What a dialect's own attribute says, as text."""
+        match self.attribute(name):
+            case UnregisteredAttr(value=StringAttr(data=text)):
+                return text.strip()
+            case None:
+                return ""
+            case other:
+                raise Unsupported(f"with {name} = {other}")
+
+    def emit(
+        self,
+        op_type: type[TensorOp],
+        inputs: Values,
+        result_type: AnyTensor | None = None,
+        /,
+        **properties: Attribute,
+    ) -> SSAValue:
+        """Appends an operation, whose type is that of the original's first result."""
+        properties["operandSegmentSizes"] = segments(inputs, ())
+        dims = properties.pop(DIMS, None)
+        op = op_type.create(
+            operands=inputs,
+            result_types=(result_type or self.result_type,),
+            properties=properties,
+            attributes={} if dims is None else {DIMS: dims},
+            location=self.op.location,
+        )
+        self._complete(op)
+        self.into.append(op)
+        return op.results[0]
+
+    def emit_all(
+        self,
+        op_type: type[TensorOp],
+        inputs: Values,
+        result_types: Sequence[Attribute],
+        regions: Sequence[Region] = (),
+        /,
+        **properties: Attribute,
+    ) -> Values:
+        """Appends an operation of several results."""
+        properties["operandSegmentSizes"] = segments(inputs, ())
+        op = op_type.create(
+            operands=inputs,
+            result_types=result_types,
+            properties=properties,
+            regions=regions,
+            location=self.op.location,
+        )
+        self._complete(op)
+        self.into.append(op)
+        return op.results
+
+    def _complete(self, op: TensorOp) -> None:
+        """Fills in what sizes of the results follow from the inputs."""
+        declared = [cast(AnyTensor, result.type) for result in op.results]
+        if not any(DYNAMIC_INDEX in type.get_shape() for type in declared):
+            return
+        types = PartialTypes([tensor_type_of(v.type) for v in op.inputs], declared)
+        try:
+            op.refine(types)
+        except VerifyException as error:
+            raise LocatedError(f"{name_of(self.op)}: {error}", self.op) from None
+        for number in types.changed:
+            if (index := number - len(op.inputs)) >= 0:
+                type = with_shape(declared[index], types.shapes[number])
+                Rewriter.replace_value_with_new_type(op.results[index], type)
+
+    def number(self, value: float, type: AnyTensor) -> SSAValue:
+        """A tensor of this type with this number everywhere."""
+        element = cast(IntegerType | AnyFloat, type.element_type)
+        number: Attribute
+        if isinstance(element, IntegerType):
+            width = element.bitwidth
+            number = IntegerAttr(int(value), element, truncate_bits=width > 1)
+        else:
+            number = FloatAttr(value, element)
+        return self.emit(shaping.ConstantOp, (), type, value=number)
+
+    def region(self, index: int) -> Region:
+        """A region on single elements, converted."""
+        old = self.op.regions[index].block
+        new = Block(arg_types=[argument.type for argument in old.args])
+        ops: list[Operation] = []
+        scope = dict[SSAValue, SSAValue](zip(old.args, new.args, strict=True))
+        for value in [v for op in old.ops for v in op.operands if v in self.scope]:
+            constant = self.scope[value].owner
+            if not isinstance(constant, shaping.ConstantOp):
+                raise Unsupported("with a region that takes values from outside")
+            ops.append(copy := constant.clone())
+            scope[value] = copy.result
+        results = self.block(old, scope, ops)
+        for op in ops:
+            if not isinstance(op, ElementwiseOp | shaping.ConstantOp | UnregisteredOp):
+                raise Unsupported(f"with {op.name} on single elements")
+        new.add_ops([*ops, YieldOp(*results)])
+        return Region(new)
+
+
+Converter: TypeAlias = Callable[[Conversion], Values]
+
+
+def type_of(value: SSAValue) -> AnyTensor:
+    return cast(AnyTensor, value.type)
+
+
+def broadcast(c: Conversion, value: SSAValue, type: AnyTensor) -> SSAValue:
+    """A scalar as a tensor of the shape of `type`; other tensors as they are."""
+    if type_of(value).shape == type.shape or shape_of(type_of(value)):
+        return value
+    result_type = with_element(type, type_of(value).element_type)
+    return c.emit(
+        shaping.BroadcastInDimOp, (value,), result_type, broadcast_dimensions=ints(())
+    )
+
+
+def same(op_type: type[TensorOp], c: Conversion) -> Values:
+    return (c.emit(op_type, c.inputs),)
+
+
+def arrays(op_type: type[TensorOp], names: Mapping[str, str], c: Conversion) -> Values:
+    """The same operation with integer arrays under the names that tgraph has."""
+    properties = {ours: c.array(theirs) for ours, theirs in names.items()}
+    return (c.emit(op_type, c.inputs, **properties),)
+
+
+@cache
+def fields_of(text: str) -> Mapping[str, tuple[int, ...]]:
+    """The numbers in `lhs_dims = [0, 1], index = 2`, by name."""
+    return {
+        name: tuple(int(number) for number in re.findall(r"-?\d+", numbers))
+        for name, numbers in re.findall(r"(\w+) = (\[[^\]]*\]|-?\d+)", text)
+    }
+
+
+def padding(c: Conversion, rank: int) -> tuple[Attribute, Attribute]:
+    """The `rank` pairs (low, high) of the attribute `padding`, taken apart."""
+    padding = c.integers("padding", [0] * (2 * rank))
+    return ints(padding[::2]), ints(padding[1::2])

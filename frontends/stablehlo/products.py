@@ -1,0 +1,99 @@
+"""dot_general and convolution.
+
+Operands of a product with wider results are converted first; a flipped window
+(`window_reversal`) reverses the kernel.
+"""
+
+import re
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise, reducing, shaping
+from ...dialects.tgraph.base import element_bytes, ints, with_element
+from .conversion import (
+    Conversion,
+    Converter,
+    Unsupported,
+    Values,
+    fields_of,
+    padding,
+    type_of,
+)
+
+
+def _widened(c: Conversion) -> list[SSAValue]:
+    """The operands, converted to the result's element type if that is wider."""
+    element = c.result_type.element_type
+    inputs: list[SSAValue] = []
+    for value in c.inputs:
+        type = type_of(value)
+        if type.element_type != element:
+            if element_bytes(type.element_type) > element_bytes(element):
+                raise Unsupported(f"from {type.element_type} to {element}")
+            value = c.emit(elementwise.ConvertOp, (value,), with_element(type, element))
+        inputs.append(value)
+    return inputs
+
+
+def _dot_general(c: Conversion) -> Values:
+    fields = fields_of(c.text("dot_dimension_numbers"))
+    properties = {
+        name: ints(fields.get(name, ()))
+        for name in (
+            "lhs_batching_dimensions",
+            "rhs_batching_dimensions",
+            "lhs_contracting_dimensions",
+            "rhs_contracting_dimensions",
+        )
+    }
+    return (c.emit(reducing.DotGeneralOp, _widened(c), **properties),)
+
+
+def _convolution(c: Conversion) -> Values:
+    labels = re.sub(r"[\[\], ]", "", c.text("dimension_numbers")).replace("x", "_")
+    kernel_labels = labels.partition("_")[2].partition("->")[0]
+    rank = len(kernel_labels) - 2
+    low, high = padding(c, rank)
+    image, kernel = _widened(c)
+    flipped = [
+        kernel_labels.index(str(d))
+        for d, flip in enumerate(c.integers("window_reversal"))
+        if flip
+    ]
+    if flipped:
+        kernel = c.emit(
+            shaping.ReverseOp, (kernel,), type_of(kernel), dimensions=ints(flipped)
+        )
+    result = c.emit(
+        reducing.ConvolutionOp,
+        (image, kernel),
+        dim_labels=StringAttr(labels),
+        window_strides=c.array("window_strides", [1] * rank),
+        padding_low=low,
+        padding_high=high,
+        lhs_dilation=c.array("lhs_dilation", [1] * rank),
+        rhs_dilation=c.array("rhs_dilation", [1] * rank),
+        feature_group_count=c.integer("feature_group_count", 1),
+        batch_group_count=c.integer("batch_group_count", 1),
+    )
+    return (result,)
+
+
+def _dot(c: Conversion) -> Values:
+    """The last dimension of the left operand with the first of the right one."""
+    properties = {
+        "lhs_batching_dimensions": ints(()),
+        "rhs_batching_dimensions": ints(()),
+        "lhs_contracting_dimensions": ints([type_of(c.inputs[0]).get_num_dims() - 1]),
+        "rhs_contracting_dimensions": ints([0]),
+    }
+    return (c.emit(reducing.DotGeneralOp, _widened(c), **properties),)
+
+
+CONVERSIONS: Mapping[str, Converter] = {
+    "stablehlo.convolution": _convolution,
+    "stablehlo.dot": _dot,
+    "stablehlo.dot_general": _dot_general,
+}

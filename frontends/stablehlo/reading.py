@@ -1,0 +1,249 @@
+"""StableHLO in any form that JAX writes → level 0, with jaxlib's MLIR bindings.
+
+Level 0 is StableHLO as xDSL holds it: a module whose operations `stablehlo.*` and
+`chlo.*` are unregistered, with `func.func`, `func.call` and `func.return`. jaxlib
+parses and verifies; what it built is then walked, so that no text is parsed twice.
+
+The elements of a dense constant are taken over as bytes. A splat stays one element at
+any shape: a `DenseIntOrFPElementsAttr` with the full type and the bytes of one element,
+which prints as valid MLIR, `dense<0.0> : tensor<1024xf32>`. (xDSL's own parser would
+store all elements. Only level 0 holds the short form.)
+
+Import this module only where jaxlib may be needed: it raises `ImportError` without.
+"""
+
+# jaxlib's type stubs are incomplete.
+# pyright: reportMissingTypeStubs=false, reportMissingTypeArgument=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from jaxlib.mlir import ir
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    RankedStructure,
+    StringAttr,
+    UnregisteredOp,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span
+
+from ...dialects.diagnostics import LocatedError
+from .. import bytecode
+from ..mlir_text import parse_attribute, permissive, unregistered_op
+
+_UNNAMED = "-"  # the file that MLIR says the text came from
+
+
+def read_text(text: str, name: str, ctx: Context, *, first_line: int = 1) -> ModuleOp:
+    """Level 0 of StableHLO text, pretty or generic, in a file called `name`.
+
+    Raises `ParseError` for text that is not valid StableHLO.
+    """
+    text = "\n" * (first_line - 1) + text
+    return _read(lambda context: ir.Module.parse(text, context), name, ctx, text)
+
+
+def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
+    """Level 0 of MLIR bytecode, also of a portable artifact (versioned StableHLO).
+
+    Raises `LocatedError` for bytes that are not valid.
+    """
+    try:
+        return _read(bytecode.parser(data), name, ctx)
+    except (RuntimeError, ValueError) as error:  # jaxlib's, of names that are no UTF-8
+        raise LocatedError(f"{name} is no valid MLIR bytecode: {error}") from None
+
+
+def _read(
+    parse: Callable[[ir.Context], ir.Module],
+    name: str,
+    ctx: Context,
+    text: str | None = None,
+) -> ModuleOp:
+    errors: list[_Error] = []
+    with _context(errors) as context:
+        try:
+            module = parse(context)
+        except ir.MLIRError as error:
+            if not errors:
+                raise LocatedError(f"{name}: {error}") from None
+            raise _located(errors[0], name, text) from None
+        except (RuntimeError, ValueError) as error:  # where jaxlib knows no place
+            raise LocatedError(f"MLIR does not read {name}: {error}") from None
+        return _Importer(ctx, name).module(module)
+
+
+class _Error(NamedTuple):
+    message: str
+    place: tuple[str, int, int] | None  # file, line and column
+
+
+def _context(errors: list[_Error]) -> ir.Context:
+    """A context that adds MLIR's error messages to `errors`.
+
+    jaxlib 0.10 would collect them itself, and end the process where damage is in the
+    text of a message or of a note.
+    """
+
+    def keep(diagnostic: ir.Diagnostic) -> bool:
+        if diagnostic.severity != ir.DiagnosticSeverity.ERROR:
+            return False
+        try:
+            place = _innermost(diagnostic.location)
+            errors.append(_Error(diagnostic.message.strip(), place))
+        except RuntimeError:
+            errors.append(_Error("a name in it is no UTF-8", None))
+        return True
+
+    context = bytecode.context()
+    context.emit_error_diagnostics = True
+    context.attach_diagnostic_handler(keep)
+    return context
+
+
+def _located(error: _Error, name: str, text: str | None) -> Exception:
+    """One of MLIR's errors, at its place."""
+    message, place = error
+    if place is None or place[1] == 0:
+        return LocatedError(f"{name}: {message}")
+    file, line, column = place
+    if file != _UNNAMED or text is None:
+        at = ModuleOp([])
+        at.location = FileLineColLoc(
+            StringAttr(name if file == _UNNAMED else file),
+            IntAttr(line),
+            IntAttr(column),
+        )
+        return LocatedError(message, at)
+    lines = text.split("\n")
+    start = sum(len(line) + 1 for line in lines[: line - 1]) + column - 1
+    return ParseError(Span(start, start + 1, Input(text, name)), message)
+
+
+def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
+    """File, line and column that `location` is about, if it names any."""
+    if isinstance(location, ir.FileLineColLoc):
+        return location.filename, location.start_line, location.start_col
+    if isinstance(location, ir.NameLoc):
+        return _innermost(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return _innermost(location.callee)
+    if isinstance(location, ir.FusedLoc):
+        places = map(_innermost, cast(list[ir.Location], location.locations))
+        return next((place for place in places if place), None)
+    return None
+
+
+class _Importer:
+    """Builds what it reads; types, attributes and places are converted once each."""
+
+    def __init__(self, ctx: Context, name: str):
+        self._ctx = permissive(ctx)
+        self._name = name
+        self._values: dict[ir.Value, SSAValue] = {}
+        self._attributes: dict[ir.Attribute | ir.Type, Attribute] = {}
+        self._places: dict[ir.Location, LocationAttr] = {}
+        self._files: dict[str, StringAttr] = {}
+
+    def module(self, module: ir.Module) -> ModuleOp:
+        op = self._operation(module.operation)
+        assert isinstance(op, ModuleOp)
+        return op
+
+    def _operation(self, source: ir.Operation) -> Operation:
+        op_type = self._ctx.get_op(source.name)
+        if issubclass(op_type, UnregisteredOp):
+            op_type = unregistered_op(source.name)
+        properties: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
+        for name, attr in _attributes_of(source):
+            inherent = (
+                name in op_type.get_irdl_definition().properties
+                if issubclass(op_type, IRDLOperation)
+                else "." not in name
+            )
+            into = properties if inherent else attributes
+            into[name] = self._attribute(attr)
+        location = self._place(source.location)
+        op = op_type.create(
+            operands=[self._values[operand] for operand in source.operands],
+            result_types=[self._attribute(result.type) for result in source.results],
+            properties=properties,
+            attributes=attributes,
+            location=location,
+            regions=[self._region(region, source) for region in source.regions],
+        )
+        self._values.update(zip(source.results, op.results, strict=True))
+        return op
+
+    def _region(self, source: ir.Region, parent: ir.Operation) -> Region:
+        blocks = list(source.blocks)
+        if len(blocks) > 1:
+            at = ModuleOp([])
+            at.location = self._place(parent.location) or at.location
+            raise LocatedError(
+                f"{parent.name} has a region of {len(blocks)} blocks, expected 1", at
+            )
+        return Region([self._block(block) for block in blocks])
+
+    def _block(self, source: ir.Block) -> Block:
+        block = Block(
+            arg_types=[self._attribute(argument.type) for argument in source.arguments]
+        )
+        self._values.update(zip(source.arguments, block.args, strict=True))
+        block.add_ops([self._operation(op.operation) for op in source.operations])
+        return block
+
+    def _attribute(self, source: ir.Attribute | ir.Type) -> Attribute:
+        if (known := self._attributes.get(source)) is not None:
+            return known
+        if isinstance(source, ir.DenseElementsAttr) and not source.is_splat:
+            attr = self._dense(source)
+        else:
+            attr = parse_attribute(str(source), self._ctx)
+        self._attributes[source] = attr
+        return attr
+
+    def _dense(self, source: ir.DenseElementsAttr) -> Attribute:
+        try:
+            elements = np.asarray(cast(Any, source))
+        except TypeError:  # no NumPy type for the elements, e.g. bf16
+            return parse_attribute(str(source), self._ctx)
+        if elements.dtype == np.bool_:
+            elements = elements * np.uint8(0xFF)  # as xDSL stores an i1
+        type = cast(RankedStructure[AnyDenseElement], self._attribute(source.type))
+        return DenseIntOrFPElementsAttr(type, BytesAttr(elements.tobytes()))
+
+    def _place(self, source: ir.Location) -> LocationAttr | None:
+        if source in self._places:
+            return self._places[source]
+        if (place := _innermost(source)) is None:
+            return None
+        file, line, column = place
+        name = self._files.setdefault(
+            file, StringAttr(self._name if file == _UNNAMED else file)
+        )
+        location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
+        self._places[source] = location
+        return location
+
+
+def _attributes_of(op: ir.Operation) -> Iterator[tuple[str, ir.Attribute]]:
+    for name in op.attributes:
+        try:
+            yield name, op.attributes[name]
+        except TypeError:  # jaxlib has no class for the attribute: a complex constant
+            continue

@@ -1,0 +1,107 @@
+"""Constants, and operations that move elements."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
+
+from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import TensorOp
+from .conversion import Conversion, Converter, Unsupported, Values, arrays
+
+_SLICE = {name: name for name in ("start_indices", "limit_indices", "strides")}
+
+
+_PAD = {
+    "low": "edge_padding_low",
+    "high": "edge_padding_high",
+    "interior": "interior_padding",
+}
+
+
+def _constant(c: Conversion) -> Values:
+    attr = c.attribute("value")
+    if not isinstance(attr, DenseIntOrFPElementsAttr):
+        raise Unsupported("with elements that are not in the file")
+    value = cast(DenseIntOrFPElementsAttr[IntegerType | AnyFloat], attr)
+    splat = _splat(value)
+    return (c.emit(shaping.ConstantOp, (), value=value if splat is None else splat),)
+
+
+def _splat(
+    value: DenseIntOrFPElementsAttr[IntegerType | AnyFloat],
+) -> IntegerAttr[IntegerType] | FloatAttr | None:
+    """The number that all elements are, if there is one."""
+    type = value.get_element_type()
+    data = value.data.data
+    first = data[: type.compile_time_size]
+    if not data or data != first * (len(data) // len(first)):
+        return None
+    if isinstance(type, IntegerType):
+        return IntegerAttr(type.unpack(first, 1)[0], type)
+    return FloatAttr(type.unpack(first, 1)[0], type)
+
+
+def _iota(c: Conversion) -> Values:
+    return (c.emit(shaping.IotaOp, (), dimension=c.integer("iota_dimension", 0)),)
+
+
+def _slice(c: Conversion) -> Values:
+    if c.inputs[0].type == c.result_type:
+        return c.inputs
+    return arrays(shaping.SliceOp, _SLICE, c)
+
+
+def _pad(c: Conversion) -> Values:
+    if not any(number for name in _PAD.values() for number in c.integers(name)):
+        return c.inputs[:1]
+    return arrays(shaping.PadOp, _PAD, c)
+
+
+def _concatenate(c: Conversion) -> Values:
+    dimension = c.integer("dimension", 0)
+    return (c.emit(shaping.ConcatenateOp, c.inputs, dimension=dimension),)
+
+
+_SAME_NAMES: Mapping[type[TensorOp], Sequence[str]] = {
+    shaping.BroadcastInDimOp: ["broadcast_dimensions"],
+    shaping.ReshapeOp: [],
+    shaping.ReverseOp: ["dimensions"],
+    shaping.TransposeOp: ["permutation"],
+}
+
+
+def _custom_call(c: Conversion) -> Values:
+    """What only tells how a program is to be divided among devices."""
+    target = c.attribute("call_target_name")
+    name = target.data if isinstance(target, StringAttr) else ""
+    if name in ("Sharding", "annotate_device_placement", "LayoutConstraint"):
+        return c.inputs
+    hint = " (LAPACK's: compute it outside, and pass the result)"
+    is_lapack = name.startswith("lapack_")
+    raise Unsupported(f"@{name}{hint if is_lapack else ''}" if name else "")
+
+
+CONVERSIONS: Mapping[str, Converter] = {
+    **{
+        f"stablehlo.{op_type.name.removeprefix('tgraph.')}": partial(
+            arrays, op_type, dict(zip(names, names, strict=True))
+        )
+        for op_type, names in _SAME_NAMES.items()
+    },
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.constant": _constant,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.iota": _iota,
+    "stablehlo.optimization_barrier": lambda c: c.inputs,
+    "stablehlo.pad": _pad,
+    "stablehlo.slice": _slice,
+}

@@ -1,0 +1,278 @@
+"""Operations that compute with sizes, and those whose shape is computed.
+
+Sizes become expressions (dialects/sizes/symbolic.py): a size that a program computes is
+one `tgraph.size`, a shape that it computes stands in the type of what has it. What a
+`shape_assertion` of JAX demands is noted for `dims.py`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+)
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.diagnostics import name_of
+from ...dialects.sizes.dims import DIMS, Dims, DimsAttr, encoding_of, static
+from ...dialects.sizes.symbolic import (
+    Size,
+    Symbolic,
+    floordiv,
+    is_known_at_least,
+    maximum,
+    minimum,
+    mod,
+)
+from ...dialects.tgraph import elementwise, shaping
+from ...dialects.tgraph.base import AnyTensor, ints, shape_of, with_shape
+from .conversion import Conversion, Converter, Unsupported, Values, type_of
+
+LARGEST = 64
+"""Elements of the largest tensor that may be a shape."""
+
+
+def sizes_of(value: SSAValue) -> Sequence[Size] | None:
+    """The elements of an integer tensor, if they are known as sizes; row-major."""
+    type, op = value.type, value.owner
+    if not isinstance(op, _KNOWN) or not isinstance(
+        cast(AnyTensor, type).element_type, IntegerType
+    ):
+        return None
+    shape = shape_of(cast(AnyTensor, type))
+    if any(isinstance(size, Symbolic) for size in shape) or prod(shape) > LARGEST:
+        return None
+    if isinstance(op, shaping.SizeOp):
+        return (op.size,)
+    if isinstance(op, shaping.ConstantOp):
+        if isinstance(op.value, IntegerAttr):
+            return (op.value.value.data,) * prod(shape)
+        dense = cast(DenseIntOrFPElementsAttr[IntegerType], op.value)
+        return tuple(dense.get_values())
+    parts = [sizes_of(operand) for operand in op.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    match op:
+        case shaping.ReshapeOp() | elementwise.ConvertOp():
+            return known[0]
+        case shaping.ConcatenateOp():
+            return (
+                [size for part in known for size in part] if len(shape) == 1 else None
+            )
+        case shaping.BroadcastInDimOp() if len(known[0]) == 1:
+            return list(known[0]) * prod(shape)
+        case shaping.SliceOp() if len(shape) == 1:
+            (start,), (limit,) = (
+                op.start_indices.get_values(),
+                op.limit_indices.get_values(),
+            )
+            return known[0][start : limit : op.strides.get_values()[0]]
+        case elementwise.ClampOp():
+            low, middle, high = known
+            raised = map(maximum, low, middle)
+            return list(map(minimum, raised, high))
+        case elementwise.ElementwiseOp() if len(known) == 2:
+            compute = _ARITHMETIC[op.name.removeprefix("tgraph.")]
+            results = [compute(*pair) for pair in zip(*known, strict=True)]
+            return None if None in results else cast(list[Size], results)
+        case _:
+            return None
+
+
+def folded(c: Conversion) -> Values | None:
+    """A `tgraph.size` for an operation that computes a size; None for all others."""
+    functions, inputs = _FOLDED.get(name_of(c.op)), c.inputs
+    if isinstance(c.op, CallOp):
+        functions = _CALLED.get(re.sub(r"_\d+$", "", c.op.callee.string_value()))
+        inputs = inputs[-2:]  # before these come JAX's symbols
+    if functions is None or not all(map(_is_element, c.op.results)):
+        return None
+    parts = [sizes_of(value) for value in inputs]
+    if not any(isinstance(s, Symbolic) for part in parts for s in part or ()):
+        return None
+    known = [part[0] for part in parts if part]
+    if len(known) < len(parts):
+        return None
+    results = [compute(*known) for compute in functions]
+    if None in results:
+        return None
+    return [size_as_element(c, size) for size in cast(list[Size], results)]
+
+
+def _is_element(value: SSAValue) -> bool:
+    type = type_of(value)
+    element = type.element_type
+    return (
+        not type.shape.data
+        and isinstance(element, IntegerType)
+        and element.bitwidth >= 32
+    )
+
+
+def size_as_element(
+    c: Conversion, size: Size, type: AnyTensor | None = None
+) -> SSAValue:
+    type = type or c.result_type
+    if isinstance(size, int):
+        return c.number(size, type)
+    return c.emit(shaping.SizeOp, (), type, value=DimsAttr(Dims((size,))))
+
+
+def _divide(a: Size, b: Size) -> Size | None:
+    """StableHLO rounds to zero."""
+    if is_known_at_least(a, 0) and is_known_at_least(b, 1):
+        return floordiv(a, b)
+    return None
+
+
+def _same(a: Size) -> Size:
+    return a
+
+
+def _remainder(a: Size, b: Size) -> Size | None:
+    if is_known_at_least(a, 0) and is_known_at_least(b, 1):
+        return mod(a, b)
+    return None
+
+
+_ARITHMETIC: Mapping[str, Callable[[Size, Size], Size | None]] = {
+    "add": lambda a, b: a + b,
+    "divide": _divide,
+    "maximum": maximum,
+    "minimum": minimum,
+    "multiply": lambda a, b: a * b,
+    "remainder": _remainder,
+    "subtract": lambda a, b: a - b,
+}
+
+_FOLDED: Mapping[str, Sequence[Callable[..., Size | None]]] = {
+    **{f"stablehlo.{name}": (compute,) for name, compute in _ARITHMETIC.items()},
+    "stablehlo.convert": (_same,),
+    "stablehlo.reshape": (_same,),
+}
+"""What computes the results of operations."""
+
+_CALLED: Mapping[str, Sequence[Callable[..., Size]]] = {
+    "floor_divide": (floordiv,),
+    "remainder": (mod,),
+    "divmod": (floordiv, mod),
+}
+"""Of functions of jax.numpy, by which JAX computes with sizes: they round down, by
+comparing signs, which is not the same for all sizes."""
+
+_KNOWN = (
+    shaping.BroadcastInDimOp,
+    shaping.ConcatenateOp,
+    shaping.ConstantOp,
+    shaping.ReshapeOp,
+    shaping.SizeOp,
+    shaping.SliceOp,
+    elementwise.AddOp,
+    elementwise.ClampOp,
+    elementwise.ConvertOp,
+    elementwise.DivideOp,
+    elementwise.MaximumOp,
+    elementwise.MinimumOp,
+    elementwise.MultiplyOp,
+    elementwise.RemainderOp,
+    elementwise.SubtractOp,
+)
+
+
+def shape_in(value: SSAValue) -> Sequence[Size]:
+    """A shape that is an operand."""
+    sizes = sizes_of(value)
+    if sizes is None:
+        raise Unsupported("with a shape that is not computed from sizes")
+    return sizes
+
+
+def sized(**arrays: Sequence[Size]) -> dict[str, Attribute]:
+    """Integer arrays with sizes, as an operation has them; in the order of `SIZED`."""
+    properties: dict[str, Attribute] = {
+        name: ints(static(sizes)) for name, sizes in arrays.items()
+    }
+    flat = [size for sizes in arrays.values() for size in sizes]
+    if isinstance(dims := encoding_of(cast(Sequence[Size], flat), None), DimsAttr):
+        properties[DIMS] = dims
+    return properties
+
+
+def _typed(c: Conversion, shape: Sequence[Size]) -> AnyTensor:
+    return with_shape(c.result_type, cast(Sequence[int], shape))
+
+
+def _get_dimension_size(c: Conversion) -> Values:
+    (x,) = c.inputs
+    dimension = c.attribute("dimension")
+    assert isinstance(dimension, IntegerAttr)
+    return (size_as_element(c, shape_of(type_of(x))[dimension.value.data]),)
+
+
+def _dynamic_broadcast_in_dim(c: Conversion) -> Values:
+    x, shape = c.inputs
+    result = c.emit(
+        shaping.BroadcastInDimOp,
+        (x,),
+        _typed(c, shape_in(shape)),
+        broadcast_dimensions=c.array("broadcast_dimensions"),
+    )
+    return (result,)
+
+
+def _dynamic_reshape(c: Conversion) -> Values:
+    x, shape = c.inputs
+    return (c.emit(shaping.ReshapeOp, (x,), _typed(c, shape_in(shape))),)
+
+
+def _dynamic_iota(c: Conversion) -> Values:
+    type = _typed(c, shape_in(c.inputs[0]))
+    dimension = c.integer("iota_dimension", 0)
+    return (c.emit(shaping.IotaOp, (), type, dimension=dimension),)
+
+
+def _real_dynamic_slice(c: Conversion) -> Values:
+    x, *bounds = c.inputs
+    starts, limits, strides = map(shape_in, bounds)
+    result = c.emit(
+        shaping.SliceOp,
+        (x,),
+        **sized(start_indices=starts, limit_indices=limits),
+        strides=ints(_numbers(strides)),
+    )
+    return (result,)
+
+
+def _dynamic_pad(c: Conversion) -> Values:
+    x, value, *edges = c.inputs
+    low, high, interior = map(shape_in, edges)
+    result = c.emit(
+        shaping.PadOp,
+        (x, value),
+        **sized(low=low, high=high),
+        interior=ints(_numbers(interior)),
+    )
+    return (result,)
+
+
+def _numbers(sizes: Sequence[Size]) -> list[int]:
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(sizes):
+        raise Unsupported("with symbolic strides or interior padding")
+    return numbers
+
+
+CONVERSIONS: Mapping[str, Converter] = {
+    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast_in_dim,
+    "stablehlo.dynamic_iota": _dynamic_iota,
+    "stablehlo.dynamic_pad": _dynamic_pad,
+    "stablehlo.dynamic_reshape": _dynamic_reshape,
+    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
+    "stablehlo.get_dimension_size": _get_dimension_size,
+}

@@ -1,0 +1,138 @@
+"""Sorting, and reductions by any function of single elements.
+
+A reduction is one `linalg.generic` whose body is the operation's, with all results
+together. A sort is loops: a merge sort from the bottom up, column by column.
+
+    for column: for width = 1, 2, 4, ...:
+      for k: spare[k] = the first of two sorted runs of `width` elements that is left
+      column = spare
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.bodies import ReduceByOp, SortOp
+from ....dialects.tgraph.shaping import ConstantOp
+from ....dialects.tgraph.structure import YieldOp
+from .code import Code, index
+from .memory import Stored
+from .nests import Nest, Values, copy
+from .scalars import scalar
+
+
+def reduce_by(values: Values, op: ReduceByOp, targets: Sequence[Stored]) -> None:
+    if 0 in targets[0].shape:
+        return
+    count = len(targets)
+    sources = [values.store(value) for value in op.inputs[:count]]
+    for start, target in zip(op.inputs[count:], targets, strict=True):
+        nest = Nest(values, target.shape)
+        number = nest.value(start, ())
+        nest.finish(target, nest.dims, lambda _, number=number: number)
+    reduced = op.dimensions.get_values()
+    nest = Nest(values, sources[0].shape)
+    elements = [nest.read(source, nest.dims) for source in sources]
+    kept = tuple(e for d, e in enumerate(nest.dims) if d not in reduced)
+    nest.finish_all(
+        targets,
+        kept,
+        lambda olds: _on_elements(nest.code, op.body.block, [*olds, *elements]),
+        reduced,
+    )
+
+
+def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
+    for value, target in zip(op.inputs, targets, strict=True):
+        copy(values, values.store(value), target)
+    shape, dim = targets[0].shape, op.dimension.value.data
+    if 0 in shape or shape[dim] == 1:
+        return
+    size = shape[dim]
+    columns = [values.memref_of(target) for target in targets]
+    spares = [
+        values.memref_of(values.memory.allocate(target.element, (size,)))
+        for target in targets
+    ]
+
+    def one_column(code: Code, around: list[SSAValue]) -> None:
+        def at(place: SSAValue) -> list[SSAValue]:
+            return [*around[:dim], place, *around[dim:]]
+
+        def one_pass(
+            code: Code, _: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            (width,) = carried
+            pair = code.add(arith.AddiOp(width, width))
+            end, last = (code.constant(n, index) for n in (size, size - 1))
+            zero, one = (code.constant(n, index) for n in (0, 1))
+
+            def one_place(
+                code: Code, place: SSAValue, fronts: Sequence[SSAValue]
+            ) -> Sequence[SSAValue]:
+                """`fronts`: what is next in each of the two runs."""
+                into = code.add(arith.RemUIOp(place, pair))
+                start = code.add(arith.SubiOp(place, into))
+                middle, stop = (
+                    code.add(arith.MinUIOp(code.add(arith.AddiOp(start, n)), end))
+                    for n in (width, pair)
+                )
+                is_start = code.add(arith.CmpiOp(into, zero, "eq"))
+                left, right = (
+                    code.add(arith.SelectOp(is_start, begin, front))
+                    for begin, front in zip((place, middle), fronts, strict=True)
+                )
+                ours, theirs = (
+                    [code.load(column, at(safe)) for column in columns]
+                    for safe in (
+                        code.add(arith.MinUIOp(front, last)) for front in (left, right)
+                    )
+                )
+                pairs = [x for p in zip(theirs, ours, strict=True) for x in p]
+                (comes_first,) = _on_elements(code, op.comparator.block, pairs)
+                has_left = code.add(arith.CmpiOp(left, middle, "ult"))
+                has_right = code.add(arith.CmpiOp(right, stop, "ult"))
+                takes_right = code.add(arith.AndIOp(has_right, comes_first))
+                takes_right = code.add(arith.OrIOp(takes_right, code.invert(has_left)))
+                for our, their, spare in zip(ours, theirs, spares, strict=True):
+                    chosen = code.add(arith.SelectOp(takes_right, their, our))
+                    code.store(chosen, spare, [place])
+                after = [code.add(arith.AddiOp(front, one)) for front in (left, right)]
+                return [
+                    code.add(arith.SelectOp(takes_right, left, after[0])),
+                    code.add(arith.SelectOp(takes_right, after[1], right)),
+                ]
+
+            code.loop(size, one_place, [zero, zero])
+
+            def put_back(code: Code, place: SSAValue, _: Sequence[SSAValue]):
+                for spare, column in zip(spares, columns, strict=True):
+                    code.store(code.load(spare, [place]), column, at(place))
+                return ()
+
+            code.loop(size, put_back)
+            return [pair]
+
+        code.loop((size - 1).bit_length(), one_pass, [code.constant(1, index)])
+
+    values.code.loops([*shape[:dim], *shape[dim + 1 :]], one_column)
+
+
+def _on_elements(
+    code: Code, block: Block, args: Sequence[SSAValue]
+) -> Sequence[SSAValue]:
+    """What a region on scalars yields for some elements."""
+    known = dict[SSAValue, SSAValue](zip(block.args, args, strict=True))
+    for op in block.ops:
+        if isinstance(op, YieldOp):
+            return [known[value] for value in op.values]
+        assert isinstance(op, TensorOp)
+        if isinstance(op, ConstantOp):
+            assert op.splat is not None
+            element = op.declared[0].element_type
+            known[op.result] = code.constant(op.splat.value.data, element)
+        else:
+            known[op.result] = scalar(op, code, [known[x] for x in op.inputs])
+    raise AssertionError("a region without tgraph.yield")

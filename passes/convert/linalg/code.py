@@ -1,0 +1,265 @@
+"""Adding upstream operations one after the other: scalars, loops, element types."""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import TypeAlias, cast
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    f32,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ....dialects.tgraph.base import AnyMemRef
+
+AnyInteger: TypeAlias = IntegerType[int, Signedness]
+
+index = IndexType()
+
+
+def is_integer(element: Attribute) -> bool:
+    return isinstance(element, IntegerType)
+
+
+def is_float(element: Attribute) -> bool:
+    return not isinstance(element, IntegerType | IndexType)
+
+
+def is_small_float(element: Attribute) -> bool:
+    """Whether this is a float of less than 32 bits, which is computed in f32."""
+    return is_float(element) and not isinstance(element, Float32Type | Float64Type)
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """Whether these are integers from 0 on; `i1` is."""
+    if not isinstance(element, IntegerType):
+        return False
+    integer = cast(AnyInteger, element)
+    return integer.width.data == 1 or integer.signedness.data is Signedness.UNSIGNED
+
+
+def signless(element: Attribute) -> Attribute:
+    """The element type as upstream dialects compute with it."""
+    if not is_integer(element):
+        return element
+    return IntegerType(width(element))
+
+
+def sum_type(element: Attribute) -> Attribute:
+    """What many elements are added up in: f64 for f32, f32 for smaller floats."""
+    if isinstance(element, Float32Type):
+        return f64
+    return dot_type(element)
+
+
+def dot_type(element: Attribute) -> Attribute:
+    """What products are added up in: f32 for smaller floats."""
+    return f32 if is_small_float(element) else signless(element)
+
+
+def width(element: Attribute) -> int:
+    assert isinstance(element, IntegerType)
+    return cast(AnyInteger, element).width.data
+
+
+def limits(element: Attribute) -> tuple[int, int]:
+    """The smallest and the largest integer of the type."""
+    bits = width(element)
+    if is_unsigned(element):
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def identity(kind: str, element: Attribute) -> float | int:
+    """The number `e` with `e kind x == x` for a reduction's kind."""
+    if kind in ("add", "or"):
+        return 0
+    if kind == "multiply":
+        return 1
+    if kind == "and":
+        return -1
+    if is_float(element):
+        return -inf if kind == "maximum" else inf
+    low, high = limits(element)
+    return low if kind == "maximum" else high
+
+
+class Code:
+    """Appends operations to a block, or to whatever takes them."""
+
+    def __init__(self, sink: Callable[[Operation], object]):
+        self.sink = sink
+
+    @staticmethod
+    def of(block: Block) -> "Code":
+        return Code(block.add_op)
+
+    def add(self, op: Operation) -> SSAValue:
+        """Appends an operation; returns its first result."""
+        self.sink(op)
+        return op.results[0]
+
+    def do(self, op: Operation) -> None:
+        """Appends an operation without results."""
+        self.sink(op)
+
+    def constant(self, number: float | int, element: Attribute) -> SSAValue:
+        """A number in an element type; integers wrap around."""
+        type = signless(element)
+        if isinstance(type, IndexType):
+            return self.add(arith.ConstantOp(IntegerAttr(int(number), type)))
+        if not is_float(type):
+            bits = width(type)
+            wrapped = int(number) & ((1 << bits) - 1)
+            if wrapped >> (bits - 1):
+                wrapped -= 1 << bits
+            integer = IntegerAttr(wrapped, cast(IntegerType, type))
+            return self.add(arith.ConstantOp(integer))
+        value = FloatAttr(float(number), cast(AnyFloat, type))
+        return self.add(arith.ConstantOp(value))
+
+    def to_index(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """An integer as an index."""
+        wide = value if width(element) == 64 else self.convert(value, element, i64)
+        return self.add(arith.IndexCastOp(wide, index))
+
+    def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """An element; of unsigned memrefs too, which get signless in the end."""
+        type = signless(cast(AnyMemRef, source.type).element_type)
+        return self.add(
+            memref.LoadOp.create(operands=[source, *indices], result_types=[type])
+        )
+
+    def store(
+        self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue]
+    ) -> None:
+        self.do(memref.StoreOp.create(operands=[value, target, *indices]))
+
+    def loop(
+        self,
+        size: int,
+        body: Callable[["Code", SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        carried: Sequence[SSAValue] = (),
+    ) -> Sequence[SSAValue]:
+        """`scf.for` from 0 below `size`: `body(code, i, carried)` gives what the next
+        round carries. Returns what the last leaves."""
+        block = Block(arg_types=[index, *(value.type for value in carried)])
+        inner = Code.of(block)
+        results = body(inner, block.args[0], block.args[1:])
+        inner.do(scf.YieldOp(*results))
+        start, stop, step = (self.constant(n, index) for n in (0, size, 1))
+        loop = scf.ForOp(start, stop, step, list(carried), Region(block))
+        self.do(loop)
+        return loop.results
+
+    def loops(
+        self, shape: Sequence[int], body: Callable[["Code", list[SSAValue]], None]
+    ) -> None:
+        """Loops over all indices of a shape, in row-major order."""
+
+        def nest(code: Code, indices: list[SSAValue]) -> None:
+            if len(indices) == len(shape):
+                body(code, indices)
+                return
+
+            def each(inner: Code, i: SSAValue, _: Sequence[SSAValue]):
+                nest(inner, [*indices, i])
+                return ()
+
+            code.loop(shape[len(indices)], each)
+
+        nest(self, [])
+
+    def when(self, condition: SSAValue, body: Callable[["Code"], None]) -> None:
+        """`scf.if` without results."""
+        block = Block()
+        inner = Code.of(block)
+        body(inner)
+        inner.do(scf.YieldOp())
+        self.do(scf.IfOp(condition, (), Region(block)))
+
+    def convert(
+        self, value: SSAValue, source: Attribute, target: Attribute
+    ) -> SSAValue:
+        """A number in another element type.
+
+        Floats are rounded towards zero to integers, as StableHLO says; what is out of
+        range becomes the nearest integer there is and NaN becomes 0, as XLA does.
+        """
+        if signless(source) == signless(target):
+            return value
+        type = signless(target)
+        if is_float(source) and is_float(target):
+            return self._convert_float(value, source, target)
+        if type == i1:
+            zero = self.constant(0, source)
+            if is_float(source):
+                return self.add(arith.CmpfOp(value, zero, "une"))
+            return self.add(arith.CmpiOp(value, zero, "ne"))
+        if is_float(source):
+            return self._to_integer(value, source, target)
+        if is_float(target):
+            wide = f32 if is_small_float(target) else type
+            cast_ = arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp
+            number = self.add(cast_(value, cast(AnyFloat, wide)))
+            return self._convert_float(number, wide, target)
+        if width(source) > width(target):
+            return self.add(arith.TruncIOp(value, cast(IntegerType, type)))
+        extend = arith.ExtUIOp if is_unsigned(source) else arith.ExtSIOp
+        return self.add(extend(value, cast(IntegerType, type)))
+
+    def _convert_float(
+        self, value: SSAValue, source: Attribute, target: Attribute
+    ) -> SSAValue:
+        if source == target:
+            return value
+        if _bits(source) < _bits(target):
+            return self.add(arith.ExtFOp(value, target))
+        if isinstance(source, Float64Type) and is_small_float(target):
+            value, source = self.add(arith.TruncFOp(value, f32)), f32
+        elif is_small_float(source):  # f16 and bf16
+            value = self.add(arith.ExtFOp(value, f32))
+        return self.add(arith.TruncFOp(value, cast(AnyFloat, target)))
+
+    def _to_integer(
+        self, value: SSAValue, source: Attribute, target: Attribute
+    ) -> SSAValue:
+        if is_small_float(source):
+            value, source = self.add(arith.ExtFOp(value, f32)), f32
+        low, high = limits(target)
+        type = cast(IntegerType, signless(target))
+        cast_ = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
+        # Compared with the first number above, which is a power of two.
+        above = self.constant(high + 1, source)
+        below = self.constant(low, source)
+        is_high = self.add(arith.CmpfOp(value, above, "oge"))
+        is_inside = self.add(arith.CmpfOp(value, below, "oge"))
+        is_low = self.add(arith.CmpfOp(value, below, "olt"))
+        is_good = self.add(arith.AndIOp(is_inside, self.invert(is_high)))
+        zero = self.constant(0, source)
+        safe = self.add(arith.SelectOp(is_good, value, zero))
+        number = self.add(cast_(safe, type))
+        lowest, highest = self.constant(low, target), self.constant(high, target)
+        number = self.add(arith.SelectOp(is_high, highest, number))
+        return self.add(arith.SelectOp(is_low, lowest, number))
+
+    def invert(self, value: SSAValue) -> SSAValue:
+        """All bits of an integer."""
+        return self.add(arith.XOrIOp(value, self.constant(-1, value.type)))
+
+
+def _bits(element: Attribute) -> int:
+    if isinstance(element, Float64Type):
+        return 64
+    return 32 if isinstance(element, Float32Type) else 16

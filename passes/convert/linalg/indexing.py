@@ -1,0 +1,329 @@
+"""Gather, scatter and the gradient of max pooling: places that are known at run time.
+
+A gather is a `linalg.generic` that loads by index. The others are loops in the order
+that the reference has, as several updates may meet at one place.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, SSAValue
+
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
+from ....dialects.tgraph.reducing import SelectAndScatterOp
+from .code import Code, dot_type, index, is_float, is_unsigned
+from .memory import Stored
+from .nests import Nest, Values, copy
+from .reducing import accumulated, combine
+
+
+def gather(values: Values, op: GatherOp, target: Stored) -> None:
+    if 0 in target.shape:
+        return
+    source, indices = values.store(op.inputs[0]), values.store(op.inputs[1])
+    operand = values.memref_of(source)
+    starts_at = values.memref_of(indices)
+    nest = Nest(values, target.shape)
+    code = nest.code
+    place = [nest.index(e) for e in nest.dims]
+    window_dims = op.offset_dims.get_values()
+    dropped = (
+        *op.collapsed_slice_dims.get_values(),
+        *op.operand_batching_dims.get_values(),
+    )
+    starts = _starts(
+        code,
+        starts_at,
+        indices.element,
+        [p for d, p in enumerate(place) if d not in window_dims],
+        op.index_vector_dim.value.data,
+        len(indices.shape),
+        op.start_index_map.get_values(),
+    )
+    inside = dict(
+        zip(
+            (d for d in range(len(source.shape)) if d not in dropped),
+            (place[d] for d in sorted(window_dims)),
+            strict=True,
+        )
+    )
+    batch = [p for d, p in enumerate(place) if d not in window_dims]
+    batching = _batching(
+        op.operand_batching_dims.get_values(),
+        op.start_indices_batching_dims.get_values(),
+        op.index_vector_dim.value.data,
+        batch,
+    )
+    at: list[SSAValue] = []
+    for d, (size, taken) in enumerate(
+        zip(source.shape, op.slice_sizes.get_values(), strict=True)
+    ):
+        start = batching.get(d)
+        if d in starts:
+            highest = code.constant(size - taken, index)
+            above = code.add(arith.MaxSIOp(starts[d], code.constant(0, index)))
+            start = code.add(arith.MinSIOp(above, highest))
+        if start is None:
+            start = code.constant(0, index)
+        if d in inside:
+            start = code.add(arith.AddiOp(start, inside[d]))
+        at.append(start)
+    element = code.load(operand, at)
+    nest.finish(target, nest.dims, lambda _: element)
+
+
+def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
+    if 0 in target.shape:
+        return
+    source, *starts = map(values.store, op.inputs)
+    operand = values.memref_of(source)
+    begins = _clamped(values, starts, source.shape, target.shape)
+    nest = Nest(values, target.shape)
+    at = [
+        nest.code.add(arith.AddiOp(begin, nest.index(e)))
+        for begin, e in zip(begins, nest.dims, strict=True)
+    ]
+    element = nest.code.load(operand, at)
+    nest.finish(target, nest.dims, lambda _: element)
+
+
+def dynamic_update_slice(
+    values: Values, op: DynamicUpdateSliceOp, target: Stored
+) -> None:
+    operand, update, *starts = map(values.store, op.inputs)
+    copy(values, operand, target)
+    if 0 in update.shape:
+        return
+    new, result = map(values.memref_of, (update, target))
+    begins = _clamped(values, starts, target.shape, update.shape)
+
+    def one_element(code: Code, place: list[SSAValue]) -> None:
+        at = [
+            code.add(arith.AddiOp(begin, p))
+            for begin, p in zip(begins, place, strict=True)
+        ]
+        code.store(code.load(new, place), result, at)
+
+    values.code.loops(update.shape, one_element)
+
+
+def _clamped(
+    values: Values, starts: Sequence[Stored], shape: Sequence[int], taken: Sequence[int]
+) -> list[SSAValue]:
+    """Where a slice begins: so that it is inside."""
+    code = values.code
+    begins: list[SSAValue] = []
+    for start, size, length in zip(starts, shape, taken, strict=True):
+        number = code.load(values.memref_of(start), ())
+        begin = code.to_index(number, start.element)
+        begin = code.add(arith.MaxSIOp(begin, code.constant(0, index)))
+        begins.append(
+            code.add(arith.MinSIOp(begin, code.constant(size - length, index)))
+        )
+    return begins
+
+
+def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
+    operand, indices, updates = map(values.store, op.inputs)
+    copy(values, operand, target)
+    if 0 in updates.shape or 0 in target.shape:
+        return
+    element, kind = target.element, op.kind.data
+    result, starts_at, new = map(values.memref_of, (target, indices, updates))
+    window_dims = op.update_window_dims.get_values()
+    batch_dims = [d for d in range(len(updates.shape)) if d not in window_dims]
+    dropped = (
+        *op.inserted_window_dims.get_values(),
+        *op.input_batching_dims.get_values(),
+    )
+    kept = [d for d in range(len(target.shape)) if d not in dropped]
+    of_window = dict(zip(kept, window_dims, strict=True))
+    vector_dim = op.index_vector_dim.value.data
+
+    def one_slice(code: Code, batch: list[SSAValue]) -> None:
+        starts = _starts(
+            code,
+            starts_at,
+            indices.element,
+            batch,
+            vector_dim,
+            len(indices.shape),
+            op.scatter_dims_to_operand_dims.get_values(),
+        )
+        is_inside = _true(code)
+        for d, start in starts.items():
+            taken = updates.shape[of_window[d]] if d in of_window else 1
+            highest = code.constant(target.shape[d] - taken, index)
+            zero = code.constant(0, index)
+            for test in (
+                arith.CmpiOp(start, zero, "sge"),
+                arith.CmpiOp(start, highest, "sle"),
+            ):
+                is_inside = code.add(arith.AndIOp(is_inside, code.add(test)))
+        starts |= _batching(
+            op.input_batching_dims.get_values(),
+            op.scatter_indices_batching_dims.get_values(),
+            vector_dim,
+            batch,
+        )
+
+        def one_element(code: Code, window: list[SSAValue]) -> None:
+            place = dict(zip(batch_dims, batch, strict=True))
+            place |= zip(window_dims, window, strict=True)
+            at = [
+                _sum(code, starts.get(d), place.get(of_window.get(d, -1)))
+                for d in range(len(target.shape))
+            ]
+            update = code.load(new, [place[d] for d in range(len(place))])
+            if kind != "replace":
+                old = code.load(result, at)
+                update = combine(code, kind, element, old, update)
+            code.store(update, result, at)
+
+        sizes = [updates.shape[d] for d in window_dims]
+        code.when(is_inside, lambda inner: inner.loops(sizes, one_element))
+
+    values.code.loops([updates.shape[d] for d in batch_dims], one_slice)
+
+
+def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -> None:
+    if 0 in target.shape:
+        return
+    pooled, gradient = map(values.store, op.inputs)
+    element = target.element
+    old, new = map(values.memref_of, (pooled, gradient))
+    window = op.window_dimensions.get_values()
+    strides = op.window_strides.get_values()
+    low = op.padding_low.get_values()
+    is_better = "gt" if op.kind.data == "maximum" else "lt"
+    rank = len(window)
+
+    def add_up(total: Stored) -> None:
+        if 0 in gradient.shape:
+            return
+        sums = values.memref_of(total)
+
+        def one_place(code: Code, place: list[SSAValue]) -> None:
+            corner = [
+                code.add(
+                    arith.SubiOp(
+                        code.add(arith.MuliOp(p, code.constant(stride, index))),
+                        code.constant(padding, index),
+                    )
+                )
+                for p, stride, padding in zip(place, strides, low, strict=True)
+            ]
+
+            def one_entry(
+                code: Code, number: SSAValue, best: Sequence[SSAValue]
+            ) -> Sequence[SSAValue]:
+                """`best`: whether there is any, its element, and its indices."""
+                at = [
+                    code.add(arith.AddiOp(c, o))
+                    for c, o in zip(corner, unravel(code, number, window), strict=True)
+                ]
+                is_inside = _true(code)
+                safe: list[SSAValue] = []
+                for a, size in zip(at, pooled.shape, strict=True):
+                    # As unsigned numbers, negative indices are large.
+                    fits = code.add(arith.CmpiOp(a, code.constant(size, index), "ult"))
+                    is_inside = code.add(arith.AndIOp(is_inside, fits))
+                    zero = code.constant(0, index)
+                    safe.append(code.add(arith.SelectOp(fits, a, zero)))
+                value = code.load(old, safe)
+                better = _compare(code, element, value, best[1], is_better)
+                is_first = code.invert(best[0])
+                wins = code.add(arith.OrIOp(better, is_first))
+                wins = code.add(arith.AndIOp(wins, is_inside))
+                found = code.add(arith.OrIOp(best[0], is_inside))
+                return [
+                    found,
+                    *(
+                        code.add(arith.SelectOp(wins, ours, theirs))
+                        for ours, theirs in zip([value, *at], best[1:], strict=True)
+                    ),
+                ]
+
+            nothing = code.invert(_true(code))
+            start = [nothing, code.constant(0, element)]
+            start += [code.constant(0, index)] * rank
+            found, _, *at = code.loop(prod(window), one_entry, start)
+
+            def one_sum(code: Code) -> None:
+                update = code.load(new, place)
+                sum = combine(code, "add", element, code.load(sums, at), update)
+                code.store(sum, sums, at)
+
+            code.when(found, one_sum)
+
+        values.code.loops(gradient.shape, one_place)
+
+    accumulated(values, target, "add", dot_type(element), add_up)
+
+
+def _starts(
+    code: Code,
+    indices: SSAValue,
+    element: Attribute,
+    batch: Sequence[SSAValue],
+    vector_dim: int,
+    rank: int,
+    to_operand: Sequence[int],
+) -> dict[int, SSAValue]:
+    """What the index vector at a place says, by operand dimension."""
+    starts: dict[int, SSAValue] = {}
+    for number, dim in enumerate(to_operand):
+        at = list(batch)
+        if vector_dim < rank:
+            at.insert(vector_dim, code.constant(number, index))
+        starts[dim] = code.to_index(code.load(indices, at), element)
+    return starts
+
+
+def _batching(
+    operand_dims: Sequence[int],
+    index_dims: Sequence[int],
+    vector_dim: int,
+    batch: Sequence[SSAValue],
+) -> dict[int, SSAValue]:
+    """Starts along the dimensions that operand and indices share."""
+    return {
+        dim: batch[other - (other > vector_dim)]
+        for dim, other in zip(operand_dims, index_dims, strict=True)
+    }
+
+
+def _sum(code: Code, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
+    if start is None:
+        return code.constant(0, index) if offset is None else offset
+    return start if offset is None else code.add(arith.AddiOp(start, offset))
+
+
+def unravel(code: Code, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
+    """The indices of an element in row-major order."""
+    indices: list[SSAValue] = []
+    for size in reversed(shape):
+        divisor = code.constant(size, index)
+        indices.append(code.add(arith.RemUIOp(number, divisor)))
+        number = code.add(arith.DivUIOp(number, divisor))
+    return indices[::-1]
+
+
+def _compare(
+    code: Code, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
+) -> SSAValue:
+    if is_float(element):
+        return code.add(arith.CmpfOp(x, y, f"o{predicate}"))
+    sign = "u" if is_unsigned(element) else "s"
+    return code.add(arith.CmpiOp(x, y, sign + predicate))
+
+
+def _true(code: Code) -> SSAValue:
+    return code.constant(1, i1)

@@ -1,0 +1,184 @@
+"""Memory as the conversion sees it: arrays in memrefs, views of them, workspace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    i8,
+    i64,
+)
+from xdsl.dialects.linalg.ops import FillOp
+from xdsl.ir import Attribute, SSAValue
+
+from ....analysis.layout import Layout, memref_type
+from ....dialects.tgraph.base import AnyMemRef, Shape
+from ...tgraph.bufferization.constants import Constants
+from .code import Code
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor that lies in a memref's buffer. Offset and strides are in elements."""
+
+    base: SSAValue
+    layout: Layout
+
+    @staticmethod
+    def whole(value: SSAValue) -> "Stored":
+        """All of a memref (of static shape and strides)."""
+        type = cast(AnyMemRef, value.type)
+        shape = type.get_shape()
+        strides = cast(Sequence[int], type.get_strides())
+        offset = type.get_offset() or 0  # None: see `Memory.moving`
+        return Stored(value, Layout(shape, tuple(strides), offset))
+
+    @staticmethod
+    def of(value: SSAValue) -> "Stored":
+        """All of a memref. Of one that repeats elements, the memory that it views: MLIR
+        19 refuses strides of 0, and indexing maps can say the same."""
+        stored = Stored.whole(value)
+        owner = value.owner
+        if 0 in stored.layout.strides and isinstance(owner, memref.ReinterpretCastOp):
+            return Stored(owner.source, stored.layout)
+        return stored
+
+    @property
+    def repeats(self) -> bool:
+        """Whether elements lie at several places."""
+        pairs = zip(self.shape, self.layout.strides, strict=True)
+        return any(stride == 0 and size > 1 for size, stride in pairs)
+
+    @property
+    def shape(self) -> Shape:
+        return self.layout.shape
+
+    @property
+    def element(self) -> Attribute:
+        return cast(AnyMemRef, self.base.type).element_type
+
+    def viewed(self, layout: Layout) -> "Stored":
+        return replace(self, layout=layout)
+
+    def sliced(
+        self, starts: Sequence[int], steps: Sequence[int], shape: Sequence[int]
+    ) -> "Stored":
+        return self.viewed(self.layout.sliced(starts, steps, tuple(shape)))
+
+    def part(self, parts: Mapping[int, tuple[int, int, int]]) -> "Stored":
+        """Start, step and size along some dimensions; the others are kept whole."""
+        whole = [(0, 1, size) for size in self.shape]
+        chosen = [parts.get(dim, all) for dim, all in enumerate(whole)]
+        starts, steps, shape = zip(*chosen, strict=True) if chosen else ((), (), ())
+        return self.sliced(starts, steps, shape)
+
+    def once(self) -> "Stored":
+        """Without the dimensions of stride 0."""
+        pairs = zip(self.shape, self.layout.strides, strict=True)
+        kept = [(size, stride) for size, stride in pairs if stride]
+        shape, strides = zip(*kept, strict=True) if kept else ((), ())
+        return self.viewed(Layout(shape, strides, self.layout.offset))
+
+    def split(self, dim: int, outer: int) -> "Stored":
+        """With a dimension as two, the first of which has the size `outer`."""
+        shape, strides = [*self.shape], [*self.layout.strides]
+        inner = shape[dim] // outer
+        shape[dim : dim + 1] = [outer, inner]
+        strides[dim : dim + 1] = [strides[dim] * inner, strides[dim]]
+        return self.viewed(Layout(tuple(shape), tuple(strides), self.layout.offset))
+
+
+@dataclass
+class Memory:
+    """The views and the workspace that the code for one operation uses."""
+
+    code: Code
+    space: Attribute
+    """Where workspace is allocated: the memory space of the operation's results."""
+    globals: Constants
+    _views: dict[tuple[SSAValue, Layout], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Layout], SSAValue]
+    )
+    _allocated: list[SSAValue] = field(default_factory=list[SSAValue])
+
+    def memref_of(self, stored: Stored) -> SSAValue:
+        """The memref of an array; a view is made when it is first needed."""
+        if stored == Stored.whole(stored.base):
+            return stored.base
+        assert cast(AnyMemRef, stored.base.type).get_offset() is not None
+        key = stored.base, stored.layout
+        if key not in self._views:
+            type = cast(AnyMemRef, stored.base.type)
+            layout = stored.layout
+            if layout.is_contiguous:  # with the strides that the type implies
+                layout = Layout.contiguous(layout.shape)
+            elif not stored.repeats:  # strides of 0 don't matter
+                strides = tuple(stride or 1 for stride in layout.strides)
+                layout = replace(layout, strides=strides)
+            result = memref_type(stored.element, layout, type.memory_space)
+            view = memref.ReinterpretCastOp(
+                *(stored.base, (), (), ()),
+                *((layout.offset,), layout.shape, layout.strides, result),
+            )
+            self._views[key] = self.code.add(view)
+        return self._views[key]
+
+    def moving(self, stored: Stored, dim: int, index: SSAValue) -> Stored:
+        """The part at an index along a dimension, which it lacks. There are no views of
+        it: their offsets would have to move, too. Elements are not repeated."""
+        layout = stored.layout
+        shape = (*layout.shape[:dim], *layout.shape[dim + 1 :])
+        strides = (*layout.strides[:dim], *layout.strides[dim + 1 :])
+        strides = tuple(stride or 1 for stride in strides)  # of size 1
+        step = self.code.constant(layout.strides[dim], index.type)
+        start = self.code.constant(layout.offset, index.type)
+        offset = self.code.add(arith.MuliOp(index, step))
+        offset = self.code.add(arith.AddiOp(offset, start))
+        space = cast(AnyMemRef, stored.base.type).memory_space
+        type = MemRefType(
+            stored.element, shape, StridedLayoutAttr(strides, NoneAttr()), space
+        )
+        view = memref.ReinterpretCastOp(
+            *(stored.base, (offset,), (), ()),
+            *((DYNAMIC_INDEX,), shape, strides, type),
+        )
+        return Stored.whole(self.code.add(view))
+
+    def inside(self, code: Code) -> "Memory":
+        """The same for the body of a loop."""
+        return Memory(code, self.space, self.globals)
+
+    def allocate(self, element: Attribute, shape: Shape) -> Stored:
+        """Workspace, until `free`."""
+        type = MemRefType(element, shape, memory_space=self.space)
+        value = self.code.add(memref.AllocOp((), (), type, IntegerAttr(64, i64)))
+        self._allocated.append(value)
+        return Stored.whole(value)
+
+    def free(self) -> None:
+        for value in reversed(self._allocated):
+            self.code.do(memref.DeallocOp.get(value))
+        self._allocated.clear()
+
+    def extents(self, sizes: Sequence[int]) -> list[SSAValue]:
+        """Memrefs that nobody reads, each of one dimension of a size."""
+        room = self.allocate(i8, (max(sizes),))
+        return [self.memref_of(room.part({0: (0, 1, size)})) for size in sizes]
+
+    def constant(self, value: DenseIntOrFPElementsAttr) -> Stored:
+        type = MemRefType(
+            value.get_element_type(), value.get_shape(), memory_space=self.space
+        )
+        name = self.globals.name_of(value, type)
+        return Stored.whole(self.code.add(memref.GetGlobalOp(name, type)))
+
+    def fill(self, target: Stored, number: float | int) -> None:
+        value = self.code.constant(number, target.element)
+        self.code.do(FillOp([value], [self.memref_of(target)], res=()))

@@ -1,0 +1,364 @@
+"""Loop nests as `linalg.generic`: values are computed where they are needed.
+
+Elementwise operations, constants and views of one nest become its body and its
+indexing maps; all else that it reads is stored before.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, i8, i64
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import CopyOp, GenericOp, IndexOp, YieldOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+
+from ....analysis.layout import Layout
+from ....dialects.tgraph import shaping
+from ....dialects.tgraph.base import TensorOp, tensor_type_of
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from .code import Code, index, is_float, signless
+from .memory import Memory, Stored
+from .scalars import scalar
+
+Exprs = tuple[AffineExpr, ...]
+Computed = Callable[["Values", TensorOp, Stored], None]
+"""Appends the code that stores an operation's result."""
+
+PARALLEL = IteratorTypeAttr(IteratorType.PARALLEL)
+REDUCTION = IteratorTypeAttr(IteratorType.REDUCTION)
+
+SPREAD = (
+    shaping.BroadcastInDimOp,
+    shaping.TransposeOp,
+    shaping.SliceOp,
+    shaping.ReverseOp,
+)
+"""Views that an indexing map can say."""
+
+INLINE = (
+    ElementwiseOp,
+    shaping.ConstantOp,
+    shaping.FullLikeOp,
+    shaping.IotaOp,
+    *SPREAD,
+)
+"""What is computed where it is read."""
+
+
+def dims(count: int) -> Exprs:
+    return tuple(map(AffineExpr.dimension, range(count)))
+
+
+@dataclass
+class Values:
+    """The values that the code for one operation (a fusion, with its body) reads."""
+
+    memory: Memory
+    compute: Computed
+    named: bool = False
+    """Whether products are to be linalg's named operations, where they can be."""
+    stored: dict[SSAValue, Stored] = field(default_factory=dict[SSAValue, Stored])
+
+    @property
+    def code(self) -> Code:
+        return self.memory.code
+
+    def inside(self, code: Code) -> "Values":
+        """The same for the body of a loop: what it stores is stored in each round."""
+        return replace(self, memory=self.memory.inside(code), stored=dict(self.stored))
+
+    def store(self, value: SSAValue) -> Stored:
+        """Where a value lies; it is computed first if it lies nowhere yet."""
+        if value not in self.stored:
+            self.stored[value] = self._store(value)
+        return self.stored[value]
+
+    def _store(self, value: SSAValue) -> Stored:
+        op = value.owner
+        if not isinstance(op, TensorOp):  # a memref
+            return Stored.of(value)
+        if isinstance(op, shaping.ViewOp):
+            return self._view(op)
+        if isinstance(op, shaping.ConstantOp) and op.splat is None:
+            return self.memory.constant(op.dense)
+        type = tensor_type_of(value.type)
+        result = self.memory.allocate(type.element_type, type.get_shape())
+        self.compute(self, op, result)
+        return result
+
+    def _view(self, op: shaping.ViewOp) -> Stored:
+        source = self.store(op.inputs[0])
+        layout = source.layout.viewed(op)
+        if layout is not None:
+            return source.viewed(layout)
+        # A reshape that strides cannot say: in order first.
+        ordered = self.memory.allocate(source.element, source.shape)
+        copy(self, source, ordered)
+        return ordered.viewed(Layout.contiguous(op.declared[0].get_shape()))
+
+    def memref_of(self, stored: Stored) -> SSAValue:
+        """The memref of an array, for code that loads from it by index. If elements are
+        repeated, they are spread out first."""
+        if stored.repeats:
+            spread = self.memory.allocate(stored.element, stored.shape)
+            copy(self, stored, spread)
+            stored = spread
+        return self.memory.memref_of(stored)
+
+    def is_inline(self, value: SSAValue) -> bool:
+        """Whether nests compute the value themselves."""
+        op = value.owner
+        return (
+            value not in self.stored
+            and isinstance(op, INLINE)
+            and not (isinstance(op, shaping.ConstantOp) and op.splat is None)
+        )
+
+    def is_worth_storing(self, value: SSAValue) -> bool:
+        """Whether a value is computed once rather than wherever it is repeated."""
+        return self.is_inline(value) and isinstance(value.owner, ElementwiseOp)
+
+
+class Nest:
+    """The body of a `linalg.generic` under construction."""
+
+    def __init__(self, values: Values, shape: Sequence[int]):
+        self.values = values
+        self.shape = tuple(shape)
+        self.block = Block()
+        self.code = Code.of(self.block)
+        self._inputs: list[SSAValue] = []
+        self._maps: list[Exprs] = []
+        self._known: dict[tuple[SSAValue | Stored, Exprs], SSAValue] = {}
+
+    @property
+    def dims(self) -> Exprs:
+        return dims(len(self.shape))
+
+    def read(self, source: Stored, exprs: Exprs) -> SSAValue:
+        """An element of an array, as an input of the nest."""
+        # A dimension that an index alone runs along has to have that index's size.
+        seen = tuple(
+            self.shape[e.position] if isinstance(e, AffineDimExpr) else size
+            for e, size in zip(exprs, source.shape, strict=True)
+        )
+        if seen != source.shape:
+            source = source.sliced((0,) * len(seen), (1,) * len(seen), seen)
+        exprs = tuple(
+            e for e, stride in zip(exprs, source.layout.strides, strict=True) if stride
+        )
+        source = source.once()
+        key = source, exprs
+        if key not in self._known:
+            self._inputs.append(self.values.memory.memref_of(source))
+            self._maps.append(exprs)
+            position = len(self._inputs) - 1
+            type = signless(source.element)
+            self._known[key] = self.block.insert_arg(type, position)
+        return self._known[key]
+
+    def value(self, value: SSAValue, exprs: Exprs) -> SSAValue:
+        """The element of a value at the indices that `exprs` of the nest's make.
+
+        Without recursion: bodies are chains of any length.
+        """
+        open = [(value, exprs)]
+        while open:
+            key = open[-1]
+            if key in self._known:
+                open.pop()
+                continue
+            if not self.values.is_inline(key[0]):
+                self._known[key] = self.read(self.values.store(key[0]), key[1])
+                continue
+            op = key[0].owner
+            assert isinstance(op, TensorOp)
+            needed = self._needed(op, key[1])
+            if missing := [other for other in needed if other not in self._known]:
+                open += missing
+                continue
+            args = [self._known[other] for other in needed]
+            self._known[key] = self._inline(op, key[1], args)
+        return self._known[value, exprs]
+
+    def result(self, op: TensorOp, exprs: Exprs) -> SSAValue:
+        """As `value`, for an operation in any form that nests compute themselves."""
+        args = [self.value(*needed) for needed in self._needed(op, exprs)]
+        return self._inline(op, exprs, args)
+
+    def _needed(self, op: TensorOp, exprs: Exprs) -> list[tuple[SSAValue, Exprs]]:
+        if isinstance(op, ElementwiseOp):
+            return [(operand, exprs) for operand in op.inputs]
+        if not isinstance(op, SPREAD):
+            return []
+        source = op.inputs[0]
+        is_repeated = prod(op.declared[0].get_shape()) > prod(
+            tensor_type_of(source.type).get_shape()
+        )
+        if is_repeated and self.values.is_worth_storing(source):
+            self.values.store(source)
+        return [(source, _source_indices(op, exprs))]
+
+    def _inline(self, op: TensorOp, exprs: Exprs, args: list[SSAValue]) -> SSAValue:
+        element = op.declared[0].element_type
+        match op:
+            case ElementwiseOp():
+                return scalar(op, self.code, args)
+            case shaping.ConstantOp() if op.splat is not None:
+                return self.code.constant(op.splat.value.data, element)
+            case shaping.FullLikeOp():
+                return self.code.constant(op.value.value.data, element)
+            case shaping.IotaOp():
+                place = self.index(exprs[op.dimension.value.data])
+                type = signless(element)
+                if is_float(element):
+                    number = self.code.add(arith.IndexCastOp(place, i64))
+                    return self.code.convert(number, i64, element)
+                return self.code.add(arith.IndexCastOp(place, type))
+            case _:
+                return args[0]
+
+    def index(self, expr: AffineExpr) -> SSAValue:
+        """An affine expression of the nest's indices as a value."""
+        match expr:
+            case AffineDimExpr():
+                return self.code.add(IndexOp(expr.position))
+            case AffineConstantExpr():
+                return self.code.constant(expr.value, index)
+            case AffineBinaryOpExpr():
+                left, right = self.index(expr.lhs), self.index(expr.rhs)
+                adds = expr.kind is AffineBinaryOpKind.Add
+                make = arith.AddiOp if adds else arith.MuliOp
+                return self.code.add(make(left, right))
+            case _:
+                raise AssertionError(expr)
+
+    def finish(
+        self,
+        target: Stored,
+        exprs: Exprs,
+        result: Callable[[SSAValue], SSAValue],
+        reduced: Sequence[int] = (),
+    ) -> None:
+        """Appends the nest. `result` makes the new element of the target from the old
+        one; the nest's indices `reduced` are those that do not appear in `exprs`."""
+        self.finish_all([target], exprs, lambda olds: [result(olds[0])], reduced)
+
+    def finish_all(
+        self,
+        targets: Sequence[Stored],
+        exprs: Exprs,
+        results: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+        reduced: Sequence[int] = (),
+    ) -> None:
+        """As `finish`, for targets of one shape."""
+        olds = [
+            self.block.insert_arg(signless(target.element), len(self.block.args))
+            for target in targets
+        ]
+        self.code.do(YieldOp(*results(olds)))
+        if 0 in self.shape:
+            return
+        memory = self.values.memory
+        maps, inputs = [*self._maps], [*self._inputs]
+        # Every index needs an operand that tells its size.
+        told = {
+            e.position
+            for indices in (*maps, exprs)
+            for e in indices
+            if isinstance(e, AffineDimExpr)
+        }
+        if silent := [d for d in range(len(self.shape)) if d not in told]:
+            for value in memory.extents([self.shape[d] for d in silent]):
+                self.block.insert_arg(i8, len(inputs))
+                inputs.append(value)
+            maps += [(AffineExpr.dimension(d),) for d in silent]
+        maps += [exprs] * len(targets)
+        rank = len(self.shape)
+        self.values.code.do(
+            GenericOp(
+                inputs,
+                [memory.memref_of(target) for target in targets],
+                Region(self.block),
+                [AffineMapAttr(AffineMap(rank, 0, m)) for m in maps],
+                [REDUCTION if d in reduced else PARALLEL for d in range(rank)],
+            )
+        )
+
+
+def assign(values: Values, value: SSAValue, target: Stored) -> None:
+    """Stores a value that is computed, or lies, somewhere else."""
+    if values.is_inline(value):
+        assert isinstance(value.owner, TensorOp)
+        assign_result(values, value.owner, target)
+    else:
+        copy(values, values.store(value), target)
+
+
+def assign_result(values: Values, op: TensorOp, target: Stored) -> None:
+    """Stores the result of one of `INLINE`, element by element."""
+    if 0 in target.shape:
+        return
+    if isinstance(op, shaping.ConstantOp) and op.splat is None:
+        copy(values, values.memory.constant(op.dense), target)
+        return
+    if isinstance(op, shaping.ConstantOp | shaping.FullLikeOp):
+        number = op.value
+        assert isinstance(number, IntegerAttr | FloatAttr)
+        values.memory.fill(target, number.value.data)
+        return
+    nest = Nest(values, target.shape)
+    result = nest.result(op, nest.dims)
+    nest.finish(target, nest.dims, lambda _: result)
+
+
+def copy(values: Values, source: Stored, target: Stored) -> None:
+    if source == target or 0 in target.shape:
+        return
+    if signless(source.element) == signless(target.element) and not source.repeats:
+        code, memory = values.code, values.memory
+        code.do(CopyOp([memory.memref_of(source)], [memory.memref_of(target)], res=()))
+        return
+    nest = Nest(values, target.shape)
+    element = nest.read(source, nest.dims)
+    number = nest.code.convert(element, source.element, target.element)
+    nest.finish(target, nest.dims, lambda _: number)
+
+
+def _source_indices(op: TensorOp, exprs: Exprs) -> Exprs:
+    """The operand's element that a view's element is."""
+    match op:
+        case shaping.BroadcastInDimOp():
+            shape = tensor_type_of(op.inputs[0].type).get_shape()
+            targets = op.broadcast_dimensions.get_values()
+            return tuple(
+                exprs[d] if size > 1 else AffineExpr.constant(0)
+                for size, d in zip(shape, targets, strict=True)
+            )
+        case shaping.TransposeOp():
+            order = op.permutation.get_values()
+            return tuple(exprs[order.index(d)] for d in range(len(order)))
+        case shaping.SliceOp():
+            starts, steps = op.start_indices.get_values(), op.strides.get_values()
+            return tuple(
+                e * step + start
+                for e, start, step in zip(exprs, starts, steps, strict=True)
+            )
+        case shaping.ReverseOp():
+            shape, reversed = op.declared[0].get_shape(), op.dimensions.get_values()
+            return tuple(
+                e * -1 + (shape[d] - 1) if d in reversed else e
+                for d, e in enumerate(exprs)
+            )
+        case _:
+            raise AssertionError(op.name)

@@ -1,0 +1,282 @@
+"""Convolutions and reductions of windows, without padded copies.
+
+Along each dimension, the places of a window fall into ranges that see the same part of
+the window inside the (dilated, padded) operand: with padding 1 and a window of 3, the
+first place sees two elements, the last as well, and all others see three. Every
+combination of ranges is one `linalg.generic` on views (index set splitting); without
+padding there is a single one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import gcd
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from . import named
+from .code import dot_type
+from .memory import Stored
+from .nests import Nest, Values
+from .reducing import accumulated, combine, kept_in, multiply_add
+
+
+@dataclass(frozen=True)
+class Range:
+    """Places `first + j * step` of a window whose entries `window_first + k *
+    window_step` see the operand's elements `source + j * stride + k * dilation`."""
+
+    first: int
+    step: int
+    count: int
+    window_first: int
+    window_step: int
+    window_count: int
+    source: int
+    stride: int
+    dilation: int
+
+    @property
+    def reach(self) -> int:
+        """The number of the operand's elements from the first seen to the last."""
+        return (
+            (self.count - 1) * self.stride + (self.window_count - 1) * self.dilation + 1
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window along one dimension of an operand."""
+
+    size: int  # of the operand
+    places: int
+    window: int
+    stride: int
+    low: int
+    base_dilation: int
+    window_dilation: int
+
+    def ranges(self) -> Iterator[Range]:
+        base, dilation = self.base_dilation, self.window_dilation
+        # Places this far apart meet the operand's elements at the same entries.
+        step = base // gcd(self.stride, base)
+        window_step = base // gcd(dilation, base)
+        for phase in range(min(step, self.places)):
+            group: list[tuple[int, int, int]] = []  # place, first entry, count
+            for place in range(phase, self.places, step):
+                entries = self._entries(place, window_step)
+                if entries is None:
+                    continue
+                if group and group[-1][1:] != entries:
+                    yield self._range(group, step, window_step)
+                    group = []
+                group.append((place, *entries))
+            if group:
+                yield self._range(group, step, window_step)
+
+    def _entries(self, place: int, window_step: int) -> tuple[int, int] | None:
+        """The first entry of the window inside the operand, and how many there are."""
+        start = place * self.stride - self.low
+        base, dilation = self.base_dilation, self.window_dilation
+        phases = range(min(window_step, self.window))
+        first = next((w for w in phases if (start + w * dilation) % base == 0), None)
+        if first is None:
+            return None
+        extent = (self.size - 1) * base  # the last element's position
+        jump = window_step * dilation
+        at = start + first * dilation
+        skipped = max(0, -(at // jump)) if at < 0 else 0
+        first += skipped * window_step
+        at += skipped * jump
+        if first >= self.window or at > extent:
+            return None
+        count = min((extent - at) // jump, (self.window - 1 - first) // window_step)
+        return first, count + 1
+
+    def _range(
+        self, group: Sequence[tuple[int, int, int]], step: int, window_step: int
+    ) -> Range:
+        place, first, count = group[0]
+        base, dilation = self.base_dilation, self.window_dilation
+        return Range(
+            *(place, step, len(group)),
+            *(first, window_step, count),
+            (place * self.stride - self.low + first * dilation) // base,
+            step * self.stride // base,
+            window_step * dilation // base,
+        )
+
+
+def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
+    if 0 in target.shape:
+        return
+    source, kind = values.store(op.inputs[0]), op.kind.data
+    element = op.declared[0].element_type
+    windows = [
+        Window(*numbers)
+        for numbers in zip(
+            source.shape,
+            target.shape,
+            op.window_dimensions.get_values(),
+            op.window_strides.get_values(),
+            op.padding_low.get_values(),
+            op.base_dilations.get_values(),
+            op.window_dilations.get_values(),
+            strict=True,
+        )
+    ]
+    rank = len(windows)
+
+    def add_up(total: Stored) -> None:
+        for ranges in _combinations(windows):
+            nest = Nest(
+                values, [r.count for r in ranges] + [r.window_count for r in ranges]
+            )
+            seen = _seen(source, ranges, range(rank))
+            exprs = tuple(
+                nest.dims[d] * r.stride + nest.dims[rank + d] * r.dilation
+                for d, r in enumerate(ranges)
+            )
+            new = nest.read(seen, exprs)
+            nest.finish(
+                _places(total, ranges, range(rank)),
+                nest.dims[:rank],
+                _combining(nest, kind, element, new),
+                range(rank, 2 * rank),
+            )
+
+    accumulated(values, target, kind, kept_in(kind, element), add_up)
+
+
+def _combining(
+    nest: Nest, kind: str, element: Attribute, new: SSAValue
+) -> Callable[[SSAValue], SSAValue]:
+    return lambda old: combine(nest.code, kind, element, old, new)
+
+
+def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
+    """The loops are over the result's dimensions, then what is summed, then the
+    result's last dimension, along which neighbours lie in memory."""
+    if 0 in target.shape:
+        return
+    element = op.declared[0].element_type
+    image_labels, kernel_labels, result_labels = map(list, op.labels)
+    image, kernel = map(values.store, op.inputs)
+    spatial = [str(d) for d in range(len(image_labels) - 2)]
+    windows = [
+        Window(
+            image.shape[image_labels.index(label)],
+            target.shape[result_labels.index(label)],
+            kernel.shape[kernel_labels.index(label)],
+            *numbers,
+        )
+        for label, *numbers in zip(
+            spatial,
+            op.window_strides.get_values(),
+            op.padding_low.get_values(),
+            op.lhs_dilation.get_values(),
+            op.rhs_dilation.get_values(),
+            strict=True,
+        )
+    ]
+    features = op.feature_group_count.value.data
+    groups = max(features, op.batch_group_count.value.data)
+    grouped = "f" if features > 1 else "b"
+    image = _grouped(image, image_labels, grouped, groups)
+    kernel = _grouped(kernel, kernel_labels, "o", groups)
+
+    def add_up(total: Stored) -> None:
+        total = _grouped(total, result_labels, "f", groups)
+        for ranges in _combinations(windows):
+            _convolve(ranges, total)
+
+    def _convolve(ranges: Sequence[Range], total: Stored) -> None:
+        image_part, kernel_part, result_part = (
+            part(stored, ranges, [labels.index(label) for label in spatial])
+            for part, stored, labels in (
+                (_seen, image, image_labels),
+                (_entries, kernel, kernel_labels),
+                (_places, total, result_labels),
+            )
+        )
+        if (
+            values.named
+            and groups == 1
+            and named.convolution(
+                values,
+                _ordered(image_part, image_labels, ["b", *spatial, "f"]),
+                _ordered(kernel_part, kernel_labels, [*spatial, "i", "o"]),
+                _ordered(result_part, result_labels, ["b", *spatial, "f"]),
+                [r.stride for r in ranges],
+                [r.dilation for r in ranges],
+            )
+        ):
+            return
+        by_label = dict(zip(spatial, ranges, strict=True))
+        sizes = dict(zip(result_labels, total.shape, strict=True))
+        sizes["i"] = kernel.shape[kernel_labels.index("i")]
+        for label, r in by_label.items():
+            sizes[label] = r.count
+            sizes["w" + label] = r.window_count
+        summed = [*("w" + label for label in spatial), "i"]
+        order = [*result_labels[:-1], *summed, result_labels[-1]]
+        nest = Nest(values, [sizes[label] for label in order])
+        at: dict[str, AffineExpr] = dict(zip(order, nest.dims, strict=True))
+        seen = {
+            label: at[label] * r.stride + at["w" + label] * r.dilation
+            for label, r in by_label.items()
+        }
+        seen |= {"b": at["b"], "f": at["i"]}
+        entries = {label: at["w" + label] for label in spatial}
+        entries |= {"i": at["i"], "o": at["f"]}
+        if "g" in at:
+            seen["g"] = entries["g"] = at["g"]
+        factors = [
+            nest.read(image_part, tuple(seen[label] for label in image_labels)),
+            nest.read(kernel_part, tuple(entries[label] for label in kernel_labels)),
+        ]
+        nest.finish(
+            result_part,
+            tuple(at[label] for label in result_labels),
+            lambda old: multiply_add(nest.code, op, old, factors),
+            [d for d, label in enumerate(order) if label in summed],
+        )
+
+    accumulated(values, target, "add", dot_type(element), add_up)
+
+
+def _grouped(stored: Stored, labels: list[str], label: str, groups: int) -> Stored:
+    """With the groups, if there are several, as a dimension "g" of their own: it is
+    split off another. `labels` are changed likewise."""
+    if groups == 1:
+        return stored
+    dim = labels.index(label)
+    labels.insert(dim, "g")
+    return stored.split(dim, groups)
+
+
+def _ordered(stored: Stored, labels: Sequence[str], order: Sequence[str]) -> Stored:
+    dims = [labels.index(label) for label in order]
+    return stored.viewed(stored.layout.transposed(dims))
+
+
+def _combinations(windows: Sequence[Window]) -> Iterator[tuple[Range, ...]]:
+    return product(*(list(window.ranges()) for window in windows))
+
+
+def _seen(source: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+    """The part of the operand that the ranges see, from the first element on."""
+    parts = [(r.source, 1, r.reach) for r in ranges]
+    return source.part(dict(zip(dims, parts, strict=True)))
+
+
+def _places(target: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+    parts = [(r.first, r.step, r.count) for r in ranges]
+    return target.part(dict(zip(dims, parts, strict=True)))
+
+
+def _entries(kernel: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+    parts = [(r.window_first, r.window_step, r.window_count) for r in ranges]
+    return kernel.part(dict(zip(dims, parts, strict=True)))

@@ -1,0 +1,215 @@
+"""StableHLO → tgraph on tensors, with explicit state (level 0 → level 1).
+
+    func.func public @main(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+        -> tensor<4xf32> {
+      %0 = "stablehlo.negate"(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+→
+    func.func public @main(
+        %arg0: !tgraph.variable<tensor<4xf32>> {tgraph.result = 0 : i32}) {
+      %0 = tgraph.read %arg0 : tensor<4xf32>
+      %1 = tgraph.negate %0 : tensor<4xf32>
+      tgraph.assign %arg0, %1 : tensor<4xf32>
+      func.return
+    }
+
+Needs: ranked tensors; functions of one block; calls without recursion.
+Leaves: each public function, with all calls inlined; no private function; on functions
+and module no attributes of JAX or MHLO; places in the source as they were. A module
+with neither StableHLO nor donated arguments is left as it is. Sizes that are
+unknown (`?`) stay so, for `tgraph-infer-shapes`, unless the program computes with them:
+then they are expressions over those of its arguments (frontends/stablehlo/symbols.py,
+frontends/stablehlo/sizes.py).
+
+A donated argument becomes a variable: with `tf.aliasing_output = N`, for result N; with
+`jax.buffer_donor`, for the first result of the same type that no argument was donated
+to. Where there is none, it stays an argument, and a remark says so.
+
+Does not: convert complex numbers, tokens, small floats (f8).
+One error names all operations that are not supported.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnregisteredOp,
+    i32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...analysis.functions import (
+    argument_attributes,
+    result_attributes,
+    set_argument_attributes,
+    set_result_attributes,
+)
+from ...dialects.diagnostics import LocatedError, errors_at, name_of, remark
+from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
+from ...dialects.tgraph.base import RESULT, AnyTensor, VariableType, is_static
+from ...dialects.tgraph.structure import AssignOp, ReadOp
+from ...frontends.stablehlo.blocks import KNOWN, Inliner
+from ...frontends.stablehlo.conversion import Unsupported, check_type
+from ...frontends.stablehlo.symbols import Demands
+
+_ALIASING = "tf.aliasing_output"
+_DONOR = "jax.buffer_donor"
+_PRIVATE = StringAttr("private")
+
+
+def _donations(func: FuncOp) -> list[int | None]:
+    """For each argument, the number of the result that it is donated to."""
+    arguments = argument_attributes(func)
+    inputs = func.function_type.inputs.data
+    outputs = func.function_type.outputs.data
+    donations: list[int | None] = [None] * len(inputs)
+
+    def donate(index: int, candidates: Iterable[int]) -> None:
+        free = (
+            result
+            for result in candidates
+            if outputs[result] == inputs[index] and result not in donations
+        )
+        donations[index] = next(free, None)
+        if donations[index] is None:
+            remark(
+                f"argument {index} of @{func.sym_name.data} is donated, but to no "
+                f"result: none of type {inputs[index]} is left",
+                func,
+            )
+
+    for index, attributes in enumerate(arguments):
+        if isinstance(number := attributes.get(_ALIASING), IntegerAttr):
+            aliased = number.value.data
+            donate(index, [aliased] if 0 <= aliased < len(outputs) else [])
+    for index, attributes in enumerate(arguments):
+        if _DONOR in attributes and _ALIASING not in attributes:
+            donate(index, [n for n, type in enumerate(outputs) if _is_static(type)])
+    return donations
+
+
+def _is_static(type: Attribute) -> bool:
+    """Whether types that are equal are so for sure: not every `?` is the same size."""
+    return not isinstance(type, TensorType) or is_static(cast(AnyTensor, type))
+
+
+def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
+    return {
+        name: value for name, value in attributes.items() if name.startswith("tgraph.")
+    }
+
+
+def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
+    """The function at level 1; `func` stays as it is."""
+    for index, type in enumerate(func.function_type.inputs):
+        try:
+            check_type(type)
+        except Unsupported as reason:
+            inliner.unsupported[func] = f"argument {index} {reason} is not supported"
+    donations = _donations(func)
+    types = inliner.argument_types(func)
+    block = Block(
+        arg_types=[
+            type if result is None else VariableType(cast(AnyTensor, type))
+            for type, result in zip(types, donations, strict=True)
+        ]
+    )
+    ops: list[Operation] = []
+    arguments: list[SSAValue] = []
+    for index, argument in enumerate(block.args):
+        argument.name_hint = f"arg{index}"
+        if donations[index] is None:
+            arguments.append(argument)
+            continue
+        read = ReadOp(argument)
+        ops.append(read)
+        arguments.append(read.result)
+    results = inliner.function(func, arguments, ops)
+    for argument, result in zip(block.args, donations, strict=True):
+        if result is not None:
+            ops.append(AssignOp(argument, results[result]))
+    kept = [index for index in range(len(results)) if index not in donations]
+    ops.append(ReturnOp(*(results[index] for index in kept)))
+    block.add_ops(ops)
+    new = FuncOp(
+        func.sym_name.data,
+        (list(block.arg_types), [results[index].type for index in kept]),
+        Region(block),
+        func.sym_visibility,
+    )
+    new.location = func.location
+    if demands := inliner.demands.open():
+        new.attributes[REQUIRES] = DimsAttr(Dims(tuple(demands)))
+        inliner.demands = Demands()
+    numbers = [
+        {} if result is None else {RESULT: IntegerAttr(result, i32)}
+        for result in donations
+    ]
+    ours = map(_ours, argument_attributes(func))
+    set_argument_attributes(
+        new, [ours | number for ours, number in zip(ours, numbers, strict=True)]
+    )
+    of_results = result_attributes(func)
+    set_result_attributes(new, [_ours(of_results[index]) for index in kept])
+    return new
+
+
+def _is_level_0(module: ModuleOp) -> bool:
+    return any(
+        _ALIASING in attributes or _DONOR in attributes
+        for op in module.ops
+        if isinstance(op, FuncOp)
+        for attributes in argument_attributes(op)
+    ) or any(name_of(op).startswith(("stablehlo.", "chlo.")) for op in module.walk())
+
+
+def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedError:
+    """One error, at the first place, with a line for each further one."""
+    found: list[tuple[Operation, str]] = []
+    for op in module.walk():
+        if op in unsupported:
+            found.append((op, unsupported[op]))
+        elif isinstance(op, UnregisteredOp) and (name := name_of(op)) not in KNOWN:
+            found.append((op, f"{name} is not supported"))
+    return errors_at(found)
+
+
+@dataclass(frozen=True)
+class ConvertStablehloToTGraph(ModulePass):
+    """Converts StableHLO to tgraph; donated arguments become variables."""
+
+    name = "convert-stablehlo-to-tgraph"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not _is_level_0(op):
+            return
+        functions = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
+        public = [
+            func
+            for func in functions.values()
+            if func.body.blocks and func.sym_visibility != _PRIVATE
+        ]
+        if not public:
+            raise LocatedError("there is no public function to convert", op)
+        inliner = Inliner(functions)
+        converted = {func: _convert(func, inliner) for func in public}
+        if inliner.unsupported:
+            raise _error(op, inliner.unsupported)
+        for func in functions.values():
+            if func in converted:
+                Rewriter.replace_op(func, converted[func], [])
+            elif func.sym_visibility == _PRIVATE:
+                Rewriter.erase_op(func)
+        for name in list(op.attributes):
+            if name.startswith(("jax.", "mhlo.")):
+                del op.attributes[name]

@@ -1,0 +1,120 @@
+"""`plan-budget`: refuses a plan whose arenas are larger than a budget, and says why.
+
+    error: the arena on cpu:0 takes 3072 bytes, 1024 more than the budget of 2048
+      when tgraph.add runs (model.mlir:7:8), live are
+        2048 bytes of %big, from tgraph.concatenate (model.mlir:5:10)
+        1024 bytes of %s, from tgraph.add (model.mlir:4:8)
+      in this order, 3072 bytes are live at once
+      tgraph.concatenate alone (model.mlir:5:10) needs 2048 bytes, in whatever order
+
+Needs: level 3. Leaves: the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...checking.plan_check import PlannedBuffer, PlannedPool, check_plan
+from ...dialects.diagnostics import LocatedError, name_of, place_of
+from ...dialects.memory import is_view
+from ...planning import Buffer, Problem
+from ..options import Budget
+
+LISTED = 12
+"""Buffers that an error names, at most."""
+
+
+@dataclass(frozen=True)
+class PlanBudget(ModulePass, Budget):
+    """Refuses arenas above a budget; changes nothing.
+
+    unlimited: a device whose arena may have more.
+    """
+
+    name = "plan-budget"
+
+    unlimited: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        budget = self.bytes_allowed
+        for pool in check_plan(op):
+            if pool.device == self.unlimited and pool.device:
+                continue
+            if pool.result is None and pool.size > budget:
+                lines = _explained(pool, budget)
+                view = pool.buffers[0].value.owner
+                raise LocatedError("\n  ".join(lines), view.parent_op())
+
+
+def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
+    where = f" on {pool.device}" if pool.device else ""
+    yield (
+        f"the arena{where} takes {pool.size} bytes, {pool.size - budget} more than the "
+        f"budget of {budget}"
+    )
+    step = max(
+        (buffer.first for buffer in pool.buffers),
+        key=lambda step: sum(b.size for b in _live(pool, step)),
+    )
+    live = sorted(_live(pool, step), key=lambda b: (-b.size, b.first))
+    newest = max(live, key=lambda b: b.first)
+    yield f"when {_writer(newest)} runs, live are"
+    for buffer in live[:LISTED]:
+        hint = buffer.value.name_hint
+        name = f" of %{hint}," if hint else ""
+        yield f"  {buffer.size} bytes{name} from {_writer(buffer)}"
+    if len(live) > LISTED:
+        rest = sum(buffer.size for buffer in live[LISTED:])
+        yield f"  {rest} bytes of {len(live) - LISTED} others"
+    buffers = [
+        Buffer(b.name, b.size, b.first, b.last + 1, pool.alignment)
+        for b in pool.buffers
+    ]
+    yield f"in this order, {Problem(buffers).lower_bound} bytes are live at once"
+    op, needed = _largest(pool)
+    yield f"{_described(op)} alone needs {needed} bytes, in whatever order"
+
+
+def _live(pool: PlannedPool, step: int) -> list[PlannedBuffer]:
+    return [buffer for buffer in pool.buffers if buffer.first <= step <= buffer.last]
+
+
+def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:
+    """The operations that use a buffer, through views too, and as which operand."""
+    values = [value]
+    for alias in values:  # grows
+        for use in alias.uses:
+            if is_view(use.operation):
+                values.append(use.operation.results[0])
+            else:
+                yield use.operation, use.index
+
+
+def _writer(buffer: PlannedBuffer) -> str:
+    """The operation that makes what is in a buffer: it has the buffer's location."""
+    users = [op for op, _ in _users(buffer.value)]
+    view = buffer.value.owner
+    for op in users:
+        if isinstance(view, Operation) and op.location == view.location:
+            return _described(op)
+    return _described(users[0])
+
+
+def _described(op: Operation) -> str:
+    place = place_of(op)
+    return f"{name_of(op)} ({place})" if place else name_of(op)
+
+
+def _largest(pool: PlannedPool) -> tuple[Operation, int]:
+    """The operation whose buffers are the largest, and their bytes."""
+    needed: dict[Operation, dict[SSAValue, int]] = {}
+    for buffer in pool.buffers:
+        for op, _ in _users(buffer.value):
+            needed.setdefault(op, {})[buffer.value] = buffer.size
+    sums = {op: sum(sizes.values()) for op, sizes in needed.items()}
+    op = max(sums, key=lambda op: sums[op])
+    return op, sums[op]

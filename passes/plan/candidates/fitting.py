@@ -1,0 +1,118 @@
+"""How few bytes have to be live for a function's arenas to fit a budget.
+
+A plan may take less than what is live, since results lend their memory, or more, since
+kernels have workspaces. So passes that lower what is live
+to a target are given one that follows from the plan, and another one where that was too
+high.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from logging import LogRecord
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+
+from ....analysis.functions import is_tensor
+from ....analysis.memory_graph import memory_graph
+from ....analysis.storage import peaks, storage_of
+from ....dialects.diagnostics import REMARKS
+from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
+from ....planning import deadline
+from ...options import Placing
+from .attempts import held_back, planned_arenas
+
+ROUNDS = 3
+"""Targets that are tried."""
+
+Peaks = Mapping[str | None, int]
+"""Bytes, of each device."""
+
+
+def is_static_block(block: Block) -> bool:
+    return all(
+        is_static(tensor_type_of(value.type))
+        for op in block.ops
+        for value in op.results
+    )
+
+
+def live_peaks(func: FuncOp, alignment: int) -> Peaks:
+    """What is live at most, nothing lent."""
+    memory = memory_graph(func.body.block, alignment)
+    return memory.peaks(range(len(memory.ops)))
+
+
+def live_bytes(block: Block, alignment: int) -> int:
+    """The same of a block of a function, on all devices together."""
+    return sum(peaks(storage_of(block), alignment).values())
+
+
+def planned_bytes(func: FuncOp, placing: Placing) -> int:
+    """Of all arenas together, as `planned_peaks` has them."""
+    return sum(planned_peaks(func, placing).values())
+
+
+def planned_peaks(func: FuncOp, placing: Placing) -> Peaks:
+    """The arenas; what is live where devices or sizes are not known yet."""
+    live = live_peaks(func, placing.alignment)
+    if None in live or not _is_placed(func) or not is_static_block(func.body.block):
+        return live
+    module = ModuleOp([func.clone()])
+    with held_back():
+        arenas = planned_arenas(Context(), module, placing)
+    return dict.fromkeys(live, 0) | {arena.device: arena.size for arena in arenas}
+
+
+def _is_placed(func: FuncOp) -> bool:
+    """Whether arguments and results have devices; they may be all that there is."""
+    types = (*func.function_type.inputs, *func.function_type.outputs)
+    return all(device_of(type) is not None for type in types if is_tensor(type))
+
+
+def fit(
+    func: FuncOp,
+    budget: int,
+    devices: Collection[str | None] | None,
+    rewrite: Callable[[FuncOp, Peaks], None],
+    placing: Placing,
+) -> tuple[Peaks, Peaks]:
+    """Rewrites a function so that its arenas on some devices fit a budget, if possible.
+
+    `rewrite` lowers what is live in a function to at most so many bytes, if it can; on
+    all devices unless some are named. What comes nearest to the budget is kept, if that
+    is nearer than the function as it is. Returns what is planned before and after.
+    """
+
+    def missed(peaks: Peaks, limits: Peaks) -> dict[str | None, int]:
+        """By how many bytes."""
+        wanted = peaks if devices is None else devices
+        return {d: max(peaks.get(d, 0) - limits[d], 0) for d in wanted if d in limits}
+
+    live = live_peaks(func, placing.alignment)
+    before = after = planned_peaks(func, placing)
+    limits = dict.fromkeys(before, budget)
+    least = sum(missed(before, limits).values())
+    targets = {d: budget + max(live[d] - before[d], 0) for d in live}
+    best: FuncOp | None = None
+    remarks: Sequence[LogRecord] = ()
+    for _ in range(ROUNDS):
+        if not least or deadline.passed():
+            break
+        copy = func.clone()
+        with held_back() as said:
+            rewrite(copy, targets)
+        peaks = planned_peaks(copy, placing)
+        misses = missed(peaks, limits)
+        if sum(misses.values()) < least:
+            least, best, after, remarks = sum(misses.values()), copy, peaks, said
+        if any(missed(live_peaks(copy, placing.alignment), targets).values()):
+            break  # a lower target is not reached either
+        targets = {d: max(targets[d] - misses.get(d, 0), 0) for d in targets}
+    if best is not None:
+        func.detach_region(0)
+        func.add_region(best.detach_region(0))
+        for record in remarks:
+            REMARKS.handle(record)
+    return before, after

@@ -1,0 +1,317 @@
+"""`plan-memory`: allocations move into one arena per memory space, at fixed offsets.
+
+    %0 = memref.alloc() : memref<4x8xf32, "cpu:0">
+    ...
+    memref.dealloc %0 : memref<4x8xf32, "cpu:0">
+
+    %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "cpu:0">
+    %c128 = arith.constant 128 : index
+    ...
+    %0 = memref.view %arena[%c128][]
+         : memref<256xi8, "cpu:0"> to memref<4x8xf32, "cpu:0">
+    ...
+    memref.dealloc %arena : memref<256xi8, "cpu:0">
+
+The steps are the function's operations, in regions and blocks too
+(analysis/control_flow.py). A buffer is live where its memory has been accessed and may
+be again, on some path (analysis/liveness.py); one that is allocated in a loop, within
+an iteration. A pool's alignment is the option's, or the largest that an allocation of
+it asks for or that its elements need: 8 for f64. If operations have streams
+(`tgraph.stream`), two buffers share bytes only if one is surely done with before the
+other is begun, in whatever way the streams run (placement/stream_order.py).
+
+Where that makes the arena smaller, a buffer lies in the memory of a result
+(`tgraph.result`) that is written later, as a view with `tgraph.buffer`
+(placement/lending.py).
+
+Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
+plan-check; what can't be planned stays as it is, with a remark: sizes that do not
+follow from arguments, layouts other than the identity, buffers that escape or whose
+uses are not understood, buffers that a loop hands on to its next iteration, and what is
+freed together with these (analysis/allocations.py).
+Does not: reorder operations, make two buffers of one that is handed on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isinf
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    i8,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
+from ...analysis.control_flow import ControlFlow, ends
+from ...analysis.liveness import buffer_of, for_all_agents, live_steps
+from ...analysis.sizes import SizeReader
+from ...checking.plan_check import check_plan
+from ...dialects.diagnostics import LocatedError, remark
+from ...dialects.sizes.dims import BOUNDS, HINTS
+from ...dialects.sizes.intervals import interval
+from ...dialects.sizes.symbolic import (
+    Size,
+    Symbolic,
+    is_known_at_least,
+    names_in,
+    typical,
+)
+from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
+from ...planning import Buffer, Limits, Plan, Problem, solve
+from ...planning.lending import Loan, lend
+from ..options import MemoryOptions
+from .placement.lending import Lender, find_lenders, is_movable, move
+from .placement.runtime_offsets import place
+from .placement.stream_order import Placed, StreamOrder
+
+EFFORT = 0.02
+"""Of a strategy's usual work: seconds at most, and the same plan on every machine."""
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass, MemoryOptions):
+    """Plans the allocations of each function into arenas.
+
+    Those of symbolic sizes (`?`) for `bounds`, by `hints`, or not, as `dynamic` says.
+    """
+
+    name = "plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if isinstance(func, FuncOp) and not func.is_declaration:
+                self._plan(func)
+                if any(isinstance(t, TensorType) for t in func.function_type.inputs):
+                    remark("tensors have no memory to plan: bufferize them first", func)
+        check_plan(op)
+
+    def _plan(self, func: FuncOp) -> None:
+        flow = ControlFlow(func)
+        pools: dict[Attribute, list[Allocation]] = {}
+        sizes = None
+        if self.dynamic != "allocator":
+            sizes = SizeReader(func, name_operands=not self.bounds and _is_proved(func))
+        for allocation in find_allocations(func, flow, sizes=sizes):
+            space = allocation.alloc.memref.type.memory_space
+            pools.setdefault(space, []).append(allocation)
+        if not pools:
+            return
+        order = _stream_order(func, flow)
+        lenders = find_lenders(func, flow) if self.lend else []
+        bounds = self.largest
+        for space, allocations in pools.items():
+            alignment = max(self.alignment, *(a.alignment for a in allocations))
+            is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
+            measured = [self._measured(a, bounds) for a in allocations]
+            pool = _Pool(flow, order, measured, alignment)
+            if is_symbolic and not bounds:
+                plan = pool.place(range(len(allocations)), self._solve)
+                assert sizes is not None
+                arena = place(
+                    sizes, space, alignment, allocations, pool.spans, plan.offsets
+                )
+                _free(func, arena, allocations)
+                _note(func, HINTS, self.typical)
+                continue
+            if is_symbolic:
+                _note(func, BOUNDS, bounds)
+            here = [lender for lender in lenders if lender.space == space]
+            loans, plan = self._placed(pool, () if is_symbolic else here)
+            rest = [a for i, a in enumerate(allocations) if i not in loans]
+            if rest:
+                if plan.peak > LARGEST_SIZE:
+                    raise LocatedError(
+                        f"the arena has {plan.peak} bytes, expected at most "
+                        f"{LARGEST_SIZE}",
+                        func,
+                    )
+                type = MemRefType(i8, [plan.peak], NoneAttr(), space)
+                _rewrite(func, type, alignment, rest, plan.offsets)
+            for index, (lender, offset) in loans.items():
+                move(allocations[index], here[lender].argument, offset)
+
+    def _placed(
+        self, pool: "_Pool", lenders: Sequence[Lender]
+    ) -> tuple[Mapping[int, Loan], Placed]:
+        """What lies in results, and the plan of the arena, for all the others."""
+        loans: Mapping[int, Loan] = {}
+        if lenders:
+            loans = lend(pool.spans, pool.spans_of(lenders))
+        rest = [i for i in range(len(pool.buffers)) if i not in loans]
+        plan = pool.place(rest, self._solve)
+        bound = Problem([replace(pool.spans[i], pool="") for i in rest]).lower_bound
+        if loans and plan.peak > bound:
+            alone = pool.place(range(len(pool.buffers)), self._solve)
+            if alone.peak <= plan.peak:
+                return {}, alone
+        return loans, plan
+
+    def _measured(
+        self, allocation: Allocation, bounds: Mapping[str, int]
+    ) -> Allocation:
+        """The allocation with a number for its size, the largest or a typical one."""
+        if not isinstance(size := cast(Size, allocation.size), Symbolic):
+            return allocation
+        if not bounds:
+            number = typical(size, self.typical)
+            return replace(allocation, size=number)
+        _, most = interval(size, bounds)
+        if isinf(most):
+            missing = [n for n in dict.fromkeys(names_in(size)) if n not in bounds]
+            raise LocatedError(
+                f"buffer {allocation.name} has {size} bytes, expected a bound for "
+                f"{', '.join(missing)}",
+                allocation.alloc,
+            )
+        return replace(allocation, size=int(most))
+
+    def _solve(self, problem: Problem) -> Plan:
+        return solve(problem, self.strategy, Limits(effort=EFFORT))
+
+
+class _Pool:
+    """The allocations of a memory space, as buffers."""
+
+    def __init__(
+        self,
+        flow: ControlFlow,
+        order: StreamOrder | None,
+        allocations: Sequence[Allocation],
+        alignment: int,
+    ):
+        live = for_all_agents(flow, live_steps(flow, [a.uses for a in allocations]))
+        buffers = [
+            buffer_of(a.name, a.size, ranges, alignment)
+            for a, ranges in zip(allocations, live, strict=True)
+        ]
+        self._flow = flow
+        self._order = order
+        self._accesses: list[list[int]] = []
+        self.buffers = buffers
+        if order is not None:
+            self._accesses = [order.places(a.uses.accesses) for a in allocations]
+            self.buffers = [replace(b, gaps=()) for b in buffers]
+            buffers = order.lifespans(self.buffers, self._accesses)
+        self.spans = [
+            replace(b, pool=str(a.alloc.memref.type.element_type))
+            if is_movable(a.alloc)
+            else b
+            for a, b in zip(allocations, buffers, strict=True)
+        ]
+        """The buffers with the steps in which nobody else may have their bytes, in the
+        pool of their element type if they may lie in results."""
+
+    def spans_of(self, lenders: Sequence[Lender]) -> list[Buffer]:
+        """The same of the results: when they need their memory themselves."""
+        alone = live_steps(self._flow, [lender.uses for lender in lenders])
+        live = for_all_agents(self._flow, alone)
+        buffers = [
+            replace(buffer_of(x.name, x.size, ranges, 1), pool=str(x.type.element_type))
+            for x, ranges in zip(lenders, live, strict=True)
+        ]
+        if self._order is None:
+            return buffers
+        accesses = [self._order.places(x.uses.accesses) for x in lenders]
+        return self._order.to_the_end(buffers, accesses)
+
+    def place(self, indices: Sequence[int], solve: Callable[[Problem], Plan]) -> Placed:
+        """Offsets of some of the buffers, which share bytes with one another."""
+        buffers = [self.buffers[i] for i in indices]
+        if self._order is None:
+            plan = solve(Problem(buffers))
+            return Placed(plan.offsets, plan.peak)
+        return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
+
+
+def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
+    """Keeps the values that symbolic sizes are planned for."""
+    if values:
+        func.attributes[name] = DictionaryAttr(
+            {name: IntegerAttr(value, i64) for name, value in values.items()}
+        )
+
+
+def _is_proved(func: FuncOp) -> bool:
+    """Whether plan-check can prove a plan for all sizes: without streams, and where no
+    size may be negative."""
+    sizes = SizeReader(func)
+    for op in func.walk():
+        shape = sizes.shape(op.memref) if isinstance(op, memref.AllocOp) else ()
+        known = [size for size in shape if size is not None]
+        if STREAM in op.attributes or not all(is_known_at_least(s, 0) for s in known):
+            return False
+    return True
+
+
+def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
+    """The order of operations that have streams; None if none has.
+
+    Raises `LocatedError` for streams in a function of several blocks.
+    """
+    blocks = func.body.blocks
+    if not any(STREAM in op.attributes for block in blocks for op in block.ops):
+        return None
+    if len(blocks) > 1:
+        raise LocatedError(
+            f"function @{func.sym_name.data} has operations with streams and "
+            f"{len(blocks)} blocks, expected 1",
+            func,
+        )
+    return StreamOrder(flow, blocks[0].ops)
+
+
+def _rewrite(
+    func: FuncOp,
+    type: AnyMemRef,
+    alignment: int,
+    allocations: Sequence[Allocation],
+    offsets: Sequence[int],
+) -> None:
+    """Makes an arena of the allocations, which lie at `offsets` in it."""
+    entry = func.body.blocks[0]
+    arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
+    arena.memref.name_hint = "arena"
+    last = entry.last_op
+    assert last is not None
+    constants: dict[int, arith.ConstantOp] = {}
+    for allocation, offset in zip(allocations, offsets, strict=True):
+        alloc = allocation.alloc
+        if offset not in constants:
+            # Where it dominates all that comes later in the text.
+            first = entry.find_ancestor_op_in_block(alloc) or last
+            constants[offset] = arith.ConstantOp(IntegerAttr(offset, IndexType()))
+            constants[offset].result.name_hint = f"c{offset}"
+            Rewriter.insert_op(constants[offset], InsertPoint.before(first))
+        view = memref.ViewOp(
+            arena.memref,
+            constants[offset].result,
+            alloc.dynamic_sizes,
+            alloc.memref.type,
+        )
+        view.location = alloc.location
+        Rewriter.replace_op(alloc, view)
+    Rewriter.insert_op(arena, InsertPoint.at_start(entry))
+    _free(func, arena, allocations)
+
+
+def _free(
+    func: FuncOp, arena: memref.AllocOp, allocations: Sequence[Allocation]
+) -> None:
+    """The arena is freed in place of the allocations."""
+    erase_deallocs(allocations)
+    for end in list(ends(func)):
+        Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(end))

@@ -1,0 +1,88 @@
+"""`plan-pipeline`: from a StableHLO, tgraph or memref program to planned arenas.
+
+The default sequence. A pass that finds nothing of its level does nothing, so the input
+may be of any level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from .. import driver, rewrites
+from ..options import EFFORTS, MemoryOptions, Placing, PlanOptions
+
+
+@dataclass(frozen=True)
+class PlanPipeline(ModulePass, PlanOptions):
+    """Runs the default sequence of passes."""
+
+    name = "plan-pipeline"
+
+    def passes(self) -> Sequence[ModulePass]:
+        """The sequence, in order."""
+        from xdsl.transforms.canonicalize import CanonicalizePass
+
+        from ..common_subexpressions import UnplannedCommonSubexpressionElimination
+        from ..convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+        from ..tgraph.bufferize import TGraphBufferize
+        from ..tgraph.color_streams import TGraphColorStreams
+        from ..tgraph.eliminate_assigns import TGraphEliminateAssigns
+        from ..tgraph.fit import TGraphFit
+        from ..tgraph.fuse import TGraphFuse
+        from ..tgraph.gradient import TGraphGradient
+        from ..tgraph.infer_shapes import TGraphInferShapes
+        from ..tgraph.place_devices import TGraphPlaceDevices
+        from ..tgraph.schedule import TGraphSchedule
+        from ..tgraph.search import TGraphSearch
+        from ..tgraph.slice import TGraphSlice
+        from .budget import PlanBudget
+        from .check import PlanCheck
+        from .memory import PlanMemory
+        from .workspaces import PlanWorkspaces
+
+        placing = self.shared(Placing)
+        lower: list[ModulePass] = [
+            TGraphFuse(),
+            TGraphEliminateAssigns(),
+            TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
+        ]
+        if self.streams == 1:
+            lower.append(TGraphSlice(**placing))
+        check: list[ModulePass] = []
+        if self.effort == "high" and self.streams == 1 and self.budget is None:
+            lower = [TGraphSearch(time_limit=self.time_limit, **placing)]
+        if self.budget is not None:
+            fit = TGraphFit(
+                self.budget,
+                EFFORTS[self.effort],
+                slices=self.streams == 1,
+                device=self.device,
+                offload=self.offload,
+                time_limit=self.time_limit,
+                **placing,
+            )
+            lower = [fit]
+            check = [PlanBudget(self.budget, unlimited=self.offload)]
+        return [
+            PlanCheck(report=False),  # of what comes planned
+            ConvertStablehloToTGraph(),
+            TGraphInferShapes(require_static=True),
+            TGraphGradient(),
+            # Before constants are shared: each is made where it is used.
+            TGraphPlaceDevices(groups=self.groups, default=self.device),
+            CanonicalizePass(),
+            UnplannedCommonSubexpressionElimination(),
+            *(rewrite() for rewrite in rewrites()),
+            *lower,
+            *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
+            TGraphBufferize(),
+            *([PlanWorkspaces(self.workspaces)] if self.workspaces != "none" else []),
+            PlanMemory(**self.shared(MemoryOptions)),
+            *check,
+        ]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        driver.run(ctx, op, self.passes())

@@ -1,0 +1,160 @@
+"""Results' memory for other buffers, for plan-memory: until the result is written.
+
+    func.func @f(%r: memref<64xf32> {tgraph.result = 0 : i32}, ...)
+      %0 = memref.reinterpret_cast %r to offset: [16], sizes: [4, 8], strides: [8, 1]
+           {tgraph.buffer} : ... to memref<4x8xf32, strided<[8, 1], offset: 16>>
+
+`tgraph.buffer` says that this is a buffer of its own, as a `memref.view` of an arena is
+one. The caller gives the memory of a result, and expects nothing of it but the result.
+
+A view has the element type of what it views, so only buffers of a result's element type
+can lie there; and their type gets an offset, so only those that are used by operations
+which take any strides.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    IndexType,
+    MemRefType,
+    NoneAttr,
+    UnitAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ....analysis.allocations import Allocation, argument_uses, erase_deallocs
+from ....analysis.control_flow import ControlFlow
+from ....analysis.functions import argument_attributes
+from ....analysis.layout import Layout, memref_type
+from ....analysis.liveness import Uses
+from ....dialects.diagnostics import name_of
+from ....dialects.memory import BUFFER, LINALG, is_buffer
+from ....dialects.tgraph.base import (
+    RESULT,
+    VARIABLE,
+    AnyMemRef,
+    TensorOp,
+    element_bytes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lender:
+    """A result that other buffers may lie in."""
+
+    argument: SSAValue
+    type: AnyMemRef
+    size: int  # bytes
+    uses: Uses
+
+    @property
+    def space(self) -> Attribute:
+        return self.type.memory_space
+
+    @property
+    def name(self) -> str:
+        return f"%{self.argument.name_hint or 'result'}"
+
+
+def find_lenders(func: FuncOp, flow: ControlFlow) -> list[Lender]:
+    """The results whose memory is of static size and not lent yet, in order."""
+    lenders: list[Lender] = []
+    entry = func.body.blocks[0]
+    for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
+        given: Attribute = argument.type
+        if (
+            RESULT not in attributes
+            or VARIABLE in attributes
+            or not isinstance(given, MemRefType)
+            or any(is_buffer(use.operation) for use in argument.uses)
+        ):
+            continue
+        type = cast(AnyMemRef, given)
+        if (
+            not isinstance(type.layout, NoneAttr)
+            or DYNAMIC_INDEX in type.get_shape()
+            or not isinstance(type.element_type, FixedBitwidthType | IndexType)
+        ):
+            continue
+        if uses := argument_uses(argument, func, flow):
+            size = prod(type.get_shape()) * element_bytes(type.element_type)
+            lenders.append(Lender(argument, type, size, uses))
+    return lenders
+
+
+def is_movable(alloc: memref.AllocOp) -> bool:
+    """Whether what uses an allocation takes another offset as well."""
+    values = [alloc.memref]
+    for value in values:  # grows
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, memref.ReinterpretCastOp):
+                if _layout(op.result.type) is None:
+                    return False
+                values.append(op.result)
+            elif not isinstance(op, _ANY_STRIDES) and name_of(op) not in LINALG:
+                return False
+    return True
+
+
+def move(allocation: Allocation, lender: SSAValue, offset: int) -> None:
+    """Makes an allocation a buffer in a result's memory, at an offset in bytes."""
+    erase_deallocs([allocation])
+    alloc = allocation.alloc
+    type = alloc.memref.type
+    first = offset // element_bytes(type.element_type)
+    view = _view(lender, Layout.contiguous(type.get_shape()), type, first)
+    view.attributes[BUFFER] = UnitAttr()
+    view.location = alloc.location
+    pending = [(cast(Operation, alloc), view)]
+    for old, new in pending:  # grows
+        for use in list(old.results[0].uses):
+            op = use.operation
+            if isinstance(op, memref.ReinterpretCastOp):
+                layout = _layout(op.result.type)
+                assert layout is not None
+                moved = _view(new.result, layout, op.result.type, first)
+                moved.attributes |= op.attributes
+                moved.location = op.location
+                pending.append((op, moved))
+    for old, new in reversed(pending):
+        Rewriter.replace_op(old, new)
+
+
+_ANY_STRIDES = (
+    TensorOp | memref.CopyOp | memref.LoadOp | memref.StoreOp | memref.DeallocOp
+)
+"""Operations for which the layout of a memref is of no interest; linalg's, too."""
+
+
+def _layout(type: AnyMemRef) -> Layout | None:
+    """What a type says of its layout; None if that is not static."""
+    strides, offset, shape = type.get_strides(), type.get_offset(), type.get_shape()
+    if strides is None or offset is None or DYNAMIC_INDEX in shape:
+        return None
+    known = [stride for stride in strides if stride is not None]
+    return Layout(shape, tuple(known), offset) if len(known) == len(strides) else None
+
+
+def _view(
+    source: SSAValue, layout: Layout, type: AnyMemRef, first: int
+) -> memref.ReinterpretCastOp:
+    """A view whose layout is meant from the element `first` of the source on."""
+    layout = replace(layout, offset=layout.offset + first)
+    return memref.ReinterpretCastOp(
+        source,
+        (),
+        (),
+        (),
+        (layout.offset,),
+        layout.shape,
+        layout.strides,
+        memref_type(type.element_type, layout, type.memory_space),
+    )

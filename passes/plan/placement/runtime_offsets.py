@@ -1,0 +1,121 @@
+"""Offsets that are computed from sizes, for plan-memory.
+
+    %0 = arith.muli %n, %c512                     # the bytes of %a
+    %1 = arith.maxsi %0, %2                       # of %b, above %a and %c
+    %arena = memref.alloc(%3) : memref<?xi8>
+    %b = memref.view %arena[%1][%n] : memref<?xi8> to memref<?x128xf32>
+
+A plan for typical sizes says which of two buffers that are live at a time lies above
+the other. That order is kept for all sizes: a buffer starts at the largest end of those
+below it, and the arena ends with the largest of all ends. No two such buffers share a
+byte then, whatever the sizes; at the typical ones the arena is at most as large as in
+the plan.
+
+PyTorch Inductor writes its allocation tree (`inductor-tree`) as sizes in the same way:
+side by side is a sum, one after the other in time a maximum. A tree is one such order,
+and this takes the order from any strategy; what of it a tree cannot say is kept too.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, i8
+from xdsl.ir import Attribute
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ....analysis.allocations import Allocation
+from ....analysis.sizes import SizeReader, SizeWriter, compute_first
+from ....dialects.sizes.dims import static
+from ....dialects.sizes.symbolic import Size, names_in, round_up
+from ....planning import Buffer
+
+
+def place(
+    sizes: SizeReader,
+    space: Attribute,
+    alignment: int,
+    allocations: Sequence[Allocation],
+    spans: Sequence[Buffer],
+    offsets: Sequence[int],
+) -> memref.AllocOp:
+    """Makes an arena of a function's allocations, which are needed for `spans` and lie
+    above one another as `offsets` say; leaves their deallocations.
+
+    Raises `LocatedError` for sizes that do not follow from arguments.
+    """
+    used = {name: None for a in allocations for name in names_in(a.size)}
+    compute_first(sizes.func, [v for name, v in sizes.operands.items() if name in used])
+    writer, first = SizeWriter.following(sizes)
+    order = sorted(
+        range(len(spans)), key=lambda i: (offsets[i], offsets[i] + spans[i].size, i)
+    )
+    below: list[int] = []  # by position in the order: the buffers that are, as bits
+    starts: list[Size] = []
+    ends: list[Size] = []
+    covered = 0
+    for position, live in enumerate(_conflicts([spans[i] for i in order])):
+        allocation = allocations[order[position]]
+        rest, found, touching = live & ((1 << position) - 1), 0, list[Size]()
+        while rest:
+            top = rest.bit_length() - 1
+            found |= below[top] | 1 << top
+            touching.append(ends[top])
+            rest &= ~found
+        start = writer.maximum(touching, allocation.alloc)
+        below.append(found)
+        covered |= found
+        starts.append(start)
+        ends.append(start + round_up(allocation.size, alignment))
+    tops = [
+        start + allocations[index].size
+        for position, (index, start) in enumerate(zip(order, starts, strict=True))
+        if not covered >> position & 1
+    ]
+    size = writer.maximum(tops, first)
+    values = [writer.value(start, first) for start in starts]
+    given = [] if isinstance(size, int) else [writer.value(size, first)]
+    arena = memref.AllocOp(
+        given,
+        (),
+        MemRefType(i8, static([size]), NoneAttr(), space),
+        IntegerAttr(alignment, 64),
+    )
+    arena.memref.name_hint = "arena"
+    for op in (*writer.ops, arena):
+        Rewriter.insert_op(op, InsertPoint.before(first))
+    for index, value in zip(order, values, strict=True):
+        alloc = allocations[index].alloc
+        type = alloc.memref.type
+        view = memref.ViewOp(arena.memref, value, alloc.dynamic_sizes, type)
+        view.location = alloc.location
+        Rewriter.replace_op(alloc, view)
+    return arena
+
+
+def _conflicts(spans: Sequence[Buffer]) -> Iterator[int]:
+    """For each buffer those that are live in one of its steps, as bits."""
+    ranges = sorted(
+        (start, end, n) for n, b in enumerate(spans) for start, end in b.live
+    )
+    by_end = sorted(range(len(ranges)), key=lambda r: ranges[r][1])
+    begun: list[int] = []  # by range: those that are over when it starts
+    over = index = 0
+    for start, _, _ in ranges:
+        while ranges[by_end[index]][1] <= start:
+            over |= 1 << by_end[index]
+            index += 1
+        begun.append(over)
+    found = [0] * len(spans)
+    started = index = 0
+    for number in by_end:
+        _, end, owner = ranges[number]
+        while index < len(ranges) and ranges[index][0] < end:
+            started |= 1 << index
+            index += 1
+        live = started & ~begun[number]
+        while live:
+            lowest = live & -live
+            found[owner] |= 1 << ranges[lowest.bit_length() - 1][2]
+            live ^= lowest
+    for number, live in enumerate(found):
+        yield live & ~(1 << number)

@@ -1,8 +1,0 @@
-"""From StableHLO (level 0) to tgraph (level 1).
-
-conversion.py    one operation on its way, and what conversions share
-elementwise.py, shaping.py, products.py, reducing.py, indexing.py   by families
-sizes.py         operations that compute with sizes, or have computed shapes
-symbols.py       what the sizes of arguments are called
-blocks.py        blocks: calls, loops, branches; the table of all conversions
-"""

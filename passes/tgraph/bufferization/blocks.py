@@ -1,0 +1,261 @@
+"""Blocks on tensors become blocks on memrefs, as `analysis/storage` says.
+
+    %r = tgraph.while %a, %w ...        scf.while : () -> () {
+                                          tgraph.compare %a, %c outs(%flag)
+                                          %0 = memref.load %flag[] : memref<i1>
+                                          scf.condition(%0)
+                                        } do {
+                                          tgraph.add %a, %w outs(%a)
+                                          scf.yield
+                                        }
+
+Loops and branches on memrefs pass nothing on but what lies in buffers.
+"""
+
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
+from typing import cast
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.traits import IsTerminator
+
+from ....analysis.layout import Layout, memref_type
+from ....analysis.loops import TRIP_COUNT, counter
+from ....analysis.sizes import SizeWriter
+from ....analysis.storage import (
+    Allocate,
+    At,
+    Branch,
+    Buffer,
+    Copy,
+    Free,
+    Global,
+    Loop,
+    Run,
+    Storage,
+)
+from ....dialects.diagnostics import LocatedError, name_of, remark
+from ....dialects.sizes.dims import static
+from ....dialects.sizes.symbolic import Symbolic
+from ....dialects.tgraph.base import (
+    STREAM,
+    AnyMemRef,
+    AnyTensor,
+    TensorOp,
+    is_static,
+    segments,
+    shape_of,
+    space_of,
+    tensor_type_of,
+)
+from ....dialects.tgraph.shaping import DeviceCopyOp
+from ....dialects.tgraph.structure import AssignOp, FusionOp, ReadOp
+from .constants import Constants
+
+Views = MutableMapping[tuple[SSAValue, Layout], SSAValue]
+"""By the memref that they are views of."""
+
+
+class BlockWriter:
+    """Writes the memref form of one block, but for its terminator.
+
+    `bases` are the memrefs of buffers from outside, `views` the views of them.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        constants: Constants,
+        sizes: SizeWriter,
+        bases: MutableMapping[Buffer, SSAValue],
+        views: Views | None = None,
+    ):
+        self.storage = storage
+        self.constants = constants
+        self.sizes = sizes
+        self.bases = bases
+        self.views: Views = {} if views is None else views
+        self.new = Block()
+        self._globals: dict[str, SSAValue] = {}  # by the name of the constant
+        self._at: Operation  # the operation that is being rewritten
+
+    def run(self) -> Block:
+        for op, actions in self.storage.steps:
+            self._at = op
+            _check_known(op)
+            for action in actions:
+                match action:
+                    case Allocate(buffer):
+                        self._allocate(buffer)
+                    case Free(buffer):
+                        dealloc = memref.DeallocOp.get(self._base(buffer))
+                        _set_stream(dealloc, op)
+                        self._emit(dealloc)
+                    case Copy():
+                        self._copy(action)
+                    case Run():
+                        self._run(action)
+                    case Global():
+                        self._global(action)
+                    case Loop():
+                        self._loop(action)
+                    case Branch():
+                        self._branch(action)
+        return self.new
+
+    # Memrefs
+
+    def _base(self, buffer: Buffer) -> SSAValue:
+        if buffer.outside is not None:
+            return self._base(buffer.outside)
+        if buffer not in self.bases:
+            self._allocate(buffer)
+        return self.bases[buffer]
+
+    def _allocate(self, buffer: Buffer) -> None:
+        alloc = memref.AllocOp(self._given(buffer.shape), (), contiguous(buffer.type))
+        self._emit(alloc)
+        alloc.memref.name_hint = buffer.name
+        self.bases[buffer] = alloc.memref
+
+    def _memref(self, at: At) -> SSAValue:
+        """The memref at a place; a view is made when it is first needed."""
+        (buffer, layout), value = at
+        base = self._base(buffer)
+        if value is None:
+            return base
+        if layout.is_contiguous:  # with the strides that the type implies
+            layout = Layout.contiguous(layout.shape)
+        tensor = tensor_type_of(value.type)
+        type = memref_type(tensor.element_type, layout, space_of(tensor))
+        if type == base.type and layout.shape == buffer.shape:
+            return base
+        if (base, layout) not in self.views:
+            offset, shape, strides = (layout.offset,), layout.shape, layout.strides
+            view = memref.ReinterpretCastOp(
+                base,
+                self._given(offset),
+                self._given(shape),
+                self._given(strides),
+                static(offset),
+                static(shape),
+                static(strides),
+                type,
+            )
+            self._emit(view)
+            view.result.name_hint = value.name_hint
+            self.views[base, layout] = view.result
+        return self.views[base, layout]
+
+    def _given(self, sizes: Sequence[int]) -> list[SSAValue]:
+        """The values of symbolic sizes."""
+        return [
+            self.sizes.value(size, self._at)
+            for size in sizes
+            if isinstance(size, Symbolic)
+        ]
+
+    def _emit(self, op: Operation) -> None:
+        op.location = self._at.location
+        self.new.add_op(op)
+
+    # Operations
+
+    def _copy(self, action: Copy) -> None:
+        if action.saves:
+            message = "the old contents of the variable are saved: they are read later"
+            remark(message, self._at)
+        copy = memref.CopyOp(self._memref(action.source), self._memref(action.target))
+        _set_stream(copy, action.serves)
+        self._emit(copy)
+
+    def _run(self, action: Run) -> None:
+        op = action.op
+        inputs = [self._memref(at) for at in action.inputs]
+        outs = [self._memref(at) for at in action.outs]
+        if isinstance(op, DeviceCopyOp):
+            copy = memref.CopyOp(inputs[0], outs[0])
+            _set_stream(copy, op)
+            self._emit(copy)
+            return
+        if isinstance(op, FusionOp):  # the types of memrefs, on tensors
+            for argument, value in zip(op.body.block.args, inputs, strict=True):
+                if not is_static(cast(AnyMemRef, value.type)):
+                    type_ = tensor_type_of(value.type)
+                    Rewriter.replace_value_with_new_type(argument, type_)
+        sizes = {"operandSegmentSizes": segments(inputs, outs)}
+        self._emit(
+            type(op).create(
+                operands=[*inputs, *outs],
+                properties=op.properties | sizes,
+                attributes=op.attributes,
+                regions=[op.detach_region(region) for region in list(op.regions)],
+            )
+        )
+
+    def _global(self, action: Global) -> None:
+        op, buffer = action
+        type = contiguous(buffer.type)
+        name = self.constants.name_of(op.dense, type)
+        if name not in self._globals:
+            get = memref.GetGlobalOp(name, type)
+            self._emit(get)
+            get.memref.name_hint = buffer.name
+            self._globals[name] = get.memref
+        self.bases[buffer] = self._globals[name]
+
+    def _loop(self, action: Loop) -> None:
+        counted = counter(action.op)
+        flag = self._base(action.flag)
+        condition = self._inside(action.condition)
+        load = memref.LoadOp.get(flag, ())
+        condition.add_ops([load, scf.ConditionOp(load.res)])
+        body = self._inside(action.body)
+        body.add_op(scf.YieldOp())
+        loop = scf.WhileOp((), (), Region(condition), Region(body))
+        loop.attributes |= action.op.attributes
+        if counted:
+            loop.attributes[TRIP_COUNT] = IntegerAttr(counted.trips, i64)
+        self._emit(loop)
+
+    def _branch(self, action: Branch) -> None:
+        load = memref.LoadOp.get(self._memref(action.predicate), ())
+        self._emit(load)
+        blocks = [self._inside(storage) for storage in action.regions]
+        for block in blocks:
+            block.add_op(scf.YieldOp())
+        on_true, on_false = map(Region, blocks)
+        branch = scf.IfOp(load.res, (), on_true, on_false)
+        branch.attributes |= action.op.attributes
+        self._emit(branch)
+
+    def _inside(self, storage: Storage) -> Block:
+        views = ChainMap({}, self.views)  # those made inside are seen only there
+        inside = BlockWriter(storage, self.constants, self.sizes, self.bases, views)
+        return inside.run()
+
+
+def contiguous(type: AnyTensor) -> AnyMemRef:
+    """The type of a buffer for a whole tensor."""
+    layout = Layout.contiguous(shape_of(type))
+    return memref_type(type.element_type, layout, space_of(type))
+
+
+def _check_known(op: Operation) -> None:
+    """Refuses operations that are not tgraph's."""
+    if not isinstance(op, TensorOp | ReadOp | AssignOp) and not op.has_trait(
+        IsTerminator, value_if_unregistered=False
+    ):
+        raise LocatedError(
+            f"{name_of(op)} cannot be bufferized, expected operations of "
+            "tgraph; mlir-opt bufferizes others (--one-shot-bufferize)",
+            op,
+        )
+
+
+def _set_stream(op: Operation, serves: Operation) -> None:
+    if stream := serves.attributes.get(STREAM):
+        op.attributes[STREAM] = stream

@@ -1,0 +1,200 @@
+"""`tgraph-bufferize`: tensors become memrefs, each allocated, written and freed.
+
+    func.func @f(%v: !tgraph.variable<tensor<4x8xf32, "cpu:0">>, ...)
+                 -> tensor<8xf32, "cpu:0"> {
+      %0 = tgraph.exponential %a : tensor<4x8xf32, "cpu:0">
+      %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : ...
+      %2 = tgraph.dot_general %1, %b ... -> tensor<8xf32, "cpu:0">
+      func.return %2 : tensor<8xf32, "cpu:0">
+
+    func.func @f(%v: memref<4x8xf32, "cpu:0"> {tgraph.variable}, ...,
+                 %r: memref<8xf32, "cpu:0"> {tgraph.result = 0 : i32}) {
+      %0 = memref.alloc() : memref<4x8xf32, "cpu:0">
+      tgraph.exponential %a outs(%0) : memref<4x8xf32, "cpu:0">
+      %1 = memref.reinterpret_cast %0 to ... : memref<8x4xf32, strided<[1, 8]>, "cpu:0">
+      tgraph.dot_general %1, %b outs(%r) ...
+      memref.dealloc %0 : memref<4x8xf32, "cpu:0">
+      func.return
+
+ * Variables become arguments with the attribute `tgraph.variable`; results become added
+   last arguments, to be written only, with `tgraph.result = N`.
+ * A result or assigned value is computed straight into its destination.
+ * An operation takes over the buffer of an operand that it may overwrite
+   (`TensorOp.overwritable`) and that nobody reads afterwards.
+ * Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
+   the result; each view is one `memref.reinterpret_cast` of its buffer.
+ * A read variable is used in place. What of its contents is still needed when it is
+   written is copied just before.
+ * What a loop carries lies in one buffer each, which its body updates like a variable;
+   loops and branches become `scf.while` and `scf.if` (bufferization/blocks.py).
+ * Constants that are small or not a single number are `memref.global`s; the others are
+   filled in where they are needed.
+
+Needs: level 1, placed (`tgraph-place-devices`), one block; symbolic sizes that follow
+from those of the arguments, of which they are computed first of all.
+Leaves: level 2: memref IR; every alloc has one dealloc in its block, behind its last
+use. Operations keep their attributes; copies and deallocs have the stream of the
+operation that they serve.
+Does not: share memory between buffers; that is plan-memory's.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    UnitAttr,
+    i32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ...analysis.functions import (
+    argument_attributes,
+    is_tensor,
+    result_attributes,
+    set_argument_attributes,
+    set_result_attributes,
+    tensor_functions,
+)
+from ...analysis.sizes import SizeWriter
+from ...analysis.storage import Buffer, storage_of
+from ...dialects.diagnostics import LocatedError
+from ...dialects.sizes.dims import DIMS, DimsAttr
+from ...dialects.tgraph.base import (
+    LARGEST_SIZE,
+    RESULT,
+    VARIABLE,
+    VariableType,
+    bare,
+    device_of,
+    is_static,
+    shape_of,
+    tensor_type_of,
+)
+from .bufferization.blocks import BlockWriter, contiguous
+from .bufferization.constants import Constants
+
+
+@dataclass(frozen=True)
+class TGraphBufferize(ModulePass):
+    """Turns tensors into memrefs with explicit allocation."""
+
+    name = "tgraph-bufferize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constants = Constants(op)
+        for func, block in list(tensor_functions(op)):
+            _check_ready(func)
+            _Function(func, block, constants).run()
+
+
+def _check_ready(func: FuncOp) -> None:
+    for op in func.walk():
+        arguments = [a for r in op.regions for b in r.blocks for a in b.args]
+        for value in (*arguments, *op.results):
+            if not is_tensor(value.type):
+                continue
+            type = tensor_type_of(value.type)
+            if DYNAMIC_INDEX in shape_of(type):
+                raise LocatedError(
+                    f"{op.name}: {type} has a size that is not known", op
+                )
+            elements = prod(filter(None, type.get_shape())) if is_static(type) else 0
+            if elements > LARGEST_SIZE:
+                raise LocatedError(
+                    f"{op.name}: {type} has sizes whose product is {elements}, "
+                    f"expected at most {LARGEST_SIZE}",
+                    op,
+                )
+            if device_of(type) is None:
+                raise LocatedError(
+                    f"{op.name}: {type} has no device; run tgraph-place-devices first",
+                    op,
+                )
+
+
+class _Function:
+    """Builds the memref form of one function: its signature; its block is rewritten by
+    `BlockWriter`."""
+
+    def __init__(self, func: FuncOp, block: Block, constants: Constants):
+        self.func = func
+        self.old = block
+        self.argument_attrs = argument_attributes(func)
+        self._check_signature()
+        self.sizes = SizeWriter()
+        self.storage = storage_of(block)
+        self.bases: dict[Buffer, SSAValue] = {}
+        self.body = BlockWriter(self.storage, constants, self.sizes, self.bases)
+
+    def run(self) -> None:
+        self._arguments()
+        self._results()
+        block = self.body.run()
+        end = ReturnOp()
+        end.location = (self.old.last_op or self.func).location
+        block.add_op(end)
+        assert block.first_op is not None
+        block.insert_ops_before(self.sizes.ops, block.first_op)
+        self.func.detach_region(0)
+        self.func.add_region(Region(block))
+        self.func.properties["function_type"] = FunctionType.from_lists(
+            [argument.type for argument in block.args], []
+        )
+        set_argument_attributes(self.func, self.argument_attrs)
+        set_result_attributes(self.func, [])
+
+    def _check_signature(self) -> None:
+        for argument in self.old.args:
+            if not is_tensor(argument.type):
+                raise LocatedError(
+                    f"argument {argument.index} has type {argument.type}, expected a "
+                    "tensor or a variable",
+                    self.func,
+                )
+        if not isinstance(self.old.last_op, ReturnOp):
+            raise LocatedError("function does not end with func.return", self.func)
+
+    def _arguments(self) -> None:
+        for argument, attrs in zip(self.old.args, self.argument_attrs, strict=True):
+            if is_variable := isinstance(argument.type, VariableType):
+                attrs[VARIABLE] = UnitAttr()
+            buffer = (
+                self.storage.variables[argument]
+                if is_variable
+                else self.storage.places[argument].buffer
+            )
+            self.sizes.give(self._argument(buffer, attrs), buffer.shape)
+
+    def _argument(self, buffer: Buffer, attrs: dict[str, Attribute]) -> SSAValue:
+        block = self.body.new
+        argument = block.insert_arg(contiguous(buffer.type), len(block.args))
+        argument.name_hint = buffer.name
+        if isinstance(encoding := bare(buffer.type).encoding, DimsAttr):
+            attrs[DIMS] = encoding
+        self.bases[buffer] = argument
+        return argument
+
+    def _results(self) -> None:
+        """One argument for each result."""
+        taken = {
+            index.value.data
+            for attrs in self.argument_attrs
+            if isinstance(index := attrs.get(RESULT), IntegerAttr)
+        }
+        number = 0
+        for buffer, attrs in zip(
+            self.storage.results, result_attributes(self.func), strict=True
+        ):
+            while number in taken:
+                number += 1
+            taken.add(number)
+            attrs = attrs | {RESULT: IntegerAttr(number, i32)}
+            self._argument(buffer, attrs)
+            self.argument_attrs.append(attrs)

@@ -1,0 +1,206 @@
+"""`tgraph-fuse`: operations that are computed together become one `tgraph.fusion`.
+
+    %0 = tgraph.broadcast_in_dim %b {...} : (tensor<8xf32>) -> tensor<4x8xf32>
+    %1 = tgraph.add %a, %0 : tensor<4x8xf32>
+    %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
+    %3 = tgraph.maximum %1, %2 : tensor<4x8xf32>
+
+    %3 = tgraph.fusion(%y = %b, %x = %a)
+         : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = tgraph.broadcast_in_dim %y {...} : (tensor<8xf32>) -> tensor<4x8xf32>
+      %1 = tgraph.add %x, %0 : tensor<4x8xf32>
+      %2 = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
+      %3 = tgraph.maximum %1, %2 : tensor<4x8xf32>
+      tgraph.yield %3 : tensor<4x8xf32>
+    }
+
+So what is between the operations is never stored. Groups are chains of elementwise
+operations, these behind a contraction or before a reduction, and whole rows with their
+reductions, such as softmax (`dialects/tgraph/fusing.py`). Which operations belong
+together is found by post-dominators, as in TVM Relay, or by NNVM's scans. Broadcasts,
+constants with one number and iotas cost nothing to repeat and are copied into every
+group that reads them. Operations with different `tgraph.device`, `tgraph.group` or
+`tgraph.stream` are never fused; a group has these attributes of its members.
+
+Sums that are computed in groups may be added up in another order than alone; all other
+values stay as they are, bit for bit.
+
+A group is computed where its last operation is, so what it reads has to live until
+then. With `keep-peak`, values are stored after all where the live bytes would be more
+than they ever are in the program as it was (`fusion/liveness.py`), and where the peak
+is, if that lowers it. With `duplicate`, values at the peak that a few simple operations
+compute are computed in each group that reads them, if that lowers it
+(`fusion/duplication.py`).
+
+Needs: level 1. Leaves: level 1; groups have one result.
+Does not: move views through elementwise operations, fuse concatenations or pads, or
+look again at what a small `max-depth` has cut off: then another run may fuse more.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...analysis.functions import erase_unused, tensor_blocks
+from ...choices import ChoiceError
+from ...dialects.tgraph.base import TensorOp, segments, tensor_type_of
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.structure import FusionOp, YieldOp
+from ..optional import OptionalPass
+from .fusion.duplication import duplicate
+from .fusion.groups import (
+    MODES,
+    PLACE,
+    Function,
+    Grouping,
+    candidates,
+    grouped,
+    has_destination,
+    is_repeatable,
+    unfinished,
+)
+from .fusion.peak import Peak
+
+LOWERED = 4
+"""How often groups are given up to lower the peak further."""
+
+
+@dataclass(frozen=True)
+class TGraphFuse(OptionalPass):
+    """Fuses operations so that what is between them is never stored.
+
+    mode: "relay" (by post-dominators), "nnvm" (by NNVM's scans) or "none".
+    max_depth: the largest number of operations that relay's groups have.
+    keep_peak: whether a fusion that would raise the peak of live bytes is not made.
+    duplicate: whether values at the peak are computed in each group that reads them;
+        not without keep_peak.
+    """
+
+    name = "tgraph-fuse"
+    TOPIC = "fusion"
+
+    mode: str = "relay"
+    max_depth: int = 256
+    keep_peak: bool = True
+    duplicate: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ChoiceError("mode", self.mode, MODES)
+        if self.max_depth < 1:
+            raise ValueError(f"max-depth is {self.max_depth}, expected 1 or more")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.mode == "none":
+            return
+        for block in tensor_blocks(op):  # goes into what is left of a block
+            erase_unused(block)  # a dead reader would keep its operand out of a group
+            self._fuse(block)
+            erase_unused(block)
+
+    def _fuse(self, block: Block) -> None:
+        function = Function(block)
+        peak = Peak(function) if self.keep_peak else None
+        grouping = self._grouped(function, peak)
+        for _ in range(LOWERED if peak and self.duplicate else 0):
+            assert peak
+            duplication = duplicate(function, grouping, peak.liveness(grouping))
+            if not duplication:
+                break
+            trial = Function(block)
+            trial_peak = Peak(trial, peak.limits)
+            trial_grouping = self._grouped(trial, trial_peak)
+            if trial_peak.height(trial_grouping) >= peak.height(grouping):
+                duplication.undo()
+                break
+            function, peak, grouping = trial, trial_peak, trial_grouping
+        for root, members in grouping.members.items():
+            _outline(function, members, root)
+
+    def _grouped(self, function: Function, peak: Peak | None) -> Grouping:
+        candidate = candidates(function, self.mode, self.max_depth)
+        grouping = _settled(function, candidate, set(), peak)
+        return _lowered(function, candidate, grouping, peak) if peak else grouping
+
+
+def _settled(
+    function: Function, candidate: Sequence[int], stored: Set[int], peak: Peak | None
+) -> Grouping:
+    """The groups within the candidates, with more stored than `stored` where needed."""
+    while True:
+        grouping = grouped(function, candidate, stored)
+        more = unfinished(function, grouping)
+        if not more and peak:
+            more = peak.raised_by(grouping)
+        if more <= stored:
+            return grouping
+        stored = stored | more
+
+
+def _lowered(
+    function: Function, candidate: Sequence[int], grouping: Grouping, peak: Peak
+) -> Grouping:
+    """The groups, fewer of them where that lowers the peak."""
+    height = peak.height(grouping)
+    for _ in range(LOWERED):
+        costly = peak.costly(grouping)
+        if not costly:
+            break
+        trial = _settled(function, candidate, costly | grouping.stored, peak)
+        if (lower := peak.height(trial)) >= height:
+            break
+        grouping, height = trial, lower
+    return grouping
+
+
+def _outline(function: Function, members: Sequence[int], root: int) -> None:
+    """Puts the members and the repeatables that they read into a fusion."""
+    found = set(members)
+    queue = list(members)
+    for member in queue:
+        for value in function.ops[member].operands:
+            owner = value.owner
+            if isinstance(owner, Operation) and is_repeatable(owner):
+                index = function.position[owner]
+                if index not in found:
+                    found.add(index)
+                    queue.append(index)
+    last = function.ops[root]
+    assert isinstance(last, TensorOp)
+    if len(members) == 1 and (len(found) == 1 or not isinstance(last, ElementwiseOp)):
+        return
+    body = Block()
+    inputs: list[SSAValue] = []
+    inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body
+    for index in sorted(found):
+        op = function.ops[index]
+        operands = op.operands[:-1] if has_destination(op) else op.operands
+        for value in operands:
+            if value not in inside:
+                inputs.append(value)
+                argument = body.insert_arg(tensor_type_of(value.type), len(inputs) - 1)
+                inside[value] = argument
+                inside[value].name_hint = value.name_hint
+        copy = type(op).create(
+            operands=[inside[value] for value in operands],
+            result_types=[op.results[0].type],
+            properties=op.properties | {"operandSegmentSizes": segments(operands, ())},
+            attributes={n: a for n, a in op.attributes.items() if n not in PLACE},
+            location=op.location,
+        )
+        body.add_op(copy)
+        inside[op.results[0]] = copy.results[0]
+        copy.results[0].name_hint = op.results[0].name_hint
+    body.add_op(YieldOp(inside[last.result]))
+    fusion = FusionOp(
+        inputs, Region(body), outs=last.outs, result_types=[last.result.type]
+    )
+    fusion.attributes |= {n: a for n, a in last.attributes.items() if n in PLACE}
+    fusion.location = last.location
+    Rewriter.insert_op(fusion, InsertPoint.before(last))
+    last.result.replace_all_uses_with(fusion.result)
+    Rewriter.erase_op(last)  # which may have a destination, so that it is never unused

@@ -1,0 +1,194 @@
+"""A function's operations in groups that a `tgraph.fusion` may hold.
+
+The algorithms give groups by patterns alone. Here they are cut, from their results up,
+to what `dialects/tgraph/fusing.py` allows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeGuard
+
+from xdsl.ir import Attribute, Block, Operation, OpResult
+
+from ....dialects.sizes.symbolic import typical
+from ....dialects.tgraph.base import (
+    Pattern,
+    Shape,
+    TensorOp,
+    VariableType,
+    shape_of,
+    tensor_type_of,
+)
+from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group
+from ....dialects.tgraph.reducing import ReduceOp
+from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
+from . import nnvm, postdominators
+from .graph import Node
+
+MODES = ("relay", "nnvm", "none")
+
+MAX_ROW = 1 << 16
+"""Elements of the longest row that is kept at hand, rather than stored."""
+
+PLACE = ("tgraph.device", "tgraph.group", "tgraph.stream")
+"""Attributes in which the members of a group have to agree."""
+
+
+def is_computed(op: Operation) -> TypeGuard[TensorOp]:
+    """Whether the operation can be a member of a group, or its root."""
+    return isinstance(op, COMPUTED) and len(op.results) == 1
+
+
+def place_of(op: Operation) -> tuple[Attribute | None, ...]:
+    """Where and when an operation is computed: the attributes in `PLACE`."""
+    return tuple(op.attributes.get(name) for name in PLACE)
+
+
+def has_destination(op: Operation) -> bool:
+    """Whether the operation is computed into a variable (`outs`)."""
+    return bool(op.operands) and isinstance(op.operands[-1].type, VariableType)
+
+
+def is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
+    """Costs nothing to compute again wherever its result is needed."""
+    if isinstance(op, ConstantOp):
+        return op.splat is not None and bool(op.results)
+    return isinstance(op, BroadcastInDimOp | IotaOp) and bool(op.results)
+
+
+@dataclass
+class Function:
+    """A block's operations, by position."""
+
+    block: Block
+    ops: Sequence[Operation] = field(init=False)
+    position: Mapping[Operation, int] = field(init=False)
+    shapes: Sequence[Shape] = field(init=False)
+    """Of the results of computed operations and broadcasts; else ()."""
+
+    def __post_init__(self) -> None:
+        self.ops = list(self.block.ops)
+        self.position = {op: index for index, op in enumerate(self.ops)}
+        self.shapes = [
+            shape_of(tensor_type_of(op.results[0].type))
+            if is_computed(op) or (isinstance(op, BroadcastInDimOp) and op.results)
+            else ()
+            for op in self.ops
+        ]
+
+    def readers(self, index: int) -> Iterator[int]:
+        """Who reads an operation's results, directly or through broadcasts."""
+        values = list(self.ops[index].results)
+        for value in values:
+            for use in value.uses:
+                if isinstance(use.operation, BroadcastInDimOp):
+                    values += use.operation.results
+                else:
+                    yield self.position[use.operation]
+
+
+def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
+    """For each operation the number of the group that the algorithm puts it in."""
+    graph: list[Node] = []
+    results: list[int] = []
+    for op, shape in zip(function.ops, function.shapes, strict=True):
+        inputs: list[tuple[int, int]] = []
+        for operand in op.operands:
+            # Numbers are repeated where they are read; they bind nothing together.
+            if isinstance(operand, OpResult) and not isinstance(operand.op, ConstantOp):
+                inputs.append((function.position[operand.op], operand.index))
+        pattern = Pattern.OPAQUE
+        if is_computed(op) or isinstance(op, BroadcastInDimOp):
+            pattern = op.PATTERN
+        shapes = [shape] * max(1, len(op.results))
+        graph.append(Node(pattern, inputs, shapes))
+        if not op.results:  # what it reads is stored
+            results += [producer for producer, _ in inputs]
+    if mode == "nnvm":
+        return nnvm.fuse(graph, results).roots
+    return postdominators.fuse(graph, results, max_depth, rows=True)
+
+
+@dataclass
+class Grouping:
+    """Which operations are computed together."""
+
+    roots: Sequence[int]
+    """By position, that of the group's root; -1 for what is in none, or in several."""
+    groups: Mapping[int, Group]
+    """By the root's position."""
+    members: Mapping[int, Sequence[int]]
+    """By the root's position; ascending, without repeatables."""
+    stored: Set[int]
+    """Operations that had to be roots."""
+
+
+def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> Grouping:
+    """The groups within the candidates, with the operations in `stored` as results."""
+    ops, position = function.ops, function.position
+    roots = [-1] * len(ops)
+    groups: dict[int, Group] = {}
+    members: dict[int, list[int]] = {}
+    places: dict[int, tuple[Attribute | None, ...]] = {}
+
+    def reader(op: Operation) -> int:
+        """The group that all readers of an operation are in; -1 if there is none."""
+        found = -1
+        for use in op.results[0].uses:
+            user = use.operation
+            if isinstance(user, CONTRACTIONS) or user not in position:
+                return -1
+            root = roots[position[user]]
+            if root < 0 or found not in (-1, root):
+                return -1
+            found = root
+        return found
+
+    for index in range(len(ops) - 1, -1, -1):
+        op = ops[index]
+        if isinstance(op, BroadcastInDimOp):
+            roots[index] = reader(op)
+            continue
+        if not is_computed(op):
+            continue
+        place = place_of(op)
+        root = -1 if index in stored or has_destination(op) else reader(op)
+        if (
+            root >= 0
+            and candidate[root] == candidate[index]
+            and places[root] == place
+            and _row_elements(op) <= MAX_ROW
+            and groups[root].add(op)
+        ):
+            roots[index] = root
+            members[root].append(index)
+        else:
+            roots[index] = index
+            groups[index], members[index] = Group(op), [index]
+            places[index] = place
+    ascending = {root: found[::-1] for root, found in members.items()}
+    return Grouping(roots, groups, ascending, stored)
+
+
+def _row_elements(op: TensorOp) -> int:
+    """The length of the rows that a reduction inside a group reads."""
+    if not isinstance(op, ReduceOp):
+        return 1
+    shape = shape_of(tensor_type_of(op.inputs[0].type))
+    return typical(prod(shape[d] for d in op.dimensions.get_values()))
+
+
+def unfinished(function: Function, grouping: Grouping) -> set[int]:
+    """Numbers for rows whose reduction did not join their group: they are stored."""
+    return {
+        index
+        for root, group in grouping.groups.items()
+        if group.form is None
+        for index in grouping.members[root]
+        if index != root
+        and any(
+            isinstance(use.operation, BroadcastInDimOp)
+            for use in function.ops[index].results[0].uses
+        )
+    }

@@ -1,0 +1,110 @@
+"""Groups that would cost memory, and what to store instead."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from .groups import Function, Grouping
+from .liveness import Liveness
+
+
+class Peak:
+    """The most bytes that live at once in a function without groups, on each device.
+
+    limits: those of another function that computes the same, instead.
+    """
+
+    def __init__(
+        self, function: Function, limits: Mapping[str | None, int] | None = None
+    ):
+        self.function = function
+        self.alone = Liveness(function)
+        self.limits = limits or {
+            device: max(live) for device, live in self.alone.profile.items()
+        }
+        self._latest: tuple[Grouping | None, Liveness] = None, self.alone
+
+    def height(self, grouping: Grouping) -> int:
+        """The most bytes that live at once, all devices together."""
+        return sum(max(live) for live in self.liveness(grouping).profile.values())
+
+    def raised_by(self, grouping: Grouping) -> set[int]:
+        """Members of groups that have to be stored, so that no more bytes live.
+
+        Where too much lives, groups that span the place are cut there: what was
+        computed until then is stored. At first, those that hold more than they save.
+        """
+        costly, others = self._crossing(grouping, self.limits)
+        return costly or others
+
+    def costly(self, grouping: Grouping) -> set[int]:
+        """Members of groups across the peak that hold more there than they save."""
+        profile = self.liveness(grouping).profile
+        limits = {device: max(live) - 1 for device, live in profile.items()}
+        costly, _ = self._crossing(grouping, limits)
+        return costly
+
+    def liveness(self, grouping: Grouping) -> Liveness:
+        """What lives where with these groups; the latest is kept."""
+        if grouping is not self._latest[0]:
+            self._latest = grouping, Liveness(self.function, grouping)
+        return self._latest[1]
+
+    def _crossing(
+        self, grouping: Grouping, limits: Mapping[str | None, int]
+    ) -> tuple[set[int], set[int]]:
+        """What to store where more lives than the limits: of groups that hold more
+        than they save, and of the others."""
+        costly: set[int] = set()
+        others: set[int] = set()
+        is_over = [False] * len(self.function.ops)
+        for device, live in self.liveness(grouping).profile.items():
+            limit = limits.get(device, 0)
+            if max(live) > limit:
+                for at in range(len(is_over)):
+                    is_over[at] |= live[at] > limit
+        if not any(is_over):
+            return costly, others
+        before = [0, *accumulate(map(int, is_over))]
+        for root, members in grouping.members.items():
+            if len(members) > 1 and before[root + 1] > before[members[0]]:
+                at = min(is_over.index(True, members[0]), root - 1)
+                crossing = self._read_beyond(members, at)
+                is_costly = self._held(members, at) > self._saved(crossing)
+                (costly if is_costly else others).update(crossing)
+        return costly, others
+
+    def _read_beyond(self, members: Sequence[int], at: int) -> set[int]:
+        """Members until a position that later members read."""
+        inside = set(members)
+        return {
+            member
+            for member in members
+            if member <= at
+            and any(
+                reader > at and reader in inside
+                for reader in self.function.readers(member)
+            )
+        }
+
+    def _saved(self, members: set[int]) -> int:
+        """Bytes of what is not stored."""
+        return sum(
+            storage.size
+            for member in members
+            for result in self.function.ops[member].results
+            if (storage := self.alone.storages.get(result))
+        )
+
+    def _held(self, members: Sequence[int], at: int) -> int:
+        """Bytes of what otherwise would have died until then."""
+        read = {
+            self.alone.origin(value): None
+            for member in members
+            if member <= at
+            for value in self.function.ops[member].operands
+        }
+        return sum(
+            storage.size
+            for origin in read
+            if (storage := self.alone.storages.get(origin)) and storage.last <= at
+        )

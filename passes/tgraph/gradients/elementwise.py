@@ -1,0 +1,118 @@
+"""Gradients of elementwise operations: for each operand, the chain rule as a formula.
+
+Where a derivative jumps they are JAX's: `maximum` shares a gradient between equal
+operands, `abs` has derivative 0 at 0, `clamp` passes on what lies strictly inside.
+"""
+
+from collections.abc import Callable, Mapping
+from math import pi, sqrt
+from typing import Any, TypeAlias
+
+from ....dialects.tgraph import elementwise as ew
+from ....dialects.tgraph.base import TensorOp
+from .site import Site, Term, gradient_of
+
+Formula: TypeAlias = Callable[[Site[Any]], Term | None]
+
+
+def _zero(s: Site[Any]) -> None:
+    """No path for gradients: steps, and what is not a number."""
+
+
+def _same(s: Site[Any]) -> Term:
+    return s.g
+
+
+def _larger(s: Site[Any], x: Term, y: Term) -> Term:
+    """The gradient of `x` where maximum(x, y) is taken."""
+    return s.g.where(x > y, (s.g * 0.5).where(x.equals(y)))
+
+
+def _power_of_base(s: Site[Any]) -> Term:
+    x, y = s.x(0), s.x(1)
+    constant = y.equals(0.0)  # x ** 0 is 1 for all x, 0 too
+    lower = (y - 1.0).where(y.compare("NE", 0.0), 1.0)
+    return (s.g * (y * s.emit(ew.PowerOp, x, lower))).where(constant.apply(ew.NotOp))
+
+
+def _power_of_exponent(s: Site[Any]) -> Term:
+    x = s.x(0)
+    log = x.where(x.compare("NE", 0.0), 1.0).apply(ew.LogOp)
+    return s.g * (log * s.y)
+
+
+def _remainder_of_divisor(s: Site[Any]) -> Term:
+    quotient = s.x(0) / s.x(1)
+    whole = quotient.apply(ew.AbsOp).apply(ew.FloorOp)
+    return -s.g * (quotient.apply(ew.SignOp) * whole)
+
+
+def _bell(s: Site[Any]) -> Term:
+    """The derivative of erf."""
+    return (-(s.x() * s.x())).apply(ew.ExponentialOp) * (2 / sqrt(pi))
+
+
+FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
+    ew.AbsOp: (lambda s: s.g * s.x().apply(ew.SignOp),),
+    ew.AddOp: (_same, _same),
+    ew.Atan2Op: (
+        lambda s: s.g * (s.x(1) / (s.x(0) * s.x(0) + s.x(1) * s.x(1))),
+        lambda s: -s.g * (s.x(0) / (s.x(0) * s.x(0) + s.x(1) * s.x(1))),
+    ),
+    ew.CbrtOp: (lambda s: s.g * (1.0 / 3.0) / (s.y * s.y),),
+    ew.CeilOp: (_zero,),
+    ew.ClampOp: (
+        lambda s: s.g.where((s.x(0) > s.x(1)) & (s.x(0) < s.x(2))),
+        lambda s: s.g.where((s.x(1) > s.x(0)) & (s.x(1) < s.x(2))),
+        lambda s: s.g.where(s.emit(ew.MaximumOp, s.x(0), s.x(1)) > s.x(2)),
+    ),
+    ew.CosineOp: (lambda s: -(s.g * s.x().apply(ew.SineOp)),),
+    ew.DivideOp: (
+        lambda s: s.g / s.x(1),
+        lambda s: -(s.g * (s.y / s.x(1))),
+    ),
+    ew.ErfOp: (lambda s: s.g * _bell(s),),
+    ew.ErfcOp: (lambda s: -(s.g * _bell(s)),),
+    ew.ExponentialMinusOneOp: (lambda s: s.g * (s.y + 1.0),),
+    ew.ExponentialOp: (lambda s: s.g * s.y,),
+    ew.FloorOp: (_zero,),
+    ew.LogOp: (lambda s: s.g / s.x(),),
+    ew.LogPlusOneOp: (lambda s: s.g / (s.x() + 1.0),),
+    ew.LogisticOp: (lambda s: s.g * (s.y * (1.0 - s.y)),),
+    ew.MaximumOp: (
+        lambda s: _larger(s, s.x(0), s.x(1)),
+        lambda s: _larger(s, s.x(1), s.x(0)),
+    ),
+    ew.MinimumOp: (
+        lambda s: _larger(s, s.x(1), s.x(0)),
+        lambda s: _larger(s, s.x(0), s.x(1)),
+    ),
+    ew.MultiplyOp: (lambda s: s.g * s.x(1), lambda s: s.g * s.x(0)),
+    ew.NegateOp: (lambda s: -s.g,),
+    ew.PowerOp: (_power_of_base, _power_of_exponent),
+    ew.RemainderOp: (_same, _remainder_of_divisor),
+    ew.RoundNearestAfzOp: (_zero,),
+    ew.RoundNearestEvenOp: (_zero,),
+    ew.RsqrtOp: (lambda s: s.g * (s.y / s.x() * -0.5),),
+    ew.SelectOp: (
+        _zero,
+        lambda s: s.g.where(s.x(0)),
+        lambda s: s.g.where(s.x(0).apply(ew.NotOp)),
+    ),
+    ew.SignOp: (_zero,),
+    ew.SineOp: (lambda s: s.g * s.x().apply(ew.CosineOp),),
+    ew.SqrtOp: (lambda s: s.g * 0.5 / s.y,),
+    ew.SubtractOp: (_same, lambda s: -s.g),
+    ew.TanOp: (lambda s: s.g * (s.y * s.y + 1.0),),
+    ew.TanhOp: (lambda s: s.g * (1.0 - s.y * s.y),),
+}
+
+
+@gradient_of(*FORMULAS)
+def _elementwise(site: Site[ew.ElementwiseOp], index: int) -> Term | None:
+    return FORMULAS[type(site.op)][index](site)
+
+
+@gradient_of(ew.ConvertOp)
+def _convert(site: Site[ew.ConvertOp], index: int) -> Term:
+    return site.emit(ew.ConvertOp, site.g, type=site.input_type())

@@ -1,0 +1,196 @@
+"""Gradients of gather and scatter: each is the other; and of dynamic slices.
+
+A gather moves starts inside, a scatter leaves out what is not inside; so the gradient
+of one has to do for itself what the other does not.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    TensorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+from ....dialects.tgraph import elementwise as ew
+from ....dialects.tgraph.base import AnyTensor, ints, with_element, with_shape
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
+from ....dialects.tgraph.shaping import ConstantOp, IotaOp
+from .site import Site, Term, gradient_of, shape_of, site_of, type_of
+from .writing import broadcast, reduce, refuse, reshape
+
+_REPLACE = StringAttr("replace")
+
+
+@gradient_of(DynamicSliceOp)
+def _dynamic_slice(site: Site[DynamicSliceOp], index: int) -> Term:
+    zeros = site.splat(0.0, site.input_type(0))
+    return site.emit(
+        DynamicUpdateSliceOp, zeros, site.g, *_starts(site, 1), type=site.input_type(0)
+    )
+
+
+@gradient_of(DynamicUpdateSliceOp)
+def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp], index: int) -> Term:
+    starts = _starts(site, 2)
+    update = site.input_type(1)
+    if index == 1:
+        sizes = ints(update.get_shape())
+        return site.emit(
+            DynamicSliceOp, site.g, *starts, type=update, slice_sizes=sizes
+        )
+    zeros = site.splat(0.0, update)
+    return site.emit(
+        DynamicUpdateSliceOp, site.g, zeros, *starts, type=site.input_type(0)
+    )
+
+
+def _starts(site: Site[Any], first: int) -> list[Term]:
+    return [site.x(index) for index in range(first, len(site.op.inputs))]
+
+
+@gradient_of(GatherOp)
+def _gather(site: Site[GatherOp], index: int) -> Term:
+    op = site.op
+    indices = site.x(1)
+    last = _last_starts(
+        indices,
+        site.input_type(0).get_shape(),
+        op.slice_sizes.get_values(),
+        op.start_index_map.get_values(),
+        op.index_vector_dim.value.data,
+    )
+    first = site.splat(0, type_of(indices))
+    return site.emit(
+        ScatterOp,
+        site.splat(0.0, site.input_type(0)),
+        site.emit(ew.ClampOp, first, indices, last),
+        site.g,
+        type=site.input_type(0),
+        kind=StringAttr("add"),
+        update_window_dims=op.offset_dims,
+        inserted_window_dims=op.collapsed_slice_dims,
+        input_batching_dims=op.operand_batching_dims,
+        scatter_indices_batching_dims=op.start_indices_batching_dims,
+        scatter_dims_to_operand_dims=op.start_index_map,
+        index_vector_dim=op.index_vector_dim,
+    )
+
+
+@gradient_of(ScatterOp)
+def _scatter(site: Site[ScatterOp], index: int) -> Term:
+    op = site.op
+    kind = op.kind.data
+    if kind not in ("add", "replace"):
+        raise refuse(op, f"a scatter of kind {kind!r}")
+    if index == 0:
+        return site.g if kind == "add" else _without_replaced(site)
+    indices = site.x(1)
+    taken = _gathered(site, site.g, indices)
+    if kind == "add":
+        return taken.where(_inside(site, indices))
+    # Where several updates have one place, or none, only the last one there counts.
+    numbers = with_element(with_shape(type_of(taken), (prod(shape_of(taken)),)), i32)
+    along = site.emit(IotaOp, type=numbers, dimension=IntegerAttr(0, i64))
+    names = reshape(along, shape_of(taken))
+    nobody = site.splat(-1, with_element(type_of(site.g), i32))
+    own = _own(op)
+    type = type_of(nobody)
+    winners = site.emit(ScatterOp, nobody, indices, names, type=type, **own)
+    return taken.where(_gathered(site, winners, indices).equals(names))
+
+
+def _own(op: ScatterOp) -> Mapping[str, Attribute]:
+    """The operation's attributes, for one on other elements."""
+    return {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
+
+
+def _without_replaced(site: Site[ScatterOp]) -> Term:
+    nothing = site.splat(0.0, site.input_type(2))
+    return site.emit(
+        ScatterOp, site.g, site.x(1), nothing, type=site.input_type(0), **_own(site.op)
+    )
+
+
+def _window(site: Site[ScatterOp]) -> list[int]:
+    """The size of an update in each of the operand's dimensions."""
+    op = site.op
+    dropped = (
+        *op.inserted_window_dims.get_values(),
+        *op.input_batching_dims.get_values(),
+    )
+    updates = site.input_type(2).get_shape()
+    sizes = iter([updates[d] for d in op.update_window_dims.get_values()])
+    rank = site.input_type(0).get_num_dims()
+    return [1 if d in dropped else next(sizes) for d in range(rank)]
+
+
+def _gathered(site: Site[ScatterOp], x: Term, indices: Term) -> Term:
+    """The elements of `x` where the scatter puts its updates."""
+    op = site.op
+    return site.emit(
+        GatherOp,
+        x,
+        indices,
+        type=with_element(site.input_type(2), x.element),
+        offset_dims=op.update_window_dims,
+        collapsed_slice_dims=op.inserted_window_dims,
+        operand_batching_dims=op.input_batching_dims,
+        start_indices_batching_dims=op.scatter_indices_batching_dims,
+        start_index_map=op.scatter_dims_to_operand_dims,
+        index_vector_dim=op.index_vector_dim,
+        slice_sizes=ints(_window(site)),
+    )
+
+
+def _inside(site: Site[ScatterOp], indices: Term) -> Term:
+    """For each element of the updates, whether its update is wholly inside."""
+    op = site.op
+    vector_dim = op.index_vector_dim.value.data
+    last = _last_starts(
+        indices,
+        site.input_type(0).get_shape(),
+        _window(site),
+        op.scatter_dims_to_operand_dims.get_values(),
+        vector_dim,
+    )
+    each = indices.compare("GE", 0) & indices.compare("LE", last)
+    if vector_dim < len(shape_of(indices)):
+        each = reduce(each, "and", [vector_dim])
+    shape = site.input_type(2).get_shape()
+    window = op.update_window_dims.get_values()
+    return broadcast(each, shape, [d for d in range(len(shape)) if d not in window])
+
+
+def _last_starts(
+    indices: Term,
+    shape: Sequence[int],
+    window: Sequence[int],
+    dims: Sequence[int],
+    vector_dim: int,
+) -> Term:
+    """The largest start at which the window is inside, in the shape of the indices."""
+    integer = cast(IntegerType, indices.element)
+    signed = integer.signedness.data is not Signedness.UNSIGNED
+    largest = (1 << (integer.width.data - signed)) - 1
+    last = [min(shape[d] - window[d], largest) for d in dims]
+    if len(set(last)) == 1:
+        return site_of(indices).splat(last[0], type_of(indices))
+    vector = TensorType(integer, (len(last),))
+    value = DenseIntOrFPElementsAttr.from_list(vector, last)
+    type: AnyTensor = with_shape(type_of(indices), (len(last),))
+    listed = site_of(indices).insert(ConstantOp(value, type))
+    return broadcast(listed, shape_of(indices), [vector_dim])

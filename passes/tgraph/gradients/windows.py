@@ -1,0 +1,195 @@
+"""Gradients of convolution and pooling, as convolutions and pooling (as XLA has them).
+
+A window that takes places of an image becomes one that spreads their gradients: strides
+turn into dilation and the other way round.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+
+from ....dialects.tgraph.base import ints
+from ....dialects.tgraph.reducing import (
+    ConvolutionOp,
+    ReduceWindowOp,
+    SelectAndScatterOp,
+)
+from ....dialects.tgraph.shaping import ReverseOp
+from .site import Site, Term, converted, gradient_of, shape_of
+from .writing import refuse, reshape, transpose
+
+
+@gradient_of(ConvolutionOp)
+def _convolution(site: Site[ConvolutionOp], index: int) -> Term:
+    gradient = _of_image(site) if index == 0 else _of_kernel(site)
+    return converted(gradient, site.input_type(index).element_type)
+
+
+def _of_image(site: Site[ConvolutionOp]) -> Term:
+    """The gradient convolved with the reversed kernel, its features exchanged."""
+    op = site.op
+    image, kernel, result = op.labels
+    features = op.feature_group_count.value.data
+    batches = op.batch_group_count.value.data
+    groups = features * batches  # one of the two is 1
+    weights = converted(site.x(1), site.g.element)
+    weights = _regrouped(weights, kernel.index("o"), kernel.index("i"), groups)
+    spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
+    weights = site.emit(ReverseOp, weights, dimensions=ints(sorted(spatial)))
+    low, high = spreading_padding(
+        _spatial(site.input_type(0).get_shape(), image),
+        _spatial(site.input_type(1).get_shape(), kernel),
+        _spatial(shape_of(site.g), result),
+        op.window_strides.get_values(),
+        op.padding_low.get_values(),
+        op.lhs_dilation.get_values(),
+        op.rhs_dilation.get_values(),
+    )
+    exchanged = kernel.translate(str.maketrans("io", "oi"))
+    spread = site.emit(
+        ConvolutionOp,
+        site.g,
+        weights,
+        dim_labels=StringAttr(f"{result}_{exchanged}->{image}"),
+        window_strides=op.lhs_dilation,
+        padding_low=ints(low),
+        padding_high=ints(high),
+        lhs_dilation=op.window_strides,
+        rhs_dilation=op.rhs_dilation,
+        feature_group_count=IntegerAttr(groups, i64),
+        batch_group_count=IntegerAttr(1, i64),
+    )
+    return _regrouped(spread, image.index("f"), image.index("b"), batches)
+
+
+def _of_kernel(site: Site[ConvolutionOp]) -> Term:
+    """The image convolved with the gradient, batch and features exchanged."""
+    op = site.op
+    image, kernel, result = op.labels
+    low = op.padding_low.get_values()
+    strides, rhs_dilation = op.window_strides.get_values(), op.rhs_dilation.get_values()
+    high = [
+        dilated(places, stride)
+        - dilated(size, lhs_dilation)
+        + dilated(window, dilation)
+        - below
+        - 1
+        for places, stride, size, lhs_dilation, window, dilation, below in zip(
+            _spatial(shape_of(site.g), result),
+            strides,
+            _spatial(site.input_type(0).get_shape(), image),
+            op.lhs_dilation.get_values(),
+            _spatial(site.input_type(1).get_shape(), kernel),
+            rhs_dilation,
+            low,
+            strict=True,
+        )
+    ]
+    labels = (
+        image.translate(str.maketrans("bf", "fb")),
+        result.translate(str.maketrans("bf", "io")),
+        kernel.translate(str.maketrans("io", "bf")),
+    )
+    return site.emit(
+        ConvolutionOp,
+        converted(site.x(0), site.g.element),
+        site.g,
+        dim_labels=StringAttr("{}_{}->{}".format(*labels)),
+        window_strides=op.rhs_dilation,
+        padding_low=ints(low),
+        padding_high=ints(high),
+        lhs_dilation=op.lhs_dilation,
+        rhs_dilation=op.window_strides,
+        feature_group_count=op.batch_group_count,
+        batch_group_count=op.feature_group_count,
+    )
+
+
+@gradient_of(ReduceWindowOp)
+def _reduce_window(site: Site[ReduceWindowOp], index: int) -> Term:
+    op = site.op
+    kind = op.kind.data
+    if kind == "add":
+        window = op.window_dimensions.get_values()
+        low, high = spreading_padding(
+            site.input_type().get_shape(),
+            window,
+            shape_of(site.g),
+            op.window_strides.get_values(),
+            op.padding_low.get_values(),
+            op.base_dilations.get_values(),
+            op.window_dilations.get_values(),
+        )
+        return site.emit(
+            ReduceWindowOp,
+            site.g,
+            kind=op.kind,
+            window_dimensions=op.window_dimensions,
+            window_strides=op.base_dilations,
+            padding_low=ints(low),
+            padding_high=ints(high),
+            base_dilations=op.window_strides,
+            window_dilations=op.window_dilations,
+        )
+    dilations = (*op.base_dilations.get_values(), *op.window_dilations.get_values())
+    if kind not in ("maximum", "minimum") or max(dilations, default=1) > 1:
+        raise refuse(op, f"pooling of kind {kind!r} with dilations {list(dilations)}")
+    return site.emit(
+        SelectAndScatterOp,
+        site.x(),
+        site.g,
+        type=site.input_type(),
+        kind=op.kind,
+        window_dimensions=op.window_dimensions,
+        window_strides=op.window_strides,
+        padding_low=op.padding_low,
+        padding_high=op.padding_high,
+    )
+
+
+def spreading_padding(
+    image: Sequence[int],
+    window: Sequence[int],
+    places: Sequence[int],
+    strides: Sequence[int],
+    low: Sequence[int],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """Padding around the gradient of the places with which a window meets, at each
+    element of the image, the places that it was taken to; it may be negative.
+    """
+    before: list[int] = []
+    after: list[int] = []
+    for d, size in enumerate(image):
+        reach = dilated(window[d], window_dilation[d])
+        before.append(reach - low[d] - 1)
+        extent = dilated(size, base_dilation[d]) + reach - 1
+        after.append(extent - dilated(places[d], strides[d]) - before[d])
+    return before, after
+
+
+def dilated(size: int, factor: int) -> int:
+    return (size - 1) * factor + 1 if size else 0
+
+
+def _spatial(shape: Sequence[int], labels: str) -> list[int]:
+    """The sizes of the spatial dimensions, in the order of their numbers."""
+    rank = len(labels) - 2
+    return [shape[labels.index(str(d))] for d in range(rank)]
+
+
+def _regrouped(x: Term, source: int, target: int, groups: int) -> Term:
+    """The outer `groups` parts of dimension `source`, moved out of dimension `target`.
+
+    [..., groups * s, ..., t, ...] -> [..., s, ..., groups * t, ...]
+    """
+    if groups == 1:
+        return x
+    shape = list(shape_of(x))
+    split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
+    order = [d for d in range(len(split)) if d != source]
+    order.insert(order.index(target + (target > source)), source)
+    shape[source] //= groups
+    shape[target] *= groups
+    return reshape(transpose(reshape(x, split), order), shape)

@@ -1,0 +1,192 @@
+"""`tgraph-offload`: values are on another device between two uses, to fit a budget.
+
+    %a = tgraph.exponential %x : tensor<1024xf32, "cpu:0">
+    %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
+    ...
+    %z = tgraph.multiply %y, %a : tensor<1024xf32, "cpu:0">
+
+    %a = tgraph.exponential %x : tensor<1024xf32, "cpu:0">
+    %b = tgraph.dot_general %a, ...
+    %0 = tgraph.device_copy %a : ... -> tensor<1024xf32, "cpu:1">
+    ...
+    %1 = tgraph.device_copy %0 : ... -> tensor<1024xf32, "cpu:0">
+    %z = tgraph.multiply %y, %1 : tensor<1024xf32, "cpu:0">
+
+So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
+store it (analysis/memory_graph.py), and brought to where plan-memory meets the budget
+(passes/plan/candidates/fitting.py); what is moved, and when, is
+planning/scheduling/offload.py's: as in XLA's memory-space assignment, copies have as
+much of the program ahead of them as they take time, both estimated from types, unless
+there is no room for that.
+
+Where a copy stands says until when its operand's bytes are needed, and from when its
+result's. It runs beside the other operations, in a queue of its own
+(runtime/devices/order.py): one that moves a value away starts as soon as this is there,
+and only what is to have its bytes waits. Both devices' arenas are planned as ever.
+Values stay as they are, bit for bit. Remarks tell what is moved, and when.
+
+Needs: level 1 with devices, behind `canonicalize`, which drops copies there and back,
+and best behind tgraph-schedule and tgraph-rematerialize. Leaves: level 1. Does not:
+move arguments, variables and results, which lie in the caller's memory (an argument can
+be placed on the other device instead), what is saved of a variable, concatenations in
+place, or what is stored within loops and branches; touch functions whose operations
+have streams; limit what is stored on the other device; or fail where the budget is not
+reached: then it leaves the lowest peak that there is.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ...analysis.concatenations import is_in_place
+from ...analysis.cost import time, time_to_copy
+from ...analysis.dependencies import queue_of
+from ...analysis.functions import tensor_functions
+from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
+from ...dialects.diagnostics import place_of, remark
+from ...dialects.tgraph.base import STREAM, device_of, on_device, tensor_type_of
+from ...dialects.tgraph.shaping import DeviceCopyOp
+from ...planning.scheduling.offload import Move, offload
+from ..optional import OptionalPass
+from ..options import Budget, Placing, check_offload
+from ..plan.candidates.fitting import Peaks, fit, live_peaks
+from .rematerialize import change_of_peak
+
+
+@dataclass(frozen=True)
+class TGraphOffload(OptionalPass, Budget, Placing):
+    """Moves values to another device and back, until a budget is met.
+
+    device: whose live bytes are to be fewer.
+    to: the device where values are meanwhile.
+    """
+
+    name = "tgraph-offload"
+    IDEMPOTENT = False
+
+    device: str
+    to: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_offload(self.device, self.to)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        budget = self.bytes_allowed
+        for func, block in tensor_functions(op):
+            if any(STREAM in op.attributes for op in block.ops):
+                remark("nothing is moved: its operations have streams", func)
+                continue
+            if None in live_peaks(func, self.alignment):
+                remark("nothing is moved: its tensors have no devices", func)
+                continue
+            before, after = fit(func, budget, (self.device,), self._move, self)
+            if (peak := before.get(self.device, 0)) > budget:
+                text = change_of_peak(self.device, peak, after[self.device], budget)
+                remark(text, func)
+
+    def _move(self, func: FuncOp, budgets: Peaks) -> None:
+        """Moves values, until at most so much is live."""
+        memory = memory_graph(func.body.block, self.alignment)
+        moves = self._moves(memory, budgets[self.device])
+        if not moves:
+            return
+        copies = list(self._copied(memory, moves))
+        self._explain(memory, moves, copies, func)
+        insertions: dict[int, list[Insertion]] = {}
+        for at, insertion in copies:
+            insertions.setdefault(at, []).append(insertion)
+        memory.reorder(range(len(memory.ops)), insertions)
+        there = live_peaks(func, self.alignment)[self.to]
+        remark(f"{self.to} has {there} live bytes at its peak", func)
+
+    def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:
+        graph = memory.graphs[self.device]
+        times = [time(op) if queue_of(op)[0] == self.device else 0 for op in memory.ops]
+        copies = list(map(time_to_copy, graph.sizes))
+        return offload(graph, times, copies, list(_movable(memory)), budget)
+
+    def _copied(
+        self, memory: MemoryGraph, moves: Sequence[Move]
+    ) -> Iterator[tuple[int, Insertion]]:
+        """The copies for the moves, each with the task that it goes ahead of.
+
+        Of those ahead of one task, the ones that make room come first.
+        """
+        away: dict[int, SSAValue] = {}
+        for move in moves:
+            value = memory.names[move.value]
+            if move.value not in away:
+                copy = _copy(value, self.to, value)
+                away[move.value] = copy.result
+                yield move.out, Insertion(copy)
+        for move in moves:
+            value = memory.names[move.value]
+            back = _copy(away[move.value], self.device, value)
+            yield move.back, Insertion(back, value)
+
+    def _explain(
+        self,
+        memory: MemoryGraph,
+        moves: Sequence[Move],
+        copies: Sequence[tuple[int, Insertion]],
+        func: FuncOp,
+    ) -> None:
+        graph = memory.graphs[self.device]
+        for move in moves:
+            value = memory.names[move.value]
+            owner, size = value.owner, graph.sizes[move.value]
+            assert isinstance(owner, Operation)
+            waits = " (which waits)" if move.stall else ""
+            remark(
+                f"{size} bytes of {owner.name} are on {self.to} "
+                f"behind {_described(memory, move.out - 1)}, until "
+                f"{_described(memory, move.reader)}{waits}; fetched ahead of "
+                f"{_described(memory, move.back)}",
+                owner,
+            )
+        bytes = sum(graph.sizes[move.value] for move in moves)
+        stall = sum(move.stall for move in moves)
+        total = max(sum(map(time, memory.ops)), 1)
+        remark(
+            f"copies to {self.to} and back: {len(copies)}, for {bytes} bytes; "
+            f"operations wait for them for an estimated {100 * stall / total:.1f} % of "
+            "the function's time",
+            func,
+        )
+
+
+def _movable(memory: MemoryGraph) -> Iterator[int]:
+    """The values that are what one operation has computed, and nothing else."""
+    writer = {
+        value: op
+        for op, task in zip(memory.ops, memory.tasks, strict=True)
+        for value in task.writes
+    }
+    for number, value in memory.names.items():
+        op = value.owner
+        if isinstance(op, Operation) and writer.get(number) is op:
+            if not is_in_place(op):
+                yield number
+
+
+def _copy(source: SSAValue, device: str, value: SSAValue) -> DeviceCopyOp:
+    """A copy of what was computed for `value`."""
+    assert isinstance(value.owner, Operation)
+    copy = DeviceCopyOp(source, on_device(tensor_type_of(source.type), device))
+    copy.location = value.owner.location
+    if device == device_of(value.type):
+        copy.result.name_hint = value.name_hint
+    return copy
+
+
+def _described(memory: MemoryGraph, task: int) -> str:
+    if task == len(memory.ops):
+        return "the end"
+    op = memory.ops[task]
+    place = place_of(op)
+    return f"{op.name} ({place})" if place else op.name

@@ -1,0 +1,125 @@
+"""`tgraph-schedule`: operations are reordered, so that less is live at once.
+
+    %0 = tgraph.dot_general %a, %b ...  : -> tensor<512x512xf32>
+    %1 = tgraph.dot_general %c, %d ...  : -> tensor<512x512xf32>
+    %2 = tgraph.reduce %0 ...           : -> tensor<512xf32>
+    %3 = tgraph.reduce %1 ...           : -> tensor<512xf32>
+
+    %0 = tgraph.dot_general %a, %b ...  : -> tensor<512x512xf32>
+    %2 = tgraph.reduce %0 ...           : -> tensor<512xf32>
+    %1 = tgraph.dot_general %c, %d ...  : -> tensor<512x512xf32>
+    %3 = tgraph.reduce %1 ...           : -> tensor<512xf32>
+
+What is live is counted as tgraph-bufferize will store it (`analysis/storage`), on each
+device for itself. The order stays as it is unless the new one has a lower peak on a
+device, and none has a higher one. The blocks of loops and branches are reordered, too,
+innermost first; then it is the peak of the whole function that must not grow.
+
+Where operations of several devices run side by side, another order may take longer:
+they wait for one another. `max-slowdown` limits that. The time is estimated from types,
+with a queue for each device, and one for the copies to it, as they run.
+
+Needs: level 1; best after tgraph-fuse and tgraph-eliminate-assigns, which decide what
+is stored. Leaves: level 1, the same operations; reads and writes of a variable in the
+same order. Does not: change what is computed, or touch functions whose operations have
+streams: there it is these that say what runs when.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ...analysis.cost import time
+from ...analysis.dependencies import queue_of
+from ...analysis.functions import blocks_within, tensor_functions
+from ...analysis.memory_graph import MemoryGraph, memory_graph
+from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import STREAM
+from ...dialects.tgraph.shaping import DeviceCopyOp
+from ...planning.scheduling import Graph, makespan, mixtures, schedule
+from ..optional import OptionalPass
+from ..options import Aligned
+from ..plan.candidates.fitting import live_bytes
+
+
+@dataclass(frozen=True)
+class TGraphSchedule(OptionalPass, Aligned):
+    """Reorders operations to lower the peak of live bytes.
+
+    effort: how much is searched; 0 for list scheduling only, 1 for about a second.
+    max_slowdown: how much longer an order may take than the given one, as a part of
+        its time, both estimated from types; any time without it.
+    """
+
+    name = "tgraph-schedule"
+    LOWERS_PEAK = True
+    TOPIC = "schedule"
+
+    effort: float = 0.2
+    max_slowdown: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.effort < 0:
+            raise ValueError(f"effort is {self.effort}, expected 0 or more")
+        if self.max_slowdown is not None and self.max_slowdown < 0:
+            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func, block in tensor_functions(op):
+            if any(STREAM in op.attributes for op in block.ops):
+                remark("not reordered: its operations have streams", func)
+                continue
+            blocks = list(blocks_within(block))
+            peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
+            for inner in reversed(blocks):
+                graph = memory_graph(inner, self.alignment)
+                order = _scheduled(graph, self.effort, self.max_slowdown)
+                if order is None:
+                    continue
+                graph.reorder(order)
+                if len(blocks) == 1:
+                    continue
+                # Of what the other blocks store, the graph does not know.
+                if (new := live_bytes(block, self.alignment)) > peak:
+                    graph.reorder(range(len(graph.ops)))
+                else:
+                    peak = new
+
+
+def _scheduled(
+    memory: MemoryGraph, effort: float, max_slowdown: float | None
+) -> Sequence[int] | None:
+    """An order with a lower peak on some device and a higher one on none, if found."""
+    graphs = list(memory.graphs.values())
+    if len(graphs) > 1:
+        totals = [sum(sizes) for sizes in zip(*memory.sizes.values(), strict=True)]
+        graphs.append(Graph(memory.tasks, totals, memory.kept))
+    best: Sequence[int] | None = None
+    given = range(len(memory.ops))
+    before = peaks = memory.peaks(given)
+    is_fast = _limit(memory, max_slowdown)
+    for graph in graphs:
+        found = schedule(graph, effort).order
+        orders = [found] if is_fast(found) else filter(is_fast, mixtures(found, given))
+        for order in orders:
+            new = memory.peaks(order)
+            is_above = any(new[device] > before[device] for device in before)
+            if not is_above and sum(new.values()) < sum(peaks.values()):
+                best, peaks = order, new
+    return best
+
+
+def _limit(
+    memory: MemoryGraph, max_slowdown: float | None
+) -> Callable[[Sequence[int]], bool]:
+    """Whether an order takes at most so much longer than the given one."""
+    graph = next(iter(memory.graphs.values()), None)
+    queues = [(queue_of(op), isinstance(op, DeviceCopyOp)) for op in memory.ops]
+    if graph is None or max_slowdown is None or len(set(queues)) == 1:
+        return lambda order: True
+    times = list(map(time, memory.ops))
+    most = (1 + max_slowdown) * makespan(graph, range(len(times)), times, queues)
+    return lambda order: makespan(graph, order, times, queues) <= most

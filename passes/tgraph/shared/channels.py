@@ -1,0 +1,199 @@
+"""What the folding passes share: parameters, and values that lie along few dimensions.
+
+Scales and shifts of a layer have one number for each channel; as operands they are
+broadcast to the layer's shape. `channels_of` looks through the broadcast; `Emitter`
+computes with what it finds, at its own small size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ....analysis.functions import argument_attributes
+from ....dialects.tgraph.base import (
+    PARAMETER,
+    AnyTensor,
+    Shape,
+    TensorOp,
+    ints,
+    segments,
+    shape_of,
+    tensor_type_of,
+    with_shape,
+)
+from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
+
+
+def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
+    """Arguments marked `tgraph.parameter`, constants, and what follows from these."""
+    attributes = argument_attributes(func)
+    known: set[SSAValue] = {
+        argument
+        for argument, attrs in zip(block.args, attributes, strict=True)
+        if PARAMETER in attrs
+    }
+    for op in block.ops:
+        if isinstance(op, TensorOp) and not op.outs and known.issuperset(op.inputs):
+            known.update(op.res)
+    return known
+
+
+@dataclass(frozen=True)
+class Channels:
+    """A value that is repeated along all dimensions of a larger one but `dims`."""
+
+    source: SSAValue
+    """Has the sizes of `dims` in this order, and possibly further sizes of 1."""
+
+    dims: Shape
+
+    @property
+    def is_constant(self) -> bool:
+        return isinstance(self.source.owner, ConstantOp)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether all elements are known to be positive floating-point numbers."""
+        owner = self.source.owner
+        if not isinstance(owner, ConstantOp):
+            return False
+        if isinstance(owner.value, FloatAttr):
+            return owner.value.value.data > 0
+        if isinstance(owner.value, DenseIntOrFPElementsAttr):
+            return all(
+                isinstance(number, float) and number > 0
+                for number in cast(Sequence[object], owner.value.get_values())
+            )
+        return False
+
+
+def channels_of(value: SSAValue) -> Channels | None:
+    """What `value` repeats; None for a value that is no broadcast and no number."""
+    owner = value.owner
+    if isinstance(owner, ConstantOp) and owner.splat is not None:
+        return Channels(value, ())
+    if not isinstance(owner, BroadcastInDimOp) or owner.outs:
+        return None
+    source = owner.inputs[0]
+    sizes = shape_of(tensor_type_of(source.type))
+    dims = owner.broadcast_dimensions.get_values()
+    kept = tuple(d for size, d in zip(sizes, dims, strict=True) if size != 1)
+    return Channels(source, kept) if list(kept) == sorted(kept) else None
+
+
+def compatible(first: Channels, second: Channels) -> bool:
+    """Whether the two lie along the same dimensions, or one of them is one number."""
+    return not first.dims or not second.dims or first.dims == second.dims
+
+
+class Emitter:
+    """Puts operations before `op`, with its place and attributes (device, group).
+
+    `parameters` is extended by what the operations compute from parameters alone.
+    """
+
+    def __init__(self, op: TensorOp, parameters: set[SSAValue]):
+        self.op = op
+        self.parameters = parameters
+
+    def emit(
+        self,
+        op_type: type[TensorOp],
+        inputs: Sequence[SSAValue],
+        type: AnyTensor,
+        **properties: Attribute,
+    ) -> SSAValue:
+        """The result, of type `type`, of a new operation."""
+        new = op_type.create(
+            operands=inputs,
+            result_types=(type,),
+            properties={**properties, "operandSegmentSizes": segments(inputs, ())},
+            attributes=dict(self.op.attributes),
+            location=self.op.location,
+        )
+        Rewriter.insert_op(new, InsertPoint.before(self.op))
+        if self.parameters.issuperset(inputs):
+            self.parameters.add(new.results[0])
+        return new.results[0]
+
+    def copy(self, op: TensorOp, inputs: Sequence[SSAValue]) -> SSAValue:
+        """The result of `op` on other inputs of the same types."""
+        result_type = tensor_type_of(op.result.type)
+        value = self.emit(type(op), inputs, result_type, **op.properties)
+        new = value.owner
+        assert isinstance(new, TensorOp)
+        new.attributes = dict(op.attributes)
+        new.location = op.location
+        value.name_hint = op.result.name_hint
+        return value
+
+    def combine(
+        self, op_type: type[TensorOp], first: Channels, second: Channels
+    ) -> Channels:
+        """An elementwise operation on two compatible values, at their small size."""
+        larger = first if first.dims else second
+        return self.apply(op_type, (first, second), larger)
+
+    def apply(
+        self,
+        op_type: type[TensorOp],
+        operands: Sequence[Channels],
+        larger: Channels,
+        result: AnyTensor | None = None,
+        **properties: Attribute,
+    ) -> Channels:
+        """The same for any number of operands, `larger` being one with the most dims.
+
+        The element type is that of `result`, if given.
+        """
+        sizes = _sizes(larger)
+        inputs = [
+            self.spread(
+                operand,
+                with_shape(tensor_type_of(operand.source.type), sizes),
+                tuple(range(len(operand.dims))),
+            )
+            for operand in operands
+        ]
+        type = with_shape(result or tensor_type_of(inputs[0].type), sizes)
+        return Channels(self.emit(op_type, inputs, type, **properties), larger.dims)
+
+    def spread(self, channels: Channels, type: AnyTensor, dims: Shape) -> SSAValue:
+        """The value as a tensor of `type`, whose dimensions `dims` are its own."""
+        source = channels.source
+        in_order = list(dims) == sorted(dims)
+        if source.type == type and in_order:
+            return source
+        owner = source.owner
+        if isinstance(owner, ConstantOp) and (number := owner.splat) is not None:
+            return self.emit(ConstantOp, (), type, value=number)
+        small = with_shape(type, _sizes(channels))
+        if source.type != small:
+            source = self.emit(ReshapeOp, (source,), small)
+        if small == type and in_order:
+            return source
+        return self.emit(
+            BroadcastInDimOp, (source,), type, broadcast_dimensions=ints(dims)
+        )
+
+
+def _sizes(channels: Channels) -> Shape:
+    """The sizes of its dimensions."""
+    if not channels.dims:
+        return ()
+    shape = shape_of(tensor_type_of(channels.source.type))
+    return tuple(size for size in shape if size != 1)
+
+
+def replace(op: TensorOp, value: SSAValue) -> None:
+    """Puts `value` in the place of the operation's result."""
+    if op.result.name_hint:
+        value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()

@@ -1,0 +1,137 @@
+"""`tgraph-slice`: chains of operations with a wide middle are computed in pieces.
+
+    %1 = tgraph.dot_general %q, %k ...   : ... -> tensor<4x512x512xf32>
+    %2 = tgraph.exponential %1           : tensor<4x512x512xf32>
+    %3 = tgraph.dot_general %2, %v ...   : ... -> tensor<4x512x64xf32>
+
+    %q0 = tgraph.slice %q ...            : ... -> tensor<2x512x64xf32>
+    ...
+    %4 = tgraph.dot_general %q0, %k0 ... : ... -> tensor<2x512x512xf32>
+    %5 = tgraph.exponential %4           : tensor<2x512x512xf32>
+    %6 = tgraph.dot_general %5, %v0 ...  : ... -> tensor<2x512x64xf32>
+    ...                                  // the same for %q1, %k1, %v1: %9
+    %3 = tgraph.concatenate %6, %9 {dimension = 0, tgraph.in_place} : ...
+
+The pieces are computed one after the other, so what is in the middle needs the memory
+of one. Slices are views, and the pieces of the result are computed straight into it. A
+region is cut along a dimension that all its operations keep apart: heads or queries of
+attention, rows, the batch. Every element is computed from the same elements in the same
+order as before. A region may end in variables, each piece in their rows at once: so an
+optimiser needs the gradient of one piece.
+
+Where, and into how many pieces, follows from the peak of live bytes, counted as tgraph-
+schedule counts it. It is brought as low as it goes, if that is a tenth or more below
+what plan-memory needs as it is; otherwise nothing is changed. What each piece reads all
+of, such as weights, it reads anew: `max-slowdown` limits an estimate of the time for
+that.
+
+Needs: level 1, in the order in which it is to run: behind tgraph-schedule. Leaves:
+level 1. Does not: cut sums, so that no value changes; cut into unequal pieces; or touch
+functions whose operations have streams, which could run the pieces side by side.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+
+from ...analysis.cost import time
+from ...analysis.functions import blocks_within, tensor_functions
+from ...analysis.memory_graph import memory_graph
+from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import STREAM
+from ..optional import OptionalPass
+from ..options import Placing
+from ..plan.candidates.fitting import is_static_block, planned_bytes
+from .slicing.bytes import Lifetimes
+from .slicing.regions import Rules
+from .slicing.rewriting import write
+from .slicing.search import Search
+
+MOST_PIECES = 1024
+
+
+@dataclass(frozen=True)
+class TGraphSlice(OptionalPass, Placing):
+    """Computes chains of operations in pieces, to lower the peak of live bytes.
+
+    pieces: the most that a region is cut into, up to 1024.
+    max_slowdown: how much longer a function may take, as a part of its time, both
+        estimated from types.
+    """
+
+    name = "tgraph-slice"
+    EXACT = False  # a product of a slice may add up in another order
+    IDEMPOTENT = False  # a piece may be cut again
+    LOWERS_PEAK = True
+    TOPIC = "slicing"
+
+    pieces: int = 8
+    max_slowdown: float = 0.03
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.pieces <= MOST_PIECES:
+            raise ValueError(f"pieces is {self.pieces}, expected 1 to {MOST_PIECES}")
+        if self.max_slowdown < 0:
+            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func, block in tensor_functions(op):
+            if any(STREAM in op.attributes for op in block.ops):
+                remark("nothing is sliced: its operations have streams", func)
+                continue
+            bytes: int | None = None
+            for number in range(len(_blocks(func))):
+                bytes = self._lower(func, number, bytes)
+
+    def _lower(self, func: FuncOp, number: int, before: int | None) -> int | None:
+        """Writes chains of one block in pieces, if that lowers the function's peak.
+
+        Takes and returns the bytes that the function needs, if they are known.
+        """
+        block = _blocks(func)[number]
+        if not is_static_block(block):
+            return before
+        memory = memory_graph(block, self.alignment)
+        peaks = memory.peaks(range(len(memory.ops)))
+        if not any(peaks.values()):
+            return before
+        device = max(peaks, key=lambda device: peaks[device])
+        rules = Rules(block)
+        allowed = int(self.max_slowdown * sum(map(time, memory.ops)))
+        lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
+        search = Search(rules, lifetimes, self.pieces, allowed)
+        if search.below(peaks[device] * 9 // 10) is None:
+            return before
+        if before is None:
+            before = planned_bytes(func, self)
+        limit = peaks[device]
+        if len(peaks) == 1 and len(_blocks(func)) == 1:
+            limit = min(limit, before)
+        found = search.lowest(limit)
+        if found is None:
+            return before
+        original = func.clone()
+        for cut in found.cuts:
+            last = rules.position[memory.ops[cut.window[1] - 1]]
+            write(cut.region, cut.pieces, rules.ops[last + 1])
+        after = planned_bytes(func, self)
+        if after * 10 > before * 9:  # the function's peak is somewhere else
+            func.detach_region(0)
+            func.add_region(original.detach_region(0))
+            return before
+        remark(
+            f"chains of operations computed in pieces: {len(found.cuts)}; the peak "
+            f"goes from {before} to {after} bytes",
+            func,
+            passed=True,
+        )
+        return after
+
+
+def _blocks(func: FuncOp) -> Sequence[Block]:
+    return list(blocks_within(func.body.block))

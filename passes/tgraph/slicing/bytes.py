@@ -1,0 +1,133 @@
+"""What a region needs when it is computed in pieces, counted as the scheduler counts.
+
+Values inside take the memory of one piece. What is read from outside stays until the
+last piece is computed, and what is needed outside is there from the first one on.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ....analysis.cost import LAUNCH, time_to_move
+from ....analysis.memory_graph import MemoryGraph
+from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
+from ....planning.scheduling import Graph, Task, profile
+from .dimensions import is_repeated
+from .regions import Region
+
+SEEN = 3
+"""Pieces that are looked at: all between the first and the last need the same."""
+
+
+class Lifetimes:
+    """Live bytes of a block on one device, in the order that it has."""
+
+    def __init__(self, memory: MemoryGraph, graph: Graph, alignment: int):
+        self.memory = memory
+        self.graph = graph
+        self.alignment = alignment
+        self.number = {op: index for index, op in enumerate(memory.ops)}
+        count = len(memory.ops)
+        self.during = profile(graph, range(count))
+        self.last = [
+            count if is_kept else max(readers, default=-1 if w is None else w)
+            for is_kept, readers, w in zip(
+                graph.kept, graph.readers, graph.writer, strict=True
+            )
+        ]
+        changes = [0] * (count + 2)
+        for value, size in enumerate(graph.sizes):
+            changes[graph.writer[value] or 0] += size
+            changes[self.last[value]] -= size
+        self.behind = list(accumulate(changes))  # live bytes behind each task
+
+    def in_pieces(self, region: Region, pieces: int, end: int) -> int:
+        """The most bytes that live in a window, which ends before a task, if a region
+        in it is computed in pieces."""
+        sizes: dict[int, int] = {}
+        tasks = list(self._tasks(region, pieces, sizes))
+        touched = {value for task in tasks for value in (*task.reads, *task.writes)}
+        live = {v for v in touched if v < len(self.last) and self.last[v] >= end}
+        sizes |= {v: self.graph.sizes[v] for v in touched if v not in sizes}
+        total = self.behind[end - 1]
+        peak = 0
+        for task in reversed(tasks):
+            during = total
+            for value in task.writes:
+                if value in live:
+                    live.remove(value)
+                    total -= sizes[value]
+                else:
+                    during += sizes[value]
+            freed = [value for value in task.reads if value not in live]
+            live.update(freed)
+            ended = sum(sizes[value] for value in freed)
+            total += ended
+            during += ended - _taken_over(task, freed, sizes)
+            peak = max(peak, during)
+        return peak
+
+    def _tasks(
+        self, region: Region, pieces: int, sizes: dict[int, int]
+    ) -> Iterator[Task]:
+        """What runs in the window; adds the sizes of values that are new."""
+        tasks, number = self.graph.tasks, self.number
+        yield from (tasks[number[op]] for op in region.before if op in number)
+        members = [number[op] for op in region.dims if op in number]
+        written = {value for index in members for value in tasks[index].writes}
+        outputs = {value for op in region.outputs for value in tasks[number[op]].writes}
+        for piece in range(min(pieces, SEEN)):
+            renamed: dict[int, int] = {}
+            for value in sorted(written - outputs):
+                new = len(self.graph.sizes) + len(sizes)
+                size = -(-self.graph.sizes[value] // pieces)
+                sizes[new] = -(-size // self.alignment) * self.alignment
+                renamed[value] = new
+            for index in members:
+                task = tasks[index]
+                reads = [renamed.get(value, value) for value in task.reads]
+                writes = [renamed.get(value, value) for value in task.writes]
+                if piece and not outputs.isdisjoint(writes):
+                    reads = list(dict.fromkeys([*reads, *writes]))
+                    writes = []
+                over = [renamed[v] for v in task.overwrites if v in renamed]
+                if not outputs.isdisjoint(task.writes):
+                    over = []
+                yield Task(reads, writes, (), over)
+        yield from (tasks[number[op]] for op in region.behind if op in number)
+
+
+def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
+    if not task.writes:
+        return 0
+    size = sizes[task.writes[0]]
+    fits = any(sizes[v] == size and v in freed for v in task.overwrites)
+    return size if fits else 0
+
+
+def longer(region: Region, pieces: int) -> int:
+    """How many nanoseconds longer a region takes in pieces.
+
+    Each piece starts its operations anew, and reads anew what it needs all of.
+    """
+    again = 0
+    for op in region.dims:
+        if not is_repeated(op):
+            again += LAUNCH
+            again += time_to_move(
+                sum(
+                    _bytes(value)
+                    for value, along in zip(op.operands, region.needs[op], strict=True)
+                    if along is None
+                )
+            )
+    return (pieces - 1) * again
+
+
+def _bytes(value: SSAValue) -> int:
+    if isinstance(value.type, VariableType):
+        return 0
+    type = tensor_type_of(value.type)
+    return prod(type.get_shape()) * element_bytes(type.element_type)

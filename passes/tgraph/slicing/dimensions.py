@@ -1,0 +1,182 @@
+"""Along which dimensions operands are sliced when a result is.
+
+A piece of a result needs the same piece of some operands, along a dimension of theirs,
+and all of the others: a piece of the rows of `dot(a, b)` needs those rows of `a`, and
+all of `b`. Every element is computed from the same elements in the same order as in one
+go.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.reducing import (
+    ConvolutionOp,
+    DotGeneralOp,
+    ReduceOp,
+    ReduceWindowOp,
+)
+from ....dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    IotaOp,
+    PadOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+    ViewOp,
+)
+from ....dialects.tgraph.structure import FusionOp, YieldOp
+
+Needs = Sequence[int | None]
+"""For each operand the dimension along which it is sliced, None for all of it."""
+
+
+def shape_of(value: SSAValue) -> Shape:
+    return tensor_type_of(value.type).get_shape()
+
+
+def needs(op: Operation, dim: int) -> Needs | None:
+    """What a piece of the only result along `dim` needs; None if it can't be sliced."""
+    match op:
+        case ElementwiseOp():
+            return [dim] * len(op.inputs)
+        case ConstantOp():
+            return () if op.splat is not None else None
+        case IotaOp():
+            return () if op.dimension.value.data != dim else None
+        case FusionOp():
+            found = body_dimensions(op, dim)
+            return None if found is None else [found[a] for a in op.body.block.args]
+        case ReduceOp():
+            dims = op.dimensions.get_values()
+            kept = [d for d in range(len(shape_of(op.inputs[0]))) if d not in dims]
+            return [kept[dim]]
+        case DotGeneralOp():
+            return _of_product(op, dim)
+        case ConvolutionOp():
+            return _of_convolution(op, dim)
+        case BroadcastInDimOp():
+            dims = op.broadcast_dimensions.get_values()
+            if dim not in dims or shape_of(op.inputs[0])[dims.index(dim)] == 1:
+                return [None]
+            return [dims.index(dim)]
+        case TransposeOp():
+            return [op.permutation.get_values()[dim]]
+        case ReshapeOp():
+            return _of_reshape(op, dim)
+        case _:
+            return _along(op, dim)
+
+
+def _along(op: Operation, dim: int) -> Needs | None:
+    """Of operations that leave some dimensions as they are, and mix others."""
+    match op:
+        case SliceOp():
+            result = shape_of(op.result)
+            whole = result[dim] == shape_of(op.inputs[0])[dim]
+            return [dim] if whole else None
+        case ReverseOp():
+            return [dim] if dim not in op.dimensions.get_values() else None
+        case ConcatenateOp():
+            if op.dimension.value.data == dim:
+                return None
+            return [dim] * len(op.inputs)
+        case PadOp():
+            amounts = op.low, op.high, op.interior
+            padded = any(amount.get_values()[dim] for amount in amounts)
+            return None if padded else [dim, None]
+        case ReduceWindowOp():
+            ones = op.window_dimensions, op.window_strides, op.base_dilations
+            zeros = op.padding_low, op.padding_high
+            plain = all(n.get_values()[dim] == 1 for n in ones)
+            plain = plain and not any(n.get_values()[dim] for n in zeros)
+            return [dim] if plain else None
+        case _:
+            return None
+
+
+def _of_product(op: DotGeneralOp, dim: int) -> Needs:
+    batch = len(op.batching[0])
+    if dim < batch:
+        return [op.batching[0][dim], op.batching[1][dim]]
+    dim -= batch
+    left, right = (
+        [
+            d
+            for d in range(len(shape_of(op.inputs[side])))
+            if d not in op.batching[side] and d not in op.contracting[side]
+        ]
+        for side in (0, 1)
+    )
+    return [left[dim], None] if dim < len(left) else [None, right[dim - len(left)]]
+
+
+def _of_convolution(op: ConvolutionOp, dim: int) -> Needs | None:
+    image, kernel, result = op.labels
+    label = result[dim]
+    if label == "b" and op.batch_group_count.value.data == 1:
+        return [image.index("b"), None]
+    if label == "f" and op.groups == 1:
+        return [None, kernel.index("o")]
+    return None
+
+
+def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
+    """The dimension with as many elements behind it: then pieces are the same.
+
+    Both have to be divisible by the number of pieces.
+    """
+    source, result = shape_of(op.inputs[0]), shape_of(op.result)
+    before = prod(result[:dim])
+    fits = [d for d in range(len(source)) if prod(source[:d]) == before]
+    return [max(fits, key=lambda d: source[d])] if fits else None
+
+
+def body_dimensions(op: FusionOp, dim: int) -> dict[SSAValue, int | None] | None:
+    """For all values of a fusion's body the dimensions along which they are sliced.
+
+    None if the result can't be sliced so, or needs both a piece and all of a value.
+    """
+    if len(op.yielded) != 1:
+        return None
+    found: dict[SSAValue, int | None] = {op.yielded[0]: dim}
+    for inner in reversed(list(op.body.block.ops)):
+        if isinstance(inner, YieldOp) or inner.results[0] not in found:
+            continue
+        along = found[inner.results[0]]
+        needed = [None] * len(inner.operands) if along is None else needs(inner, along)
+        if needed is None:
+            return None
+        for value, d in zip(inner.operands, needed, strict=True):
+            if found.setdefault(value, d) != d:
+                return None
+    for argument in op.body.block.args:
+        found.setdefault(argument, None)
+    return found
+
+
+def sliced_sizes(op: TensorOp, dim: int) -> Iterator[int]:
+    """Of all that is sliced for a piece of the result: the number of pieces has to
+    divide these."""
+    yield shape_of(op.results[0])[dim]
+    if isinstance(op, FusionOp):
+        found = body_dimensions(op, dim) or {}
+        sliced = found.items()
+    else:
+        sliced = zip(op.inputs, needs(op, dim) or (), strict=True)
+    for value, along in sliced:
+        if along is not None:
+            yield shape_of(value)[along]
+
+
+def is_repeated(op: Operation) -> bool:
+    """Whether every piece makes its own: what costs nothing, or next to it."""
+    if isinstance(op, ConstantOp):
+        return op.splat is not None and not op.outs
+    return isinstance(op, ViewOp | IotaOp) and not op.outs

@@ -1,0 +1,266 @@
+"""Operations that can be computed together in pieces.
+
+A region grows from one operation, along one dimension of its result, to what it reads
+and to what reads it, within a window of a block. Views and numbers are no members of
+their own: each piece makes those that it reads, and the original stays for others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ....analysis.versions import last_versions, uses_of_contents
+from ....dialects.tgraph.base import TensorOp, VariableType
+from ....dialects.tgraph.structure import ReadOp
+from .dimensions import Needs, is_repeated, needs, shape_of, sliced_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Operations and the dimensions along which their results are sliced."""
+
+    dims: Mapping[Operation, int]  # in order
+    needs: Mapping[Operation, Needs]
+    before: Sequence[Operation]  # what else of the window has to come before
+    behind: Sequence[Operation]  # and what can come behind
+    originals: frozenset[Operation]  # repeated ones that are needed in one piece, too
+    overwritten: Mapping[TensorOp, Sequence[SSAValue]]
+    """What variables held before, by the members that write them."""
+
+    @cached_property
+    def outputs(self) -> Sequence[Operation]:
+        """The members whose results are needed in one piece, too."""
+        return [
+            op
+            for op in self.dims
+            if not is_repeated(op)
+            and (
+                op in self.overwritten
+                or any(
+                    use.operation not in self.dims or use.operation in self.originals
+                    for use in op.results[0].uses
+                )
+            )
+        ]
+
+
+class Rules:
+    """What operations of a block need, looked up once."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.ops = list(block.ops)
+        self.position = {op: index for index, op in enumerate(self.ops)}
+        self._found: dict[tuple[Operation, int], tuple[Needs, int] | None] = {}
+        self.overwritten: dict[TensorOp, Sequence[SSAValue]] = {}
+        """What variables hold before they are written, by the operations that do."""
+        for version in last_versions(block).values():
+            while (before := version.previous) is not None:
+                if isinstance(version.writer, TensorOp):
+                    self.overwritten[version.writer] = before.values
+                version = before
+
+    def needs(self, op: Operation, dim: int, pieces: int) -> Needs | None:
+        """What `needs` says, if everything can be divided into pieces."""
+        if (op, dim) not in self._found:
+            self._found[op, dim] = self._look(op, dim)
+        found = self._found[op, dim]
+        return found[0] if found and found[1] % pieces == 0 else None
+
+    def _look(self, op: Operation, dim: int) -> tuple[Needs, int] | None:
+        if not isinstance(op, TensorOp) or len(op.res) != 1:
+            return None
+        if op.parent is not self.block or not self._is_last_reader(op):
+            return None
+        found = needs(op, dim)
+        if found is None:
+            return None
+        found = [*found, *(None for _ in op.outs)]
+        return found, gcd(*sliced_sizes(op, dim))
+
+    def _is_last_reader(self, op: TensorOp) -> bool:
+        """Whether nobody reads what the operation overwrites, if anything, later."""
+        position = self.position
+        return not op.outs or all(
+            at <= position[op]
+            for value in self.overwritten[op]
+            for at, _, _ in uses_of_contents(value, position)
+        )
+
+
+def region(
+    rules: Rules, seed: Operation, dim: int, pieces: int, window: Sequence[Operation]
+) -> Region | None:
+    """The largest region found in a window, which is a part of the block.
+
+    None if the seed can't be sliced, or others come in between.
+    """
+    growth = _Growth(rules, pieces, set(window))
+    if is_repeated(seed) or not growth.join(seed, dim):
+        return None
+    growth.run()
+    return growth.region(window)
+
+
+class _Growth:
+    def __init__(self, rules: Rules, pieces: int, window: set[Operation]):
+        self.rules = rules
+        self.pieces = pieces
+        self.window = window
+        self.dims: dict[Operation, int] = {}
+        self.needs: dict[Operation, Needs] = {}
+        self.wanted: dict[SSAValue, set[int | None]] = {}
+        self.queue: list[Operation] = []
+
+    def join(self, op: Operation, dim: int) -> bool:
+        """Whether a piece of the result, along this dimension, can be computed."""
+        if op in self.dims:
+            return self.dims[op] == dim
+        if op not in self.window and not is_repeated(op):
+            return False
+        needed = self.rules.needs(op, dim, self.pieces)
+        if needed is None or not self.wanted.get(op.results[0], {dim}) <= {dim}:
+            return False
+        for value, along in zip(op.operands, needed, strict=True):
+            owner = value.owner
+            if isinstance(owner, Operation) and self.dims.get(owner, along) != along:
+                return False
+        self.dims[op] = dim
+        self.needs[op] = needed
+        self.queue.append(op)
+        for value, along in zip(op.operands, needed, strict=True):
+            self.wanted.setdefault(value, set()).add(along)
+        return True
+
+    def run(self) -> None:
+        for op in self.queue:  # grows
+            for value, along in zip(op.operands, self.needs[op], strict=True):
+                if along is not None and isinstance(value.owner, Operation):
+                    self.join(value.owner, along)
+            position = self.rules.position
+            users = {use.operation for use in op.results[0].uses}
+            for user in sorted(users, key=lambda user: position[user]):
+                self._join_reader(user, op.results[0], self.dims[op])
+
+    def _join_reader(self, user: Operation, value: SSAValue, along: int) -> None:
+        """Has a reader join so that it reads pieces of the value."""
+        if user in self.dims or not (user in self.window or is_repeated(user)):
+            return
+        if not isinstance(user, TensorOp) or len(user.res) != 1:
+            return
+        for dim in range(len(shape_of(user.results[0]))):
+            needed = self.rules.needs(user, dim, self.pieces)
+            if needed and all(
+                need == along
+                for operand, need in zip(user.operands, needed, strict=True)
+                if operand is value
+            ):
+                self.join(user, dim)
+
+    def region(self, window: Sequence[Operation]) -> Region | None:
+        position = self.rules.position
+        members = sorted(self.dims, key=lambda op: position[op])
+        for op in reversed(members):
+            is_read = any(use.operation in self.dims for use in op.results[0].uses)
+            if is_repeated(op) and not is_read:
+                del self.dims[op]
+        members = [op for op in members if op in self.dims]
+        # Everything in one piece that depends on a member comes behind.
+        behind = {op for op in members if not is_repeated(op)}
+        others: list[Operation] = []
+        for op in window:
+            if op not in behind:
+                others.append(op)
+                if any(value.owner in behind for value in op.operands):
+                    behind.add(op)
+        for op in members:
+            for value, along in zip(op.operands, self.needs[op], strict=True):
+                in_one_piece = along is None or value.owner not in self.dims
+                if in_one_piece and value.owner in behind:
+                    return None
+        overwritten = self.rules.overwritten
+        if not self._overwrite_their_parts(members):
+            return None
+        originals = self._originals(members)
+        others = [op for op in others if op not in self.dims or op in originals]
+        first = position[next(op for op in members if not is_repeated(op))]
+        early = _needed_by(members, self.needs, self.dims, set(others))
+        before = [
+            op
+            for op in others
+            if op not in behind and (op in early or position[op] < first)
+        ]
+        moved = set(before)
+        rest = [op for op in others if op not in moved]
+        in_order = [*before, *members, *rest]
+        effects = [position[op] for op in in_order if _has_effect(op)]
+        if effects != sorted(effects):
+            return None
+        return Region(
+            {op: self.dims[op] for op in members},
+            self.needs,
+            before,
+            rest,
+            originals,
+            {op: values for op, values in overwritten.items() if op in self.dims},
+        )
+
+    def _overwrite_their_parts(self, members: Sequence[Operation]) -> bool:
+        """Whether variables that pieces write are read by the same pieces only, and by
+        nobody behind."""
+        place = {op: index for index, op in enumerate(members)}
+        for op in members:
+            if not isinstance(op, TensorOp):
+                continue
+            for contents in self.rules.overwritten.get(op, ()):
+                for use in contents.uses:
+                    user = use.operation
+                    if user in place and (
+                        self.needs[user][use.index] != self.dims[op]
+                        or place[user] > place[op]
+                        or is_repeated(user)
+                    ):
+                        return False
+                    if user not in place and user in self.window:
+                        return False
+        return True
+
+    def _originals(self, members: Sequence[Operation]) -> frozenset[Operation]:
+        found: set[Operation] = set()
+        for op in reversed(members):
+            if is_repeated(op) and any(
+                use.operation not in self.dims or use.operation in found
+                for use in op.results[0].uses
+            ):
+                found.add(op)
+        return frozenset(found)
+
+
+def _needed_by(
+    members: Sequence[Operation],
+    needs: Mapping[Operation, Needs],
+    dims: Mapping[Operation, int],
+    others: set[Operation],
+) -> set[Operation]:
+    """The others that members read in one piece, directly or not."""
+    queue = [
+        value.owner
+        for op in members
+        for value, along in zip(op.operands, needs[op], strict=True)
+        if along is None or value.owner not in dims
+    ]
+    found: set[Operation] = set()
+    for owner in queue:  # grows
+        if isinstance(owner, Operation) and owner in others and owner not in found:
+            found.add(owner)
+            queue += (value.owner for value in owner.operands)
+    return found
+
+
+def _has_effect(op: Operation) -> bool:
+    return isinstance(op, ReadOp) or any(
+        isinstance(value.type, VariableType) for value in op.operands
+    )

@@ -1,0 +1,213 @@
+"""Regions written out in pieces, one after the other.
+
+%1 = tgraph.exponential %0 : tensor<4x8xf32>
+
+%2 = tgraph.slice %0 ...            : (tensor<4x8xf32>) -> tensor<2x8xf32>
+%3 = tgraph.exponential %2          : tensor<2x8xf32>
+%4 = tgraph.slice %0 ...            : (tensor<4x8xf32>) -> tensor<2x8xf32>
+%5 = tgraph.exponential %4          : tensor<2x8xf32>
+%1 = tgraph.concatenate %3, %5 {dimension = 0, tgraph.in_place} : ...
+"""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i32, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ....dialects.tgraph.base import (
+    IN_PLACE,
+    AnyTensor,
+    TensorOp,
+    ints,
+    segments,
+    tensor_type_of,
+    with_shape,
+)
+from ....dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
+from ....dialects.tgraph.structure import FusionOp, ReadOp, YieldOp
+from . import regions
+from .dimensions import body_dimensions
+
+
+def write(region: regions.Region, pieces: int, last: Operation) -> None:
+    """Replaces a region by its pieces, in front of `last`."""
+    block = last.parent
+    assert block is not None
+    for op in region.behind:
+        op.detach()
+        block.insert_op_before(op, last)
+    anchor = next(iter(region.behind), last)
+    contents: dict[TensorOp, SSAValue] = {}  # of the variables, by who writes them
+    for op in region.overwritten:
+        read = ReadOp(op.outs[0])
+        read.location = op.location
+        block.insert_op_before(read, anchor)
+        contents[op] = read.result
+    parts: dict[SSAValue, list[SSAValue]] = {
+        op.results[0]: [] for op in region.outputs if op not in contents
+    }
+    for piece in range(pieces):
+        new = _write_piece(region, piece, pieces, contents, anchor)
+        for value, found in parts.items():
+            found.append(new[value])
+    for op, value in contents.items():
+        op.results[0].replace_all_uses_with(value)
+    for value, found in parts.items():
+        op = value.owner
+        assert isinstance(op, TensorOp)
+        joined = ConcatenateOp(
+            found,
+            result_types=[value.type],
+            properties={"dimension": IntegerAttr(region.dims[op], i64)},
+        )
+        joined.attributes |= op.attributes
+        joined.attributes[IN_PLACE] = UnitAttr()
+        joined.location = op.location
+        block.insert_op_before(joined, anchor)
+        value.replace_all_uses_with(joined.result)
+        joined.result.name_hint = value.name_hint
+    for op in reversed(list(region.dims)):
+        if op not in region.originals:
+            op.detach()
+            op.erase()
+
+
+def _write_piece(
+    region: regions.Region,
+    piece: int,
+    pieces: int,
+    contents: dict[TensorOp, SSAValue],
+    anchor: Operation,
+) -> dict[SSAValue, SSAValue]:
+    """Adds the operations of a piece; returns its values by the original ones.
+
+    Brings the contents of variables up to date.
+    """
+    block = anchor.parent
+    assert block is not None
+    slices: dict[tuple[SSAValue, int], SSAValue] = {}
+    new: dict[SSAValue, SSAValue] = {}
+    now = {
+        value: contents[op]
+        for op, before in region.overwritten.items()
+        for value in before
+    }
+
+    def operand(value: SSAValue, along: int | None, reader: Operation) -> SSAValue:
+        if along is None:
+            return value
+        if value.owner in region.dims:
+            return new[value]
+        if (value, along) not in slices:
+            taken = _slice(now.get(value, value), along, piece, pieces)
+            taken.location = reader.location
+            taken.attributes |= reader.attributes
+            block.insert_op_before(taken, anchor)
+            slices[value, along] = taken.result
+        return slices[value, along]
+
+    for op, dim in region.dims.items():
+        assert isinstance(op, TensorOp)
+        operands = [
+            operand(value, along, op)
+            for value, along in zip(op.inputs, region.needs[op], strict=False)
+        ]
+        copy = _in_piece(op, operands, dim, pieces)
+        block.insert_op_before(copy, anchor)
+        new[op.results[0]] = copy.results[0]
+        copy.results[0].name_hint = op.results[0].name_hint
+        if op in contents:
+            for part in _update(contents[op], copy, op, dim, piece):
+                part.location = op.location
+                block.insert_op_before(part, anchor)
+                contents[op] = part.results[0]
+    return new
+
+
+def _update(
+    contents: SSAValue, part: TensorOp, op: TensorOp, dim: int, piece: int
+) -> Iterator[TensorOp]:
+    """Puts a part into the variable that an operation writes."""
+    type = tensor_type_of(contents.type)
+    shape = tensor_type_of(part.results[0].type).get_shape()
+    number = TensorType(i32, (), type.encoding)
+    starts: list[SSAValue] = []
+    for d, size in enumerate(shape):
+        constant = ConstantOp(IntegerAttr(piece * size if d == dim else 0, i32), number)
+        starts.append(constant.result)
+        yield constant
+    yield DynamicUpdateSliceOp(
+        [contents, part.results[0], *starts],
+        outs=op.outs,
+        result_types=[type],
+    )
+
+
+def _slice(value: SSAValue, dim: int, piece: int, pieces: int) -> SliceOp:
+    type = tensor_type_of(value.type)
+    shape = type.get_shape()
+    starts, limits = [0] * len(shape), list(shape)
+    size = shape[dim] // pieces
+    starts[dim], limits[dim] = piece * size, (piece + 1) * size
+    return SliceOp(
+        [value],
+        result_types=[_divided(type, dim, pieces)],
+        properties={
+            "start_indices": ints(starts),
+            "limit_indices": ints(limits),
+            "strides": ints([1] * len(shape)),
+        },
+    )
+
+
+def _divided(type: AnyTensor, dim: int | None, pieces: int) -> AnyTensor:
+    if dim is None:
+        return type
+    shape = list(type.get_shape())
+    shape[dim] //= pieces
+    return with_shape(type, shape)
+
+
+def _in_piece(
+    op: TensorOp, operands: Sequence[SSAValue], dim: int | None, pieces: int
+) -> TensorOp:
+    """The operation on pieces of its operands, with a piece of its result."""
+    properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
+    if isinstance(op, SliceOp) and dim is not None:  # of all there is along `dim`
+        limits = list(op.limit_indices.get_values())
+        limits[dim] //= pieces
+        properties["limit_indices"] = ints(limits)
+    body = []
+    if isinstance(op, FusionOp) and dim is not None:
+        body = [Region(_body(op, dim, pieces))]
+    type = _divided(tensor_type_of(op.results[0].type), dim, pieces)
+    return op.__class__.create(
+        operands=operands,
+        result_types=[type],
+        properties=properties,
+        attributes=dict(op.attributes),
+        location=op.location,
+        regions=body,
+    )
+
+
+def _body(op: FusionOp, dim: int, pieces: int) -> Block:
+    """The body of a fusion for a piece of its result."""
+    dims = body_dimensions(op, dim)
+    assert dims is not None
+    old = op.body.block
+    types = [_divided(tensor_type_of(a.type), dims[a], pieces) for a in old.args]
+    block = Block(arg_types=types)
+    new: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
+    for value, argument in zip(old.args, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    for inner in old.ops:
+        if isinstance(inner, TensorOp) and inner.results[0] in dims:
+            operands = [new[value] for value in inner.operands]
+            copy = _in_piece(inner, operands, dims[inner.results[0]], pieces)
+            copy.results[0].name_hint = inner.results[0].name_hint
+            block.add_op(copy)
+            new[inner.results[0]] = copy.results[0]
+    block.add_op(YieldOp(new[op.yielded[0]]))
+    return block

@@ -1,0 +1,236 @@
+"""Regions and numbers of pieces that bring the peak of live bytes below a target.
+
+Where more lives than the target, the smallest region around it that helps is searched:
+it starts with the operations there, in few pieces, and takes in what comes before or
+behind, whichever leaves less alive. After AutoChunk (Zhao et al., ICLR 2024), which
+grows regions from the peak, too. Attention in slices of its queries or heads comes out
+as in Rabe and Staats, "Self-attention does not need O(n^2) memory" (2021).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.ir import Operation
+
+from ....dialects.tgraph.base import TensorOp
+from ....planning import deadline
+from .bytes import Lifetimes, longer
+from .dimensions import shape_of
+from .regions import Region, Rules, region
+
+LONGEST = 32
+"""Tasks that a window has, at most."""
+
+TARGETS = 6
+"""That are tried, each between one missed and one reached."""
+
+
+PATIENCE = 6
+"""How often a region may grow without a lower peak."""
+
+Window = tuple[int, int]
+"""A half-open range of tasks."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A region that is computed in pieces."""
+
+    seed: Operation  # the member that the region has grown from
+    region: Region
+    pieces: int
+    window: Window
+    peak: int  # bytes that live in the window at most
+    longer: int  # by how many nanoseconds it takes longer
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """Regions that are computed in pieces, in order."""
+
+    cuts: Sequence[Cut]
+    peak: int  # bytes
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for slicings of a block on one device.
+
+    pieces: the most that a region may have.
+    allowed: by how many nanoseconds all of them may take longer.
+    """
+
+    rules: Rules
+    lifetimes: Lifetimes
+    pieces: int
+    allowed: int
+
+    def lowest(self, limit: int) -> Slicing | None:
+        """The lowest peak that is found; None if it is not a tenth below the limit."""
+        best = self.below(limit * 9 // 10)
+        missed = 0
+        for _ in range(TARGETS if best else 0):
+            assert best is not None
+            target = (missed + best.peak) // 2
+            if (found := self.below(target)) is not None:
+                best = found
+            else:
+                missed = target
+        return best and self._refined(best)
+
+    def _refined(self, slicing: Slicing) -> Slicing:
+        """More pieces for regions that need the most, while that lowers the peak."""
+        cuts = list(slicing.cuts)
+        while cuts:
+            index = max(range(len(cuts)), key=lambda i: cuts[i].peak)
+            old = cuts[index]
+            if old.peak < slicing.peak:
+                break
+            size = shape_of(old.seed.results[0])[old.region.dims[old.seed]]
+            more = range(old.pieces + 1, self.pieces + 1)
+            pieces = next((n for n in more if size % n == 0), None)
+            if pieces is None:
+                break
+            seed = self.lifetimes.number[old.seed]
+            dim = old.region.dims[old.seed]
+            new = self._tried(seed, dim, pieces, old.window)
+            others = sum(cut.longer for cut in cuts) - old.longer
+            if not new or new.peak >= old.peak or others + new.longer > self.allowed:
+                break
+            cuts[index] = new
+            slicing = self._slicing(cuts)
+        return slicing
+
+    def below(self, target: int) -> Slicing | None:
+        """A slicing with a peak of at most `target` bytes."""
+        during = self.lifetimes.during
+        found: dict[Window, Cut] = {}
+        for start, end in self._above(target):
+            if any(w[0] <= start and end <= w[1] for w in found):
+                continue
+            lowest = max((w[1] for w in found if w[1] <= start), default=0)
+            highest = min((w[0] for w in found if w[0] >= end), default=len(during))
+            if start < lowest or highest < end:
+                return None
+            cut = self._around((start, end), (lowest, highest), target)
+            if cut is None:
+                return None
+            found[cut.window] = cut
+            if sum(cut.longer for cut in found.values()) > self.allowed:
+                return None
+        return self._slicing([found[window] for window in sorted(found)])
+
+    def _slicing(self, cuts: Sequence[Cut]) -> Slicing:
+        inside = {task for cut in cuts for task in range(*cut.window)}
+        during = enumerate(self.lifetimes.during)
+        rest = (live for task, live in during if task not in inside)
+        peak = max((*rest, *(cut.peak for cut in cuts)), default=0)
+        return Slicing(list(cuts), peak)
+
+    def _above(self, target: int) -> Sequence[Window]:
+        """Where more than the target lives; where the most lives, first."""
+        during = self.lifetimes.during
+        found: list[Window] = []
+        for task, live in enumerate(during):
+            if live > target:
+                is_next = found and found[-1][1] == task
+                start = found.pop()[0] if is_next else task
+                found.append((start, task + 1))
+        return sorted(found, key=lambda w: (-max(during[w[0] : w[1]]), w))
+
+    def _around(self, above: Window, limits: Window, target: int) -> Cut | None:
+        """The cheapest way, in the fewest pieces, to bring tasks below the target."""
+        start, end = above
+        if end - start > LONGEST:
+            return None
+        peak = max(range(start, end), key=lambda task: self.lifetimes.during[task])
+        for seed in dict.fromkeys((peak, self._maker(peak))):
+            if limits[0] <= seed and end - seed <= LONGEST:
+                window = min(start, seed), end
+                if cut := self._from(seed, window, limits, target):
+                    return cut
+        return None
+
+    def _maker(self, peak: int) -> int:
+        """The task that made the most of what lives during a task."""
+        graph, last = self.lifetimes.graph, self.lifetimes.last
+        live = [
+            (graph.sizes[value], -task)
+            for task in range(max(peak - LONGEST, 0), peak)
+            for value in graph.tasks[task].writes
+            if last[value] >= peak
+        ]
+        return -max(live, default=(0, -peak))[1]
+
+    def _from(
+        self, seed: int, above: Window, limits: Window, target: int
+    ) -> Cut | None:
+        """The cheapest cut of a region around a seed, in the fewest pieces."""
+        op = self.lifetimes.memory.ops[seed]
+        if not isinstance(op, TensorOp) or len(op.res) != 1:
+            return None
+        cuts: dict[int, list[Cut]] = {}
+        for dim, size in enumerate(shape_of(op.result)):
+            numbers = [n for n in range(2, self.pieces + 1) if size % n == 0]
+            # What is too much in the most pieces is too much in fewer.
+            while numbers:
+                cut = self._grown(seed, dim, numbers.pop(), above, limits, target)
+                if cut is None:
+                    break
+                cuts.setdefault(cut.pieces, []).append(cut)
+        if not cuts:
+            return None
+        return min(cuts[min(cuts)], key=lambda cut: cut.longer)
+
+    def _grown(
+        self,
+        seed: int,
+        dim: int,
+        pieces: int,
+        window: Window,
+        limits: Window,
+        target: int,
+    ) -> Cut | None:
+        """The smallest region around a seed that brings the window below the target.
+
+        It grows by the task before or behind it, whichever leaves the lower peak, or
+        by both.
+        """
+        cut = self._tried(seed, dim, pieces, window)
+        lowest, patience = cut.peak if cut else None, PATIENCE
+        while cut is None or cut.peak > target:
+            start, end = window
+            if end - start >= LONGEST or not patience:
+                return None
+            wider: list[Window] = []
+            if start > limits[0]:
+                wider.append((start - 1, end))
+            if end < limits[1]:
+                wider.append((start, end + 1))
+            if not wider:
+                return None
+            cuts = [self._tried(seed, dim, pieces, w) for w in wider]
+            peaks = [inf if cut is None else cut.peak for cut in cuts]
+            if min(peaks) == max(peaks):
+                window = wider[0][0], wider[-1][1]
+                cut = self._tried(seed, dim, pieces, window)
+            else:
+                best = peaks.index(min(peaks))
+                cut, window = cuts[best], wider[best]
+            patience -= 1
+            if cut and (lowest is None or cut.peak < lowest):
+                lowest, patience = cut.peak, PATIENCE
+        return cut
+
+    def _tried(self, seed: int, dim: int, pieces: int, window: Window) -> Cut | None:
+        if deadline.passed():
+            return None
+        ops, rules = self.lifetimes.memory.ops, self.rules
+        start, last = rules.position[ops[window[0]]], rules.position[ops[window[1] - 1]]
+        part = rules.ops[start : last + 1]
+        found = region(rules, ops[seed], dim, pieces, part)
+        if found is None:
+            return None
+        peak = self.lifetimes.in_pieces(found, pieces, window[1])
+        return Cut(ops[seed], found, pieces, window, peak, longer(found, pieces))

@@ -1,0 +1,291 @@
+"""The planners of compilers and papers, each as its source describes it.
+
+Most place the buffers by `greedy.place` and differ in the order of buffers and the
+choice of gap; `usmp-hill-climb` searches for a better order, and `tlsf` runs an
+allocator. They honour given offsets (which the originals do not have) by placing those
+buffers first. Ties that the originals break by name or by address are broken by the
+order of buffers. All but `tlsf` are quadratic in the number of buffers.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from random import Random
+
+from ..problem import Buffer, Limits, Placement, Problem, peak_of
+from ..registry import strategy
+from ..solver.budget import Budget
+from ..solver.greedy import Gap, first_gap, in_order, place, smallest_gap
+
+
+def topmost_gap(gaps: Iterator[Gap]) -> int:
+    """Above all that is live at the same time."""
+    *_, last = gaps
+    return last[0]
+
+
+@strategy("greedy-by-breadth")
+def greedy_by_breadth(problem: Problem, limits: Limits) -> Placement:
+    """Step by step, the one with most live bytes first; in it the largest first.
+
+    Each into the smallest gap that holds it. "Efficient Memory Management for Deep
+    Neural Net Inference" (Pisarchyk and Lee, 2020), section 5.3.
+    """
+    rank = _breadth_ranks(problem.buffers)
+    return in_order(problem, lambda i, b: (rank[i], -b.size, i), smallest_gap)
+
+
+def _breadth_ranks(buffers: Sequence[Buffer]) -> Sequence[tuple[int, int]]:
+    """For each buffer, the step of most live bytes, as (-bytes, step)."""
+    changes: dict[int, int] = {}  # of live bytes, by step
+    for buffer in buffers:
+        for start, end in buffer.live:
+            changes[start] = changes.get(start, 0) + buffer.size
+            changes[end] = changes.get(end, 0) - buffer.size
+    steps = sorted(changes)
+    breadths = accumulate(changes[step] for step in steps)
+    ranks = [(-breadth, step) for breadth, step in zip(breadths, steps, strict=True)]
+    lowest = [ranks]  # lowest[k][n]: of the 2**k ranks from n on
+    while (width := 1 << (len(lowest) - 1)) * 2 <= len(ranks):
+        lowest.append(list(map(min, lowest[-1], lowest[-1][width:])))
+
+    def widest(start: int, end: int) -> tuple[int, int]:
+        first, last = bisect_left(steps, start), bisect_left(steps, end)
+        level = (last - first).bit_length() - 1
+        return min(lowest[level][first], lowest[level][last - (1 << level)])
+
+    return [min(widest(*steps) for steps in buffer.live) for buffer in buffers]
+
+
+@strategy("greedy-by-duration")
+def greedy_by_duration(problem: Problem, limits: Limits) -> Placement:
+    """Longest lifespan first, each at the lowest offset that is free.
+
+    One of the orders of TelaMalloc (Maas et al., 2023); of equal ones the larger first.
+    """
+    return in_order(problem, lambda i, b: (b.start - b.end, -b.size, i), first_gap)
+
+
+@strategy("linear-scan")
+def linear_scan(problem: Problem, limits: Limits) -> Placement:
+    """In order of start, each at the lowest offset that is free.
+
+    After the register allocation of Poletto and Sarkar (1999), without spilling.
+    """
+    return in_order(problem, lambda i, b: (b.start, i), first_gap)
+
+
+@strategy("tflite")
+def tflite(problem: Problem, limits: Limits) -> Placement:
+    """Those live in all steps, then the largest first, into the smallest gap.
+
+    TensorFlow Lite's `ArenaPlanner` and `SimpleMemoryArena`; equal sizes in order of
+    their start.
+    """
+    start = min((b.start for b in problem.buffers), default=0)
+    end = max((b.end for b in problem.buffers), default=0)
+
+    def key(i: int, b: Buffer) -> tuple[int, ...]:
+        whole_life = (b.start, b.end) == (start, end)
+        return (0, i) if whole_life else (1, -b.size, b.start, i)
+
+    return in_order(problem, key, smallest_gap)
+
+
+@strategy("xla")
+def xla(problem: Problem, limits: Limits) -> Placement:
+    """The better of largest first and longest-lived first, into the smallest gap.
+
+    XLA's `GlobalDecreasingSizeBestFitHeap`, with its spatial and its temporal order, as
+    `ChooseBestHeapAlgorithm` runs them.
+    """
+    spatial = in_order(
+        problem, lambda i, b: (-b.size, b.start - b.end, i), smallest_gap
+    )
+    temporal = in_order(
+        problem, lambda i, b: (b.start - b.end, -b.size, i), smallest_gap
+    )
+    return min(spatial, temporal, key=lambda p: peak_of(problem.buffers, p.offsets))
+
+
+@strategy("usmp-size")
+def usmp_size(problem: Problem, limits: Limits) -> Placement:
+    """Largest first, each above all its placed neighbours; leaves gaps unused.
+
+    `greedy_by_size` of TVM's Unified Static Memory Planner; of equal sizes, the one
+    with more neighbours first.
+    """
+    count = _conflict_counts(problem.buffers)
+    return in_order(problem, lambda i, b: (-b.size, -count[i], i), topmost_gap)
+
+
+@strategy("usmp-conflicts")
+def usmp_conflicts(problem: Problem, limits: Limits) -> Placement:
+    """Most neighbours first, each above all its placed ones; leaves gaps unused.
+
+    `greedy_by_conflicts` of TVM's Unified Static Memory Planner; of those with equally
+    many, the larger first.
+    """
+    count = _conflict_counts(problem.buffers)
+    return in_order(problem, lambda i, b: (-count[i], -b.size, i), topmost_gap)
+
+
+def _conflict_counts(buffers: Sequence[Buffer]) -> Sequence[int]:
+    """How many others have overlapping lifespans; USMP knows no gaps in them."""
+    starts = sorted(b.start for b in buffers)
+    ends = sorted(b.end for b in buffers)
+    return [
+        bisect_left(starts, b.end) - bisect_right(ends, b.start) - 1 for b in buffers
+    ]
+
+
+@strategy("usmp-hill-climb")
+def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
+    """First fit in up to 500 orders, each made from the last by swapping two buffers.
+
+    `hill_climb` of TVM's Unified Static Memory Planner: the swap moves what lies below
+    a buffer at the peak; a worse order is kept with a small, falling chance. Unlike
+    TVM's, returns the best plan seen, and stops at the lower bound or the capacity.
+    """
+    buffers, random = problem.buffers, Random(limits.seed)
+    bound = problem.lower_bound
+    budget = Budget(limits, bound)
+    goal = max(bound, problem.capacity or 0)
+    count = _conflict_counts(buffers)
+    order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size, -count[i], i))
+    best = kept = place(buffers, order)
+    peak = best_peak = peak_of(buffers, best)
+    for attempt in range(1, 500):
+        budget.report(best_peak)
+        if best_peak <= goal or budget.left <= 0:
+            break
+        swap = _pick_swap(buffers, order, kept, peak, random)
+        if swap is None:
+            continue
+        _swap(order, *swap)
+        offsets = place(buffers, order)
+        new_peak = peak_of(buffers, offsets)
+        growth = (new_peak - peak) / new_peak
+        if new_peak >= peak and random.random() >= growth / 2 / attempt:
+            _swap(order, *swap)
+            continue
+        kept, peak = offsets, new_peak
+        if peak < best_peak:
+            best, best_peak = kept, peak
+    return Placement(best)
+
+
+def _swap(order: list[int], a: int, b: int) -> None:
+    order[a], order[b] = order[b], order[a]
+
+
+def _pick_swap(
+    buffers: Sequence[Buffer],
+    order: Sequence[int],
+    offsets: Sequence[int],
+    peak: int,
+    random: Random,
+) -> tuple[int, int] | None:
+    """Two positions in the order, if the random choice finds any.
+
+    One of a neighbour that comes before some buffer at the peak; one of another such,
+    or, more often, of an earlier neighbour of such a neighbour.
+    """
+
+    def earlier_neighbours(position: int) -> Sequence[int]:
+        buffer = buffers[order[position]]
+        return [p for p in range(position) if buffers[order[p]].overlaps(buffer)]
+
+    top = [p for p, i in enumerate(order) if offsets[i] + buffers[i].size == peak]
+    first = earlier_neighbours(random.choice(top))
+    if not first:
+        return None
+    a = random.choice(first)
+    further = random.randrange(100) > 25
+    second = earlier_neighbours(random.choice(first)) if further else ()
+    b = random.choice(second or first)
+    return (a, b) if a != b else None
+
+
+@strategy("tlsf")
+def tlsf(problem: Problem, limits: Limits) -> Placement:
+    """What an allocator gives in program order: two-level segregated fit.
+
+    TLSF (Masmano et al., 2004) as tinygrad plans memory with it: 32 classes of sizes
+    for each power of two, the oldest block of the first class that surely fits, frees
+    before allocations; but without its smallest block of 4 KiB. Takes no advantage of
+    gaps, and lies above all buffers with a given offset.
+    """
+    buffers = problem.buffers
+    offsets = [b.offset or 0 for b in buffers]
+    fixed = [b for b in buffers if b.offset is not None]
+    base = peak_of(fixed, [b.offset or 0 for b in fixed])
+    heap = _Heap(base, 4 * sum(b.size + b.alignment for b in buffers))
+    events = sorted(
+        event
+        for i, b in enumerate(buffers)
+        if b.offset is None and b.size
+        for event in ((b.start, 1, i), (b.end, 0, i))
+    )
+    for _, starts, i in events:
+        if starts:
+            offsets[i] = heap.allocate(buffers[i].size, buffers[i].alignment)
+        else:
+            heap.free(offsets[i], offsets[i] + buffers[i].size)
+    return Placement(offsets)
+
+
+class _Heap:
+    """Free blocks of memory by classes of size; adjacent ones are merged."""
+
+    def __init__(self, start: int, size: int) -> None:
+        self._ends: dict[int, int] = {}  # of free blocks, by their start
+        self._starts: dict[int, int] = {}  # and the other way round
+        self._classes: dict[int, dict[int, None]] = {}  # starts, the oldest first
+        self._present = 0  # bit c is set if there is a block of class c
+        self.free(start, start + size)
+
+    def allocate(self, size: int, alignment: int) -> int:
+        # Every block of the class above holds so much, wherever it is aligned.
+        least = size + alignment - 1
+        candidates = self._present >> (wanted := _class_of(least - 1) + 1)
+        chosen = wanted + (candidates & -candidates).bit_length() - 1
+        start = next(iter(self._classes[chosen]))
+        end = self._remove(start)
+        offset = -(-start // alignment) * alignment
+        self._add(start, offset)
+        self._add(offset + size, end)
+        return offset
+
+    def free(self, start: int, end: int) -> None:
+        if start in self._starts:
+            below = self._starts[start]
+            self._remove(below)
+            start = below
+        if end in self._ends:
+            end = self._remove(end)
+        self._add(start, end)
+
+    def _add(self, start: int, end: int) -> None:
+        if start == end:
+            return
+        self._ends[start], self._starts[end] = end, start
+        size_class = _class_of(end - start)
+        self._classes.setdefault(size_class, {})[start] = None
+        self._present |= 1 << size_class
+
+    def _remove(self, start: int) -> int:
+        """Takes the free block away; returns its end."""
+        end = self._ends.pop(start)
+        del self._starts[end]
+        size_class = _class_of(end - start)
+        del self._classes[size_class][start]
+        if not self._classes[size_class]:
+            self._present &= ~(1 << size_class)
+        return end
+
+
+def _class_of(size: int) -> int:
+    """Grows with the size: 32 classes from each power of two to the next."""
+    power = max(size.bit_length() - 6, 0)
+    return 32 * power + (size >> power)

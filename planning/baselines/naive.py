@@ -1,0 +1,15 @@
+"""`naive`: every buffer gets bytes of its own. What reuse is measured against."""
+
+from ..problem import Limits, Placement, Problem, peak_of
+from ..registry import strategy
+from ..solver.greedy import stack
+
+
+@strategy("naive")
+def naive(problem: Problem, limits: Limits) -> Placement:
+    """No reuse: the buffers one after the other, above those with a given offset."""
+    fixed = [b for b in problem.buffers if b.offset is not None]
+    floor = peak_of(fixed, [b.offset or 0 for b in fixed])
+    offsets = [b.offset or 0 for b in problem.buffers]
+    stack(problem.buffers, range(len(offsets)), offsets, floor)
+    return Placement(offsets)

@@ -1,0 +1,34 @@
+"""From storages to offsets: how planners that share whole storages are laid out.
+
+NNVM, TVM Relay and PyTorch Inductor's reuse do not give offsets: they say which buffers
+use the same storage, one after the other. Here their storages become bytes, so that
+they can be compared with the planners that give offsets.
+"""
+
+from collections.abc import Sequence
+
+from ..problem import Placement, Problem, peak_of, round_up
+
+
+def lay_out(problem: Problem, storage_of: Sequence[int]) -> Placement:
+    """The storages one after the other, in order of their first buffer.
+
+    `storage_of[i]` is any number that names the storage of `problem.buffers[i]`;
+    buffers of one storage must not be live at the same time. Each buffer of a storage
+    lies at the first offset of its alignment, so that a storage is as large as its
+    largest buffer. Buffers with a given offset are where they have to be, whatever
+    their storage, and all storages above them.
+    """
+    buffers = problem.buffers
+    members: dict[int, list[int]] = {}
+    for i, storage in enumerate(storage_of):
+        if buffers[i].offset is None:
+            members.setdefault(storage, []).append(i)
+    offsets = [b.offset or 0 for b in buffers]
+    fixed = [b for b in buffers if b.offset is not None]
+    start = peak_of(fixed, [b.offset or 0 for b in fixed])
+    for storage in members.values():
+        for i in storage:
+            offsets[i] = round_up(start, buffers[i].alignment)
+        start = max(offsets[i] + buffers[i].size for i in storage)
+    return Placement(offsets)

@@ -1,0 +1,348 @@
+"""Values that are computed again rather than kept, until the peak fits a budget.
+
+An order may name a task several times: each time it writes its values anew, and who
+reads them reads what was written last (`scheduling.profile`). So a value that is not
+read for long is dead in between.
+
+The search starts from the given order, and from one that frees as soon as it can. It is
+greedy, as in XLA's rematerialization: where the most is live, that value is computed
+again before its next reader whose bytes, over all steps with too much, come at the
+least cost. What that needs and is dead by then is kept for longer where there is room;
+otherwise it is computed again too, so that whole segments are recomputed from what was
+kept (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). At the end,
+repetitions that later ones made needless are taken out again.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from .. import deadline
+from . import Graph, profile
+from .greedy import forwards
+
+LONGEST = 256
+"""Tasks that are repeated together, at most."""
+
+TRIED = 12
+"""Of the most promising values, how many are looked at in full before one is taken."""
+
+TOGETHER = 1000
+"""In longer orders, a value for each so many tasks is taken at once."""
+
+WORK = 12_000_000
+"""Tasks that are looked at, at effort 1: about ten seconds."""
+
+Costs = Sequence[int | None]
+"""Of running each task once more, in whatever unit; None: it must run once only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rematerialization:
+    """An order with repetitions."""
+
+    order: Sequence[int]
+    peak: int  # bytes
+    cost: int  # of the repetitions
+    optimal: bool = False  # proved: see exact_rematerialization.py
+
+
+def cost_of(costs: Costs, order: Sequence[int]) -> int:
+    """What the repetitions in an order cost."""
+    seen: set[int] = set()
+    total = 0
+    for task in order:
+        if task in seen:
+            total += costs[task] or 0
+        seen.add(task)
+    return total
+
+
+def rematerialize(
+    graph: Graph,
+    order: Sequence[int],
+    costs: Costs,
+    budget: int,
+    effort: float = 1.0,
+) -> Rematerialization:
+    """An order of cheap repetitions with at most `budget` bytes live, if one is found.
+
+    Otherwise the lowest peak that was found, never above that of the given order, which
+    may have repetitions already. Deterministic: it counts its work, not seconds, unless
+    there is a deadline.
+    """
+    given = max(profile(graph, order), default=0)
+    best = Rematerialization(order, given, cost_of(costs, order))
+    starts = [order]
+    if len(order) == len(graph.tasks):  # sooner freed, there is less to get rid of
+        starts.append(forwards(graph, order, by_growth=False))
+    budget = max(budget, _needed(graph))  # with less, nothing runs
+    for part in (0, 1, 2, 3):  # of what is missing, in quarters
+        target = budget + (given - budget) * part // 4
+        for start in starts:
+            if deadline.passed():
+                return best
+            work = int(WORK * effort) // (4 if part else 1)
+            found = _Search(graph, costs, target, work).run(start)
+            new = Rematerialization(
+                found, max(profile(graph, found), default=0), cost_of(costs, found)
+            )
+            if new.peak <= target and (best.peak > target or new.cost < best.cost):
+                best = new
+        if best.peak <= target:
+            break
+    return best
+
+
+def _needed(graph: Graph) -> int:
+    """The bytes of the task that reads and writes the most."""
+    needed = 0
+    for task in graph.tasks:
+        touched = sum([graph.sizes[value] for value in (*task.reads, *task.writes)])
+        needed = max(needed, touched - graph.taken_over(task, task.reads))
+    return needed
+
+
+class _Lives:
+    """When the values of an order are written and read, and how much is live."""
+
+    def __init__(self, graph: Graph, order: Sequence[int], budget: int):
+        self.graph = graph
+        self.order = order
+        self.writes: Sequence[list[int]] = [[] for _ in graph.sizes]
+        self.reads: Sequence[list[int]] = [[] for _ in graph.sizes]
+        self.first = [len(order)] * len(graph.tasks)
+        for at, index in enumerate(order):
+            task = graph.tasks[index]
+            self.first[index] = min(self.first[index], at)
+            for value in task.writes:
+                self.writes[value].append(at)
+            for value in task.reads:
+                self.reads[value].append(at)
+        for value, is_kept in enumerate(graph.kept):
+            if is_kept:
+                self.reads[value].append(len(order))
+        self.live = profile(graph, order)
+        self.excess = sum([live - budget for live in self.live if live > budget])
+        is_over = [live > budget for live in self.live]
+        self.over = [0, *accumulate(is_over)]  # steps with too much before each
+
+    def written(self, value: int, before: int) -> int:
+        """The last write before a position; -1 if there is none."""
+        writes = self.writes[value]
+        index = bisect_left(writes, before)
+        return writes[index - 1] if index else -1
+
+    def last_use(self, value: int, before: int) -> int:
+        """The last read or write before a position; -1 if there is none."""
+        reads = self.reads[value]
+        index = bisect_left(reads, before)
+        return max(reads[index - 1] if index else -1, self.written(value, before))
+
+    def next_read(self, value: int, at: int) -> int | None:
+        """The next position, this included, that reads what was written before it."""
+        reads, writes = self.reads[value], self.writes[value]
+        index = bisect_left(reads, at)
+        if index == len(reads):
+            return None
+        later = bisect_left(writes, at)
+        if later < len(writes) and writes[later] < reads[index]:
+            return None
+        return reads[index]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Tasks that are repeated before a position, so that a value is dead till then."""
+
+    tasks: Sequence[int]
+    at: int
+    cost: int
+    promise: float  # bytes times steps with too much, per cost
+
+
+class _Search:
+    def __init__(self, graph: Graph, costs: Costs, budget: int, work: int):
+        self.graph = graph
+        self.costs = costs
+        self.budget = budget
+        self.work = work
+        self.blocked_by: Sequence[list[int]] = [[] for _ in graph.tasks]
+        for index, task in enumerate(graph.tasks):
+            for other in task.after:
+                self.blocked_by[other].append(index)
+        self.values = [
+            value
+            for value, size in enumerate(graph.sizes)
+            if size
+            and (writer := graph.writer[value]) is not None
+            and costs[writer] is not None
+        ]
+
+    def run(self, order: Sequence[int]) -> list[int]:
+        return self._pruned(self._lowered(list(order)))
+
+    def _lowered(self, order: list[int]) -> list[int]:
+        """Repeats tasks, one value at a time, until all fits or nothing helps."""
+        lives = _Lives(self.graph, order, self.budget)
+        while lives.excess and self.work > 0:
+            found = self._best(lives)
+            if found is None:
+                break
+            order = found
+            lives = _Lives(self.graph, order, self.budget)
+        return order
+
+    def _best(self, lives: _Lives) -> list[int] | None:
+        """The order with the repetition that lowers the excess for the least cost.
+
+        In long orders, with the most promising ones, as long as that lowers it enough.
+        """
+        found = sorted(self._candidates(lives), key=lambda c: (-c.promise, c.at))
+        self.work -= 16 * len(found) + 4 * len(lives.order)
+        together = min(len(lives.order) // TOGETHER, len(found))
+        while together > 1:
+            order = self._applied(lives.order, found[:together])
+            if self._excess(order) < lives.excess:
+                return order
+            together //= 4
+        best: list[int] | None = None
+        highest = 0.0
+        for number, candidate in enumerate(found):
+            if (best is not None and number >= TRIED) or self.work <= 0:
+                break
+            order = self._applied(lives.order, [candidate])
+            gain = lives.excess - self._excess(order)
+            if gain / (candidate.cost + 1) > highest:
+                best, highest = order, gain / (candidate.cost + 1)
+        return best
+
+    def _excess(self, order: Sequence[int]) -> int:
+        self.work -= len(order)
+        if deadline.passed():
+            self.work = 0
+        live = profile(self.graph, order)
+        return sum([each - self.budget for each in live if each > self.budget])
+
+    def _applied(self, order: Sequence[int], chosen: Sequence[_Candidate]) -> list[int]:
+        """The order with the repetitions, without what they make needless."""
+        result: list[int] = []
+        start = 0
+        for at in sorted({candidate.at for candidate in chosen}):
+            result += order[start:at]
+            result += sorted({t for c in chosen if c.at == at for t in c.tasks})
+            start = at
+        return self._without_dead([*result, *order[start:]])
+
+    def _candidates(self, lives: _Lives) -> Iterator[_Candidate]:
+        """Ways to free something where the most is live."""
+        at = lives.live.index(max(lives.live))
+        for value in self.values:
+            written = lives.written(value, at)
+            if written < 0:
+                continue
+            reader = lives.next_read(value, at)
+            if reader is None or reader == at:
+                continue
+            last = lives.last_use(value, at)
+            steps = lives.over[reader] - lives.over[last + 1]
+            writer = lives.order[written]
+            is_moved = last == written and all(
+                other == value or lives.next_read(other, written + 1) is None
+                for other in self.graph.tasks[writer].writes
+            )
+            known: set[tuple[int, ...]] = set()
+            for is_small in (0, 1):
+                tasks = self._chain(lives, value, reader, is_small)
+                if tasks is None or tuple(tasks) in known:
+                    continue
+                known.add(tuple(tasks))
+                cost = sum([self.costs[task] or 0 for task in tasks])
+                if is_moved:
+                    cost -= self.costs[writer] or 0
+                promise = steps * self.graph.sizes[value] / (cost + 1)
+                yield _Candidate(tasks, reader, cost, promise)
+
+    def _chain(
+        self, lives: _Lives, value: int, at: int, is_small: int
+    ) -> list[int] | None:
+        """The tasks to repeat for a value before a position; None if that cannot be.
+
+        With `is_small`, what has at most a quarter of the value's bytes is kept.
+        """
+        graph = self.graph
+        writer = graph.writer[value]
+        assert writer is not None
+        chosen = {writer}
+        stack = [writer]
+        while stack:
+            task = stack.pop()
+            if any(lives.first[other] < at for other in self.blocked_by[task]):
+                return None
+            for read in graph.tasks[task].reads:
+                size, source = graph.sizes[read], graph.writer[read]
+                if (
+                    not size
+                    or source is None
+                    or source in chosen
+                    or self.costs[source] is None
+                    or lives.next_read(read, at) is not None
+                    or (is_small and 4 * size <= graph.sizes[value])
+                    or self._has_room(lives, size, lives.last_use(read, at) + 1, at)
+                ):
+                    continue
+                chosen.add(source)
+                stack.append(source)
+            if len(chosen) > LONGEST:
+                return None
+        return sorted(chosen)
+
+    def _has_room(self, lives: _Lives, size: int, start: int, end: int) -> bool:
+        if lives.over[end] > lives.over[start]:
+            return False
+        return max(lives.live[start:end], default=0) + size <= self.budget
+
+    def _without_dead(self, order: list[int]) -> list[int]:
+        """The order without repetitions, or originals, whose results nobody reads."""
+        count = [0] * len(self.graph.tasks)
+        for task in order:
+            count[task] += 1
+        live = list(self.graph.kept)
+        result: list[int] = []
+        for index in reversed(order):
+            task = self.graph.tasks[index]
+            is_read = any([live[value] for value in task.writes])
+            if not is_read and count[index] > 1:
+                count[index] -= 1
+                continue
+            for value in task.writes:
+                live[value] = False
+            for value in task.reads:
+                live[value] = True
+            result.append(index)
+        return result[::-1]
+
+    def _pruned(self, order: list[int]) -> list[int]:
+        """The order without repetitions that it can do without, the costliest first."""
+        limit = max(self.budget, max(profile(self.graph, order), default=0))
+        seen: set[int] = set()
+        repeated: dict[int, None] = {}
+        for task in order:
+            if task in seen:
+                repeated[task] = None
+            seen.add(task)
+        self.work = max(self.work, WORK // 10)
+        for task in sorted(repeated, key=lambda task: -(self.costs[task] or 0)):
+            number = 1
+            while self.work > 0 and not deadline.passed():
+                places = [at for at, other in enumerate(order) if other == task]
+                if number >= len(places):
+                    break
+                shorter = order[: places[number]] + order[places[number] + 1 :]
+                self.work -= len(order)
+                if max(profile(self.graph, shorter)) <= limit:
+                    order = shorter
+                else:
+                    number += 1
+        return self._without_dead(order)

@@ -1,0 +1,14 @@
+"""`auto`, the default strategy: heuristics first, then an exact search.
+
+auto.py       what is tried, in which order, and when it is enough
+greedy.py     one buffer after another, at the lowest place that is free
+skyline.py    the same on a skyline
+orders.py     in many orders
+climb.py      better orders by exchanging two
+core.py       the buffers that make a plan hard, first
+repair.py     a plan with too many bytes, made smaller in places
+search.py     the exact search
+sections.py   in parts of time that do not touch
+budget.py     how much work is left
+kernels.py    inner loops, compiled by numba if it is there
+"""

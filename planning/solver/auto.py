@@ -1,0 +1,304 @@
+"""`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
+
+1. Buffers become sections and units, in parts that do not touch (`sections.py`).
+2. The skyline in some orders and, for at most 4000 buffers, first fit by duration,
+   greedy-by-size and best-fit; done when one reaches the lower bound (`skyline.py`).
+3. The heaviest sections first, the others around them, under capacities just above the
+   lower bound (`core.py`, `repair.py`).
+4. In parts that are small enough, valley branch and bound under capacities between the
+   lower bound and the best peak, with growing limits and varied orders (`search.py`).
+
+Gaps, given offsets and different alignments are beyond the search. Such problems get
+the best of: the plan of the problem in which gaps are filled and alignments are equal;
+the greedy plans; and a local search over orders of first-fit placement (`climb.py`).
+
+Where buffers have hints, their plan is a candidate too: that of the hints themselves if
+each buffer has one and they are sound, else first fit in the order of the hints. All
+ends at the lower bound, or at the capacity if there is one.
+
+Without a time limit, effort is counted in work: about 10 seconds of compiled code for
+each pool. Then the same plan comes out on every machine, with or without numba; without
+it a hard problem may take 50 times as long, so give a time limit there. A time limit
+replaces the limit of work, and plans depend on the machine where it is reached.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from math import lcm
+from time import monotonic
+from typing import NamedTuple
+
+from .. import deadline
+from ..problem import Buffer, Limits, Placement, Problem, peak_of
+from ..registry import strategy
+from ..validate import validate
+from . import greedy, orders
+from .budget import Budget
+from .climb import climb
+from .core import SLACKS, CoreFirst
+from .kernels import LARGEST
+from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, ValleySearch
+from .sections import Part, parts_of, unit_of
+from .skyline import skyline_plans
+
+_QUADRATIC = (greedy.greedy_by_size, greedy.best_fit)
+_GREEDY = 4000  # buffers up to which quadratic planners are tried
+_SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
+_CORES = (
+    *((1, excess) for excess in (0.0, 0.0025)),
+    *((4, excess) for excess in (0.0025, 0.0, 0.01, 0.03)),
+    *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
+)
+"""How long to try the core first, under capacities how far above the lower bound."""
+
+_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
+
+
+@strategy("auto")
+def auto(problem: Problem, limits: Limits) -> Placement:
+    """Reaches the lower bound wherever it can, and says so if nothing better exists.
+
+    Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
+    """
+    used = Problem([b for b in problem.buffers if b.size], problem.capacity)
+    task = _Task(used, limits, Budget(limits, bound := used.lower_bound), bound)
+    placement = _any(task)
+    found = iter(placement.offsets)
+    offsets = [next(found) if b.size else b.offset or 0 for b in problem.buffers]
+    return Placement(offsets, placement.exhausted)
+
+
+class _Task(NamedTuple):
+    """What is to be done."""
+
+    problem: Problem
+    limits: Limits
+    budget: Budget
+    lower_bound: int  # bytes, of the problem
+
+    @property
+    def goal(self) -> int:
+        """Bytes: what reaches it is good enough."""
+        return max(self.lower_bound, self.problem.capacity or 0)
+
+
+def _any(task: _Task) -> Placement:
+    buffers = task.problem.buffers
+    if not buffers:
+        return Placement([], True)
+    hinted = _hinted(task.problem)
+    if hinted:
+        task.budget.report(peak_of(buffers, hinted))
+        if peak_of(buffers, hinted) <= task.goal:
+            return Placement(hinted)
+    alignments = {b.alignment for b in buffers}
+    is_plain = not any(b.gaps or b.offset is not None for b in buffers)
+    is_regular = len(alignments) == 1 and is_plain and _are_countable(buffers)
+    found = _regular(task) if is_regular else _irregular(task)
+    if hinted and peak_of(buffers, hinted) < peak_of(buffers, found.offsets):
+        return Placement(hinted)
+    return found
+
+
+def _hinted(problem: Problem) -> Sequence[int]:
+    """The plan that the hints tell of; none without hints, or for too many buffers."""
+    buffers = problem.buffers
+    hints = [b.hint if b.offset is None else b.offset for b in buffers]
+    if all(b.hint is None for b in buffers):
+        return ()
+    complete = [hint for hint in hints if hint is not None]
+    if len(complete) == len(hints) and validate(problem, complete) is None:
+        return complete
+    if len(buffers) > _GREEDY:
+        return ()
+    last = max(complete)
+    ranks = [(last if h is None else h, h is None, i) for i, h in enumerate(hints)]
+    return greedy.place(buffers, sorted(range(len(buffers)), key=ranks.__getitem__))
+
+
+def _are_countable(buffers: Sequence[Buffer]) -> bool:
+    """Whether the kernels can add up the padded sizes."""
+    return sum(b.size + b.alignment for b in buffers) < LARGEST // 2
+
+
+def _regular(task: _Task) -> Placement:
+    """No gaps, no given offsets, one alignment: all offsets are multiples of a unit."""
+    problem, limits, budget, lower_bound = task
+    buffers = problem.buffers
+    alignment = buffers[0].alignment
+    padded = [-(-b.size // alignment) for b in buffers]
+    unit = unit_of(padded)
+    sizes = [size // unit for size in padded]
+    unit *= alignment
+    parts = parts_of([(b.start, b.end) for b in buffers], sizes)
+    bound = -(-lower_bound // unit)
+    goal = max(bound, (problem.capacity or 0) // unit)  # for each part
+    offsets = [0] * len(buffers)
+
+    peaks: list[int] = []
+    for part in parts:
+        found = _heuristics(part, max(goal, max(part.load)), buffers, unit)
+        peaks.append(part.peak(found))
+        for index, offset in zip(part.indices, found, strict=True):
+            offsets[index] = offset * unit
+    budget.report(peak_of(buffers, offsets))
+
+    def improved(part: Part, found: Sequence[int]) -> None:
+        for index, offset in zip(part.indices, found, strict=True):
+            offsets[index] = offset * unit
+        budget.report(peak_of(buffers, offsets))
+
+    # The highest part first: none has to become lower than what that one reaches.
+    floor = goal
+    proved = True
+    for number in sorted(range(len(parts)), key=lambda n: (-peaks[n], n)):
+        part = parts[number]
+        if peaks[number] <= floor:
+            continue
+        found = [offsets[index] // unit for index in part.indices]
+        least = max(floor, max(part.load))
+        low, high = _minimise(part, found, least, limits.seed, budget, improved)
+        floor = high
+        proved &= low == high
+    # No plan has a lower padded peak; but one whose topmost buffer has more padding
+    # may have a lower peak. None has more than `slack`.
+    if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > task.goal:
+        for place in _QUADRATIC:
+            other = list(place(problem, limits).offsets)
+            if peak_of(buffers, other) < peak_of(buffers, offsets):
+                offsets = other
+    slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
+    proved &= goal == bound or floor > goal  # that of a capacity is no bound
+    exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
+    return Placement(offsets, exhausted)
+
+
+def _heuristics(
+    part: Part, goal: int, buffers: Sequence[Buffer], unit: int
+) -> list[int]:
+    """The best of the cheap plans, in units; the first that reaches the goal."""
+    best: list[int] = []
+    began = monotonic()
+    for offsets in chain(
+        skyline_plans(part),
+        _greedy_plans(part, buffers, unit) if len(part.size) <= _GREEDY else (),
+    ):
+        if not best or part.peak(offsets) < part.peak(best):
+            best = offsets
+        now = monotonic()
+        if part.peak(best) <= goal or deadline.left() < now - began:
+            break  # the next would take as long
+        began = now
+    return best
+
+
+def _greedy_plans(
+    part: Part, buffers: Sequence[Buffer], unit: int
+) -> Iterator[list[int]]:
+    """First fit by duration, greedy-by-size, best-fit."""
+    members = sorted(part.indices)  # the order in which they were given breaks ties
+    problem = Problem([buffers[i] for i in members])
+    for place in (_by_duration, *_QUADRATIC):
+        offsets = place(problem, Limits()).offsets
+        offset_of = dict(zip(members, offsets, strict=True))
+        yield [offset_of[i] // unit for i in part.indices]
+
+
+def _by_duration(problem: Problem, limits: Limits) -> Placement:
+    return greedy.in_order(
+        problem, lambda i, b: (b.start - b.end, -b.size, b.start, i), greedy.first_gap
+    )
+
+
+def _minimise(
+    part: Part,
+    offsets: Sequence[int],
+    low: int,
+    seed: int,
+    budget: Budget,
+    improved: Callable[[Part, Sequence[int]], None],
+) -> tuple[int, int]:
+    """Lowers the peak towards `low`: what is proved to be needed, what was reached."""
+    high = _core_first(part, part.peak(offsets), low, budget, improved)
+    if low == high or part.covered > _SEARCHABLE:
+        return low, high
+    search = ValleySearch(part)
+    measures = orders.measures(part)
+    chance = random.Random(seed)
+    limit = 2 * len(part.size) * (16 + part.sections // 4)
+    noisy = False
+    while low < high:
+        for wish in [low + int((high - 1 - low) * f) for f in _FRACTIONS]:
+            capacity = min(max(wish, low), high - 1)
+            if low >= high:
+                break
+            for rule, measure in [(r, m) for r in RULES for m in measures]:
+                allowed = min(limit, budget.left)
+                if allowed <= 0:
+                    return low, high
+                order = orders.by_measure(measure, chance if noisy else None)
+                since = budget.seconds
+                found = search.fit(capacity, order, rule, allowed)
+                budget.spend(found.work, since)
+                if found.status == FEASIBLE:
+                    high = part.peak(found.offsets)
+                    improved(part, found.offsets)
+                if found.status == INFEASIBLE:
+                    low = capacity + 1
+                if found.status != UNKNOWN:
+                    break
+        limit = limit * 8 // 5
+        noisy = True
+    return low, high
+
+
+def _core_first(
+    part: Part,
+    high: int,
+    low: int,
+    budget: Budget,
+    improved: Callable[[Part, Sequence[int]], None],
+) -> int:
+    """Lowers the peak from `high` towards `low` by placing the core first."""
+    core = CoreFirst(part)
+    for effort, excess in _CORES:
+        for slack in SLACKS:
+            capacity = low + int(low * excess)
+            if capacity >= high:
+                break
+            if budget.left <= 0:
+                return high
+            offsets = core.fit(capacity, slack, effort, budget)
+            if offsets is not None:
+                high = part.peak(offsets)
+                improved(part, offsets)
+    return high
+
+
+def _irregular(task: _Task) -> Placement:
+    """Gaps, given offsets or several alignments: the best of what is sound."""
+    problem, limits, budget, _ = task
+    buffers = problem.buffers
+    best: list[int] = []
+
+    def take(offsets: Sequence[int]) -> None:
+        nonlocal best
+        if not best or peak_of(buffers, offsets) < peak_of(buffers, best):
+            best = list(offsets)
+            budget.report(peak_of(buffers, best))
+
+    if not any(b.offset is not None for b in buffers):
+        common = lcm(*(b.alignment for b in buffers))
+        plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
+        if _are_countable(plain):
+            filled = Problem(plain, problem.capacity)
+            plain_task = _Task(filled, limits, budget, filled.lower_bound)
+            take(_regular(plain_task).offsets)
+    if len(buffers) <= _GREEDY or not best:
+        for place in _QUADRATIC:
+            if not best or peak_of(buffers, best) > task.goal:
+                take(place(problem, limits).offsets)
+    if peak_of(buffers, best) > task.goal:
+        climb(buffers, best, task.goal, budget, limits.seed, take)
+    return Placement(best)

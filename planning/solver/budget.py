@@ -1,0 +1,48 @@
+"""What a search may still spend: work, or seconds on the clock."""
+
+from time import monotonic
+
+from .. import deadline
+from ..problem import Limits, Progress
+from . import kernels
+
+_WORK = 1_000_000_000  # sections that the searches of a pool look at, about
+_FAST, _PLAIN = 10_000_000, 200_000  # work in a second, until that has been measured
+_SURE = 0.1  # seconds of searching behind which its speed is known
+
+
+class Budget:
+    """What may still be spent: work, or with a time limit, what is left of that."""
+
+    def __init__(self, limits: Limits, lower_bound: int) -> None:
+        self._started = monotonic()
+        self._limits = limits
+        self._lower_bound = lower_bound
+        self._spent = 0
+        self._searching = 0.0  # seconds in which that was spent
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self._started
+
+    def spend(self, work: int, since: float) -> None:
+        """Work of a search, and what `seconds` was before it."""
+        self._spent += work
+        self._searching += self.seconds - since
+
+    @property
+    def left(self) -> int:
+        """Work; with a time limit, as much as fits into it at the speed so far."""
+        if deadline.passed():
+            return 0
+        if self._limits.time_limit is None:
+            return int(_WORK * self._limits.effort) - self._spent
+        speed = _FAST if kernels.available() else _PLAIN
+        if self._searching > _SURE:
+            speed = self._spent / self._searching
+        seconds = min(self._limits.time_limit - self.seconds, deadline.left())
+        return int(min(seconds * speed, _WORK))
+
+    def report(self, peak: int) -> None:
+        if self._limits.progress:
+            self._limits.progress(Progress(peak, self._lower_bound, self.seconds))

@@ -1,0 +1,552 @@
+"""Valley branch and bound: does a part fit under a capacity? Exact, if it may finish.
+
+It builds plans from below in which every buffer rests on the floor or on another one;
+some optimal plan is of that kind. The state is the skyline: per section, the height
+below which nothing more will be put. A valley is a plateau of the skyline between
+higher walls. A buffer that is live within a valley only and touches its end section may
+rest on the valley's floor, so for one end section of one valley the alternatives are:
+each such buffer, or none, which raises that section to the next height at which
+anything can rest.
+
+What is pruned, and why nothing is lost:
+ * floor + what is still to come in a section exceeds the capacity: it cannot fit.
+ * no buffer can take an end section: it is raised without branching.
+ * two equal buffers: one of them stands for both.
+ * a buffer with nothing above it fails: anywhere higher it would leave no more room.
+ * sections that no open buffer joins are independent: each component is solved once,
+   the tightest first, and failure of one goes back to the choice that created it.
+
+The canonical plans and the decomposition are those of "Fast, Exact Memory Planning"
+(minimalloc: Moffitt, "MiniMalloc", ASPLOS 2023); branching on the skyline instead of on
+the order of buffers is ours.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .. import deadline
+from .kernels import LARGEST, Integers, compiled, integers, pays, zeros
+from .sections import Part
+
+INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
+_PAUSED = -2
+
+RULES = range(4)
+"""Which valley is branched on: see `_score`."""
+
+_PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
+_NODE_WORK = 16  # what a node costs besides its sections, in sections
+_PAUSE, _PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+
+
+_START = (-1, 0, 0, 0)
+"""The point from which a search goes on that has not begun."""
+
+
+class Outcome(NamedTuple):
+    """What a search under a capacity found."""
+
+    status: int  # INFEASIBLE, FEASIBLE or UNKNOWN
+    offsets: Sequence[int]  # units; of use if FEASIBLE
+    work: int  # sections that were looked at, about
+
+
+class ValleySearch:
+    """Searches in one part, again and again: sections that fail gain weight."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._fast = False
+        self._done = 0
+        self._weight: Integers = [_PATIENCE] * part.sections
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """The sequences that the kernel works on. Once more when it gets compiled."""
+        part, fast = self._part, self._fast
+        count, sections = len(part.size), part.sections
+        indices = range(count)
+        covered = [(s, i) for i in indices for s in range(part.first[i], part.end[i])]
+        lists = (
+            part.first,
+            part.end,
+            part.size,
+            *_grouped([(part.first[i], i) for i in indices], sections),
+            *_grouped([(part.end[i], i) for i in indices], sections),
+            *_grouped(covered, sections),
+        )
+        self._buffers = tuple(integers(values, fast) for values in lists)
+        self._state = (
+            *(zeros(sections, fast) for _ in range(3)),
+            zeros(count, fast),
+        )
+        depth = 4 * count + 2 * sections + 64
+        length = 4 * depth + 4 * count + len(covered) + 1024
+        self._trail = (zeros(length, fast), zeros(length, fast))
+        self._frames = tuple(zeros(depth, fast) for _ in range(12))
+        self._open = tuple(zeros(depth + sections, fast) for _ in range(4))
+        self._choices = zeros(16 * count + 1024, fast)
+        self._offsets = zeros(count, fast)
+        self._weight = integers(self._weight, fast)
+
+    def fit(
+        self, capacity: int, order: Sequence[int], rule: int, limit: int
+    ) -> Outcome:
+        """Looks for a plan within the capacity (units), for about `limit` sections.
+
+        Of several buffers that might go next, those early in `order` are tried first.
+        """
+        if not self._fast and pays(50 * (self._done + limit), self._part.size):
+            self._fast = True
+            self._allocate()
+        rank = [0] * len(order)
+        for place, index in enumerate(order):
+            rank[index] = place
+        kernel: Callable[..., Any] = _search
+        if self._fast:
+            kernel = compiled(
+                _search, _valley, _rest, _score, _resume, _choices, _put, _undo, _split
+            )
+        pause = _PAUSE if self._fast else _PLAIN_PAUSE
+        rank, point = integers(rank, self._fast), integers(_START, self._fast)
+        status, work = _PAUSED, 0
+        while status == _PAUSED and not deadline.passed():
+            status, work = kernel(
+                self._buffers,
+                self._state,
+                self._trail,
+                self._frames,
+                self._open,
+                self._choices,
+                self._offsets,
+                rank,
+                self._weight,
+                point,
+                rule,
+                capacity,
+                limit,
+                pause,
+            )
+        if status == _PAUSED:
+            status = UNKNOWN
+        self._done += work
+        return Outcome(status, [int(offset) for offset in self._offsets], int(work))
+
+
+def _grouped(
+    pairs: Sequence[tuple[int, int]], sections: int
+) -> tuple[list[int], list[int]]:
+    """Items by section: those of section s are `items[at[s]:at[s + 1]]`."""
+    at = [0] * (sections + 2)
+    for section, _ in pairs:
+        at[section + 1] += 1
+    for section in range(sections + 1):
+        at[section + 1] += at[section]
+    return at, [index for _, index in sorted(pairs)]
+
+
+def _search(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    trail: tuple[Integers, ...],
+    frames: tuple[Integers, ...],
+    components: tuple[Integers, ...],
+    choices: Integers,
+    offsets: Integers,
+    rank: Integers,
+    weight: Integers,
+    point: Integers,
+    rule: int,
+    capacity: int,
+    limit: int,
+    pause: int,
+) -> tuple[int, int]:
+    """The kernel: status and work. Goes on from `point`, for `pause` of work.
+
+    A frame is a choice that was made, a component is a run of sections to be solved, of
+    which the frame that created it is the owner (-1: none).
+    """
+    first, end, size = buffers[0], buffers[1], buffers[2]
+    sky, rest, joined, placed = state
+    (
+        low, high, owner, start, stop, on_left, chosen, choices_end, mark, open_mark,
+        last_word, _spare,
+    ) = frames  # fmt: skip
+    open_low, open_high, open_owner, _tightness = components
+    # The frame of the last choice, the trail's end, the open components, the work.
+    top, trail_end, count, work = point[0], point[1], point[2], point[3]
+    if not count:
+        sections = len(sky)
+        for section in range(sections):
+            sky[section] = rest[section] = joined[section] = 0
+        for index in range(len(size)):
+            placed[index] = 0
+            for section in range(first[index], end[index]):
+                rest[section] += size[index]
+                if section + 1 < end[index]:
+                    joined[section] += 1
+        for section in range(sections):
+            if rest[section] > capacity:
+                return INFEASIBLE, sections
+        open_low[0], open_high[0], open_owner[0] = 0, sections, -1
+        count = 1
+    pause += work
+    while count:
+        if work > pause:
+            point[0], point[1], point[2], point[3] = top, trail_end, count, work
+            return _PAUSED, work
+        count -= 1
+        frame = open_owner[count]
+        lo, hi = open_low[count], open_high[count]
+        work += _NODE_WORK + hi - lo
+        if work > limit or top + 2 >= len(low):
+            return UNKNOWN, work
+        before = trail_end
+        found, at, until, left, trail_end = _valley(
+            buffers, state, trail, trail_end, weight, rule, capacity, lo, hi
+        )
+        work += (trail_end - before) * (hi - lo)  # each raise looks at all again
+        if found == UNKNOWN:
+            return UNKNOWN, work
+        if found == FEASIBLE:
+            top += 1
+            base = choices_end[top - 1] if top else 0
+            if base + len(size) > len(choices):
+                return UNKNOWN, work
+            low[top], high[top], owner[top] = lo, hi, frame
+            start[top], stop[top], on_left[top] = at, until, left
+            mark[top], open_mark[top] = trail_end, count
+            chosen[top], last_word[top] = base, 0
+            choices_end[top] = _choices(
+                buffers, state, choices, base, rank, at, until, left, lo, hi
+            )
+            frame = top
+        while True:  # take the next alternative of the frame, or go back to its owner
+            if frame < 0:
+                return INFEASIBLE, work
+            top, count = frame, open_mark[frame]
+            trail_end = _undo(buffers, state, trail, trail_end, mark[frame])
+            choice = chosen[frame]
+            chosen[frame] += 1
+            if last_word[frame] or choice > choices_end[frame]:
+                frame = owner[frame]
+                continue
+            lo, hi = low[frame], high[frame]
+            if choice < choices_end[frame]:
+                index = choices[choice]
+                offsets[index] = sky[start[frame]]
+                trail_end, buried = _put(buffers, state, trail, trail_end, index)
+                last_word[frame] = 1 - buried
+                count = _split(
+                    state, components, count, frame, first, end, index, lo, hi
+                )
+                break
+            section = start[frame] if on_left[frame] else stop[frame] - 1
+            level = _resume(
+                buffers, state, start[frame], stop[frame], on_left[frame], section
+            )
+            if level + rest[section] <= capacity:
+                trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+                trail_end += 1
+                sky[section] = level
+                open_low[count], open_high[count], open_owner[count] = lo, hi, frame
+                count += 1
+                break
+            weight[section] += 1
+            frame = owner[frame]
+    return FEASIBLE, work
+
+
+def _valley(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    trail: tuple[Integers, ...],
+    trail_end: int,
+    weight: Integers,
+    rule: int,
+    capacity: int,
+    lo: int,
+    hi: int,
+) -> tuple[int, int, int, int, int]:
+    """The valley and the end of it to branch on: found, start, stop, left, trail end.
+
+    Raises end sections that no buffer can take; INFEASIBLE if one exceeds the capacity,
+    UNKNOWN if the trail is full.
+    """
+    first, end, _, start_at, starting, end_at, ending, cover_at, covering = buffers
+    sky, rest, _, placed = state
+    best = -1.0
+    best_at, best_until, best_left = lo, hi, 1
+    at = lo
+    while at < hi:
+        level = sky[at]
+        until = at + 1
+        while until < hi and sky[until] == level:
+            until += 1
+        if (at > lo and sky[at - 1] < level) or (until < hi and sky[until] < level):
+            at = until
+            continue
+        slack, heaviest = LARGEST, _PATIENCE
+        for section in range(at, until):
+            slack = min(slack, capacity - level - rest[section])
+            heaviest = max(heaviest, weight[section])
+        raised = False
+        for left in (1, 0):
+            candidates = 0
+            if left:
+                section = at
+                for place in range(start_at[at], start_at[at + 1]):
+                    index = starting[place]
+                    if placed[index] == 0 and end[index] <= until:
+                        candidates += 1
+            else:
+                section = until - 1
+                for place in range(end_at[until], end_at[until + 1]):
+                    index = ending[place]
+                    if placed[index] == 0 and first[index] >= at:
+                        candidates += 1
+            if candidates:
+                score = _score(rule, level, slack, candidates, heaviest, capacity)
+                if best < 0 or score < best:
+                    best = score
+                    best_at, best_until, best_left = at, until, left
+                continue
+            level = LARGEST  # all that is live here extends over a wall
+            for place in range(cover_at[section], cover_at[section + 1]):
+                index = covering[place]
+                if placed[index] == 0:
+                    level = min(level, _rest(sky, first[index], end[index]))
+            if level + rest[section] > capacity:
+                weight[section] += _PATIENCE
+                return INFEASIBLE, at, until, left, trail_end
+            if trail_end + len(sky) + 2 >= len(trail[0]):
+                return UNKNOWN, at, until, left, trail_end
+            trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+            trail_end += 1
+            sky[section] = level
+            raised = True
+            break
+        if raised:  # the walls of other valleys may have changed
+            best = -1.0
+            at = lo
+        else:
+            at = until
+    if trail_end + len(sky) + 2 >= len(trail[0]):
+        return UNKNOWN, best_at, best_until, best_left, trail_end
+    return FEASIBLE, best_at, best_until, best_left, trail_end
+
+
+def _score(
+    rule: int, level: int, slack: int, candidates: int, weight: int, capacity: int
+) -> float:
+    """How soon to branch, least first; 0 or more."""
+    if rule == 0:
+        return slack * 1000.0 + candidates
+    if rule == 1:
+        return candidates / weight
+    if rule == 2:
+        return candidates * (1.0 + 20.0 * slack / capacity) / weight
+    return level + candidates * 0.001
+
+
+def _rest(sky: Integers, first: int, end: int) -> int:
+    """The lowest height at which something over these sections can rest."""
+    level = 0
+    for section in range(first, end):
+        level = max(level, sky[section])
+    return level
+
+
+def _resume(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    start: int,
+    stop: int,
+    left: int,
+    section: int,
+) -> int:
+    """The next height at which a buffer may rest in the end section of a valley.
+
+    One that extends over a wall rests on that wall or above. One within the valley
+    rests, not being on the floor, on a buffer that does not reach the end section.
+    """
+    first, end, size, start_at, starting, end_at, ending, cover_at, covering = buffers
+    sky, _, _, placed = state
+    level = LARGEST
+    within = False
+    for place in range(cover_at[section], cover_at[section + 1]):
+        index = covering[place]
+        if placed[index]:
+            continue
+        if first[index] >= start and end[index] <= stop:
+            within = True
+        else:
+            level = min(level, _rest(sky, first[index], end[index]))
+    if not within:
+        return level
+    for border in range(start + 1, stop):
+        if left:
+            for place in range(start_at[border], start_at[border + 1]):
+                index = starting[place]
+                if placed[index] == 0:
+                    support = _rest(sky, border, end[index])
+                    level = min(level, support + size[index])
+        else:
+            for place in range(end_at[border], end_at[border + 1]):
+                index = ending[place]
+                if placed[index] == 0:
+                    support = _rest(sky, first[index], border)
+                    level = min(level, support + size[index])
+    return level
+
+
+def _choices(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    choices: Integers,
+    base: int,
+    rank: Integers,
+    start: int,
+    stop: int,
+    left: int,
+    lo: int,
+    hi: int,
+) -> int:
+    """Writes the buffers to try, best first, from `base` on; where they end.
+
+    Best fill the valley from wall to wall or end level with a wall; then by rank.
+    """
+    first, end, size, start_at, starting, end_at, ending = buffers[:7]
+    sky, placed = state[0], state[3]
+    level = sky[start]
+    left_wall = sky[start - 1] - level if start > lo else LARGEST
+    right_wall = sky[stop] - level if stop < hi else LARGEST
+    until = base
+    if left:
+        places = range(start_at[start], start_at[start + 1])
+    else:
+        places = range(end_at[stop], end_at[stop + 1])
+    for place in places:
+        index = starting[place] if left else ending[place]
+        if placed[index] or first[index] < start or end[index] > stop:
+            continue
+        equal = False
+        for other in choices[base:until]:
+            if (
+                first[other] == first[index]
+                and end[other] == end[index]
+                and size[other] == size[index]
+            ):
+                equal = True
+        if equal:
+            continue
+        fit = 0
+        slot = until
+        for turn in range(until - base + 1):
+            # The fit of the new one, then of each that it may have to pass.
+            this = index if turn == 0 else choices[slot - 1]
+            value = 0
+            if end[this] - first[this] == stop - start:
+                value += 2
+            if size[this] == left_wall:
+                value += 1
+            if size[this] == right_wall:
+                value += 1
+            if turn == 0:
+                fit = value
+                continue
+            if fit < value or (fit == value and rank[index] > rank[this]):
+                break
+            choices[slot] = this
+            slot -= 1
+        choices[slot] = index
+        until += 1
+    return until
+
+
+def _put(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    trail: tuple[Integers, ...],
+    trail_end: int,
+    index: int,
+) -> tuple[int, int]:
+    """Puts a buffer onto the skyline: the trail's end, whether more goes on top."""
+    first, end, size = buffers[0], buffers[1], buffers[2]
+    sky, rest, joined, placed = state
+    buried = 0
+    for section in range(first[index], end[index]):
+        trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+        trail_end += 1
+        sky[section] += size[index]
+        rest[section] -= size[index]
+        if rest[section]:
+            buried = 1
+        if section + 1 < end[index]:
+            joined[section] -= 1
+    placed[index] = 1
+    trail[0][trail_end] = -1 - index
+    return trail_end + 1, buried
+
+
+def _undo(
+    buffers: tuple[Integers, ...],
+    state: tuple[Integers, ...],
+    trail: tuple[Integers, ...],
+    trail_end: int,
+    mark: int,
+) -> int:
+    """Takes back what the trail has beyond the mark."""
+    first, end, size = buffers[0], buffers[1], buffers[2]
+    sky, rest, joined, placed = state
+    while trail_end > mark:
+        trail_end -= 1
+        item = trail[0][trail_end]
+        if item >= 0:
+            sky[item] = trail[1][trail_end]
+            continue
+        index = -1 - item
+        placed[index] = 0
+        for section in range(first[index], end[index]):
+            rest[section] += size[index]
+            if section + 1 < end[index]:
+                joined[section] += 1
+    return trail_end
+
+
+def _split(
+    state: tuple[Integers, ...],
+    components: tuple[Integers, ...],
+    count: int,
+    frame: int,
+    first: Integers,
+    end: Integers,
+    index: int,
+    lo: int,
+    hi: int,
+) -> int:
+    """Opens what is left of a component without a buffer, the tightest on top."""
+    sky, rest, joined = state[0], state[1], state[2]
+    open_low, open_high, open_owner, tightness = components
+    bottom = count
+    for section in range(first[index], end[index]):
+        last = section + 1 == end[index]
+        if joined[section] and not last:
+            continue
+        until = hi if last else section + 1
+        tight = 0
+        for inside in range(lo, until):
+            if rest[inside]:
+                tight = max(tight, sky[inside] + rest[inside])
+        if tight:
+            slot = count
+            while slot > bottom and tightness[slot - 1] > tight:
+                open_low[slot] = open_low[slot - 1]
+                open_high[slot] = open_high[slot - 1]
+                tightness[slot] = tightness[slot - 1]
+                slot -= 1
+            open_low[slot], open_high[slot], tightness[slot] = lo, until, tight
+            open_owner[count] = frame
+            count += 1
+        lo = until
+    return count

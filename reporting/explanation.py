@@ -1,0 +1,144 @@
+"""`tensorplan.explain` and `plan-opt --explain`: the peak, in words.
+
+What is live at each arena's peak and why (`reporting/peaks.py`), and what would
+help and by how much, tried on copies of the program (`reporting/trials.py`).
+`explanation_text.py` prints it for people; `plan-view --explain` shows it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ..checking.plan_check import check_plan
+from ..passes import driver
+from ..passes.plan.pipeline import PlanPipeline
+from .explanation_text import lines
+from .peaks import Peak, peaks
+from .trials import Changes, Option, Options, Outcome, Trial, outcome, try_out
+
+LIMIT = 60.0
+"""Seconds of CPU time after which nothing more is tried."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a program's arenas are as large as they are. Prints as text for people."""
+
+    peaks: Sequence[Peak]
+    outcome: Outcome  # of the plan as it is
+    trials: Sequence[Trial]
+    planned: ModuleOp  # as it is
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, colour: bool = False) -> str:
+        """For people; `colour`: with a terminal's escapes."""
+        return "\n".join(lines(self.peaks, self.outcome, self.trials, colour))
+
+    def json(self) -> str:
+        """For programs: sizes in bytes, steps half-open; also the passes of each
+        option, as plan-opt's `-p` takes them."""
+        return json.dumps(_figures(self), indent=2)
+
+
+def explain(
+    ctx: Context,
+    module: ModuleOp,
+    pipeline: PlanPipeline | None = None,
+    *,
+    limit: float = LIMIT,
+    track: Callable[[Sequence[Option]], Iterable[Option]] = iter,
+) -> Explanation:
+    """Plans a copy of the module by `pipeline`, then in other ways. A planned module is
+    explained as it is.
+
+    After `limit` seconds of CPU time nothing more is tried; that apart, the same module
+    gives the same explanation. `track` is what the options are gone through by, to show
+    how much is done.
+
+    Raises `LocatedError` for IR that can't be planned.
+    """
+    start = module.clone()
+    if check_plan(start):
+        return Explanation(peaks(start), outcome(start), [], start)
+    options = Options(pipeline or PlanPipeline())
+    first, rest = options.split()
+    began = process_time()
+    driver.run(ctx, start, first)
+    planned = start.clone()
+    changes = Changes()
+    driver.run(ctx, planned, rest, before=changes.before, after=changes.after)
+    now = outcome(planned)
+    trials: list[Trial] = []
+    for option in track(options.of(start, now.arenas, changes.of)):
+        in_time = process_time() - began < limit
+        tried = try_out(ctx, start, option) if in_time else None
+        saved = now.total - tried.total if isinstance(tried, Outcome) else 0
+        trials.append(Trial(option, tried, saved))
+    return Explanation(peaks(planned), now, trials, planned)
+
+
+# As JSON
+
+
+def _figures(explanation: Explanation) -> dict[str, Any]:
+    now = explanation.outcome
+    return {
+        "arena_bytes": now.arenas,
+        "caller_bytes": now.callers,
+        "flops": now.flops,
+        "peaks": [
+            {
+                "function": peak.function,
+                "device": peak.device,
+                "bytes": peak.size,
+                "live_bytes": peak.live,
+                "lower_bound_bytes": peak.lower_bound,
+                **peak.site._asdict(),
+                "steps": peak.steps,
+                "largest": {**peak.largest._asdict(), "bytes": peak.needed},
+                "buffers": [
+                    {
+                        "id": buffer.name,
+                        "size": buffer.size,
+                        "lower": buffer.lower,
+                        "upper": buffer.upper,
+                        "maker": buffer.maker._asdict(),
+                        "next": buffer.next and buffer.next._asdict(),
+                        "in_place_of": buffer.in_place_of,
+                        "not_in_place": buffer.apart,
+                    }
+                    for buffer in peak.buffers
+                ],
+            }
+            for peak in explanation.peaks
+        ],
+        "trials": [_trial(trial) for trial in explanation.trials],
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    option, result = trial.option, trial.outcome
+    figures: dict[str, Any] = {
+        "kind": option.kind,
+        "change": option.change,
+        "without": option.is_without,
+        "passes": ",".join(map(str, option.passes)),
+        "donated": [donation._asdict() for donation in option.donated],
+    }
+    if not isinstance(result, Outcome):
+        return {**figures, "error": result or "not tried: the time was up"}
+    return {
+        **figures,
+        "saved_bytes": trial.saved,
+        "arena_bytes": result.arenas,
+        "caller_bytes": result.callers,
+        "flops": result.flops,
+        "seconds": round(result.seconds, 3),
+    }

@@ -1,0 +1,156 @@
+"""An explanation of the peak as text for people: `plan-opt --explain`.
+
+@main: 48 KiB in the arena on cpu:0
+most is live at step 9 of 14: tgraph.dot_general (keep.mlir:4:8)
+
+  size  buffer  steps    made by                             waits for
+16 KiB  %a      [3, 12)  tgraph.exponential (keep.mlir:2:8)  step 10: tgraph.multiply
+...
+
+what would help
+ saves  arenas  FLOPs  CPU s
+16 KiB  32 KiB  +0.3%   0.02  budget=44236 (90% of now): compute again
+"""
+
+from collections.abc import Iterator, Sequence
+
+from .peaks import LiveBuffer, Peak, Site
+from .trials import Outcome, Trial
+from .wording import aligned, bold, readable
+
+LISTED = 12
+"""Buffers that the text lists for each arena, at most."""
+
+
+HEAD = ("saves", "arenas", "FLOPs", "CPU s", "")
+
+
+def lines(
+    peaks: Sequence[Peak], now: Outcome, trials: Sequence[Trial], colour: bool
+) -> Iterator[str]:
+    """All of it; `now` is the outcome of the plan as it is. `colour`: with a terminal's
+    escapes."""
+    if not peaks:
+        yield "there is no arena: nothing has to be stored that is not the caller's"
+    for number, peak in enumerate(peaks):
+        if number:
+            yield ""
+        yield from _peak(peak, colour)
+    yield ""
+    yield f"arguments, variables and results take {readable(now.callers)} more"
+    found = tables(now, trials)
+    for title, rows in found:
+        yield ""
+        yield bold(title, colour)
+        if rows:
+            yield from aligned([HEAD, *rows], ">>>>")
+    if any(rows for _, rows in found):
+        yield "(plan-opt --explain=json has the passes of each, as -p takes them)"
+    if rest := remarks(trials):
+        yield from ("", *rest)
+
+
+def tables(
+    now: Outcome, trials: Sequence[Trial]
+) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """What would help and what helps already, most first: titles, and rows below
+    `HEAD`."""
+    saving = [trial for trial in trials if trial.worth > 0]
+    saving.sort(key=lambda trial: -trial.worth)
+    done = [_row(now, trial) for trial in saving if trial.option.is_without]
+    first: dict[
+        object, Trial
+    ] = {}  # of one kind with the same outcome, but for the time
+    for trial in saving:
+        if not trial.option.is_without and isinstance(trial.outcome, Outcome):
+            first.setdefault((trial.option.kind, trial.outcome[:3]), trial)
+    found: list[tuple[str, list[tuple[str, ...]]]] = []
+    if first:
+        found.append(("what would help", [_row(now, t) for t in first.values()]))
+    elif any(isinstance(trial.outcome, Outcome) for trial in trials):
+        found.append(("nothing that was tried would help", []))
+    if done:
+        found.append(("what helps already", done))
+    return found
+
+
+def remarks(trials: Sequence[Trial]) -> Sequence[str]:
+    """What does not help, what is not possible, and what was not tried."""
+    tried = [trial for trial in trials if isinstance(trial.outcome, Outcome)]
+    said = [
+        f"not possible: {trial.change}: {trial.outcome}"
+        for trial in trials
+        if isinstance(trial.outcome, str)
+    ]
+    if vain := "; ".join(trial.change for trial in tried if trial.worth <= 0):
+        said.insert(0, f"without effect on bytes: {vain}")
+    if late := "; ".join(t.change for t in trials if t.outcome is None):
+        said.append(f"not tried, the time was up: {late}")
+    return said
+
+
+def _row(now: Outcome, trial: Trial) -> tuple[str, ...]:
+    result = trial.outcome
+    assert isinstance(result, Outcome)
+    change = (result.flops - now.flops) / now.flops if now.flops else 0.0
+    return (
+        readable(trial.worth),
+        readable(result.arenas),
+        f"{change:+.1%}" if round(change, 3) else "",
+        f"{result.seconds:.2f}",
+        trial.change,
+    )
+
+
+def _peak(peak: Peak, colour: bool) -> Iterator[str]:
+    where = f" on {peak.device}" if peak.device else ""
+    yield bold(f"@{peak.function}: {readable(peak.size)} in the arena{where}", colour)
+    yield from summary(peak)
+    yield ""
+    rows = [("size", "buffer", "steps", "made by", "waits for")]
+    for buffer in peak.buffers[:LISTED]:
+        steps = f"[{buffer.lower}, {buffer.upper})"
+        waits = waits_for(buffer, peak)
+        rows.append(
+            (readable(buffer.size), buffer.name, steps, _site(buffer.maker), waits)
+        )
+    if rest := peak.buffers[LISTED:]:
+        total = readable(sum(buffer.size for buffer in rest))
+        rows.append((total, f"{len(rest)} others", "", "", ""))
+    yield from aligned(rows, ">")
+    reasons = [f"{b.name} {r}" for b in peak.buffers[:LISTED] if (r := in_place(b))]
+    if reasons:
+        yield from ("", *reasons)
+
+
+def summary(peak: Peak) -> Sequence[str]:
+    """The arena's bytes, the operation at the peak, and the one that needs the most."""
+    lost = peak.size - peak.lower_bound
+    return [
+        f"{readable(lost)} of them lie between buffers: "
+        f"{readable(peak.lower_bound)} are live at once"
+    ] * bool(lost) + [
+        f"most is live at step {peak.site.step} of {peak.steps}: {_site(peak.site)}",
+        f"{_site(peak.largest)} alone needs {readable(peak.needed)}, in whatever order",
+    ]
+
+
+def waits_for(buffer: LiveBuffer, peak: Peak) -> str:
+    """What accesses the buffer next, behind the peak."""
+    if buffer.next is None:
+        return "another iteration"
+    if buffer.next.step == peak.site.step:
+        return "in use"
+    return f"step {buffer.next.step}: {_site(buffer.next)}"
+
+
+def in_place(buffer: LiveBuffer) -> str:
+    """Whether it overwrites an operand, or why it does not; nothing if none has its
+    size."""
+    if buffer.in_place_of:
+        return f"is in place: it overwrites {buffer.in_place_of}"
+    return f"is not in place: {buffer.apart}" if buffer.apart else ""
+
+
+def _site(site: Site) -> str:
+    return f"{site.op} ({site.location})" if site.location else site.op

@@ -1,0 +1,268 @@
+"""Why an arena is as large as it is: what is live at its peak, and for how long.
+
+    tgraph.dot_general %a, %b outs(%3)        step 7, model.mlir:4:8
+    ...
+    tgraph.add %x, %y outs(%5)                step 12: the most bytes are live
+    ...
+    tgraph.multiply %3, %c outs(%r)           step 20
+
+At step 12 %3 is live: made by tgraph.dot_general, it waits for tgraph.multiply. It does
+not lie in %a's place, since tgraph.dot_general reads %a while it writes.
+
+Reads level 3, as `plan-view` does, and changes nothing. With streams it is program
+order that is looked at: what runs side by side may be live, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import NamedTuple, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ..analysis.control_flow import ControlFlow
+from ..analysis.functions import argument_attributes
+from ..dialects.diagnostics import place_of
+from ..dialects.memory import DestinationStyle, destinations, is_view
+from ..dialects.tgraph.base import (
+    PARAMETER,
+    RESULT,
+    VARIABLE,
+    AnyMemRef,
+    element_bytes,
+    is_static,
+)
+from ..planning import Buffer, Problem
+from .placements import PlacedBuffer, PlacedPool, described, placements
+from .printed import Printed, printed
+
+
+class Site(NamedTuple):
+    """An operation of the planned program."""
+
+    step: int  # of its function, counted as lifespans are
+    op: str
+    location: str  # `file:line:col`, or nothing
+
+
+class LiveBuffer(NamedTuple):
+    """A buffer that is live at the peak."""
+
+    name: str  # in the program's text
+    size: int  # bytes
+    lower: int  # steps, half-open: that of its lives in which the peak is
+    upper: int
+    maker: Site  # what accesses it first
+    next: Site | None  # what accesses it next, at the peak or later
+    in_place_of: str  # the operand that it overwrites, or nothing
+    apart: str  # why it overwrites none; nothing if no operand has as many bytes
+
+
+class Peak(NamedTuple):
+    """The step of an arena in which the most bytes are live."""
+
+    function: str
+    device: str  # "" if the arena names none
+    size: int  # bytes of the arena
+    live: int  # bytes of the buffers below
+    lower_bound: int  # bytes: what no plan of these lifespans can do without
+    site: Site
+    steps: int  # of the function
+    largest: Site  # the operation whose buffers are the largest together
+    needed: int  # bytes of these: what no order of the operations can do without
+    buffers: Sequence[LiveBuffer]  # largest first
+
+
+def peaks(module: ModuleOp) -> list[Peak]:
+    """One for each arena of the module.
+
+    Checks the plan; raises `LocatedError` if it is not sound.
+    """
+    text = printed(module)
+    return peaks_of(module, text, placements(module, text))
+
+
+def peaks_of(
+    module: ModuleOp, text: Printed, arenas: Sequence[PlacedPool]
+) -> list[Peak]:
+    """The same, for a module that is printed and whose placements are known."""
+    pools: dict[str, list[PlacedPool]] = {}
+    for pool in arenas:
+        pools.setdefault(pool.function, []).append(pool)
+    found: list[Peak] = []
+    for func in module.walk():
+        if isinstance(func, FuncOp) and func.sym_name.data in pools:
+            within = pools[func.sym_name.data]
+            function = _Function(func, text.names, within)
+            found += [function.peak(pool) for pool in within if pool.result is None]
+    return found
+
+
+def peak_step(buffers: Sequence[Buffer]) -> int:
+    """The first step in which the most bytes are live; 0 if there are no buffers."""
+    changes: dict[int, int] = {}
+    for buffer in buffers:
+        for start, end in buffer.live:
+            changes[start] = changes.get(start, 0) + buffer.size
+            changes[end] = changes.get(end, 0) - buffer.size
+    live, most, at = 0, 0, min(changes, default=0)
+    for step in sorted(changes):
+        live += changes[step]
+        if live > most:
+            most, at = live, step
+    return at
+
+
+class _Function:
+    def __init__(
+        self, func: FuncOp, names: Mapping[SSAValue, str], pools: Sequence[PlacedPool]
+    ):
+        self.names = names
+        self.flow = ControlFlow(func)
+        self.arguments = argument_attributes(func)
+        self.placed: dict[SSAValue, PlacedBuffer] = {
+            placed.view.results[0]: placed
+            for pool in pools
+            for placed in pool.buffers
+            if placed.view
+        }
+        """By the value that is the whole buffer."""
+
+    def peak(self, pool: PlacedPool) -> Peak:
+        buffers = [placed.buffer for placed in pool.buffers]
+        step = peak_step(buffers)
+        live = [self._live(placed, step) for placed in pool.buffers]
+        found = sorted(filter(None, live), key=lambda buffer: -buffer.size)
+        op = next(op for op, at in self.flow.step.items() if at == step)
+        return Peak(
+            pool.function,
+            pool.device,
+            pool.size,
+            sum(buffer.size for buffer in found),
+            Problem(buffers).lower_bound,
+            self._site(op),
+            len(self.flow.step),
+            *self._largest(pool.buffers),
+            found,
+        )
+
+    def _largest(self, buffers: Sequence[PlacedBuffer]) -> tuple[Site, int]:
+        needed: dict[Operation, int] = {}
+        for placed in buffers:
+            for op in placed.ops:
+                needed[op] = needed.get(op, 0) + placed.buffer.size
+        op = max(needed, key=lambda op: needed[op])
+        return self._site(op), needed[op]
+
+    def _live(self, placed: PlacedBuffer, step: int) -> LiveBuffer | None:
+        """The buffer as it is at the step, if it is live there."""
+        lives = placed.buffer.live
+        life = next((life for life in lives if life[0] <= step < life[1]), None)
+        if life is None:
+            return None
+        accesses = [op for op in placed.ops if life[0] <= self._step(op) < life[1]]
+        maker = next(iter(accesses), None) or placed.ops[0]
+        later = (op for op in accesses if self._step(op) >= step)
+        site = self._site(maker)
+        is_written = maker is not placed.view
+        over, apart = self._place_of_operand(placed, maker) if is_written else ("", "")
+        if placed.is_workspace:
+            site, over, apart = site._replace(op=placed.op), "", ""
+        return LiveBuffer(
+            placed.buffer.id,
+            placed.buffer.size,
+            *life,
+            site,
+            self._site(op) if (op := next(later, None)) else None,
+            over,
+            apart,
+        )
+
+    def _site(self, op: Operation) -> Site:
+        return Site(self._step(op), described(op), place_of(op) or "")
+
+    def _step(self, op: Operation) -> int:
+        return self.flow.step_of(op)[0]
+
+    # In place of what?
+
+    def _place_of_operand(self, placed: PlacedBuffer, op: Operation) -> tuple[str, str]:
+        """The operand of what makes the buffer that it overwrites, or why none.
+
+        Of several operands with as many bytes, one that the operation may overwrite.
+        """
+        trait = op.get_trait(DestinationStyle)
+        allowed = trait.overwritable(op) if trait else ()
+        written = destinations(op)
+        reasons: dict[bool, str] = {}
+        for index, value in enumerate(op.operands):
+            if index in written or memref_bytes(value.type) != placed.buffer.size:
+                continue
+            root = self._root(value)
+            if placed.view and root is placed.view.results[0]:
+                return self.names[value], ""
+            reason = self._reason(value, root, op, index in allowed)
+            reasons.setdefault(index in allowed, f"{self.names[value]} {reason}")
+        return "", reasons.get(True) or reasons.get(False) or ""
+
+    def _reason(
+        self, value: SSAValue, root: SSAValue, op: Operation, is_allowed: bool
+    ) -> str:
+        """Why an operation does not write over what it reads; begins with a verb."""
+        if isinstance(root, BlockArgument):
+            in_function = isinstance(root.block.parent_op(), FuncOp)
+            return self._held(root) if in_function else "is handed on by control flow"
+        if isinstance(root.owner, memref.GetGlobalOp):
+            return "is a constant"
+        target = cast(AnyMemRef, op.operands[destinations(op)[0]].type)
+        type = cast(AnyMemRef, value.type)
+        if type.memory_space != target.memory_space:
+            return "is on another device"
+        if not is_allowed:
+            return f"is read by {described(op)} while it writes"
+        if (type.get_shape(), type.layout) != (target.get_shape(), target.layout):
+            return "is read in another layout"
+        if (source := self.placed.get(root)) is None:
+            return "is in no arena"
+        if source.buffer.size != memref_bytes(value.type):
+            return f"is a part of {source.buffer.id}"
+        later = (o for o in source.accesses if self._step(o) > self._step(op))
+        if (reader := next(later, None)) is None:
+            return "is not looked at: see plan-in-place"
+        return f"is read later, by {_named(self._site(reader))}"
+
+    def _root(self, value: SSAValue) -> SSAValue:
+        """The buffer, argument or constant that a memref is, or is a view of."""
+        while value not in self.placed:
+            op = value.owner
+            if isinstance(op, Block) or not is_view(op):
+                break
+            value = op.operands[0]
+        return value
+
+    def _held(self, argument: BlockArgument) -> str:
+        """Why the memory of an argument is not there to be overwritten."""
+        attributes = self.arguments[argument.index]
+        if VARIABLE in attributes:
+            return "is a variable"
+        if RESULT in attributes:
+            return "is a result"
+        if PARAMETER in attributes:
+            return "is a parameter"
+        return "is an argument that is not donated"
+
+
+def _named(site: Site) -> str:
+    return f"{site.op} ({site.location})" if site.location else site.op
+
+
+def memref_bytes(type: Attribute) -> int | None:
+    """Bytes of what a memref type holds, if that is one of static sizes."""
+    if not isinstance(type, MemRefType):
+        return None
+    memref_type = cast(AnyMemRef, type)
+    if not is_static(memref_type):
+        return None
+    return prod(memref_type.get_shape()) * element_bytes(memref_type.element_type)

@@ -1,0 +1,163 @@
+"""The figures of a planned module, read back from its IR."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypedDict
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+
+from ..analysis.allocations import lifespans
+from ..analysis.cost import flops, repetitions
+from ..analysis.liveness import buffer_of
+from ..analysis.sizes import counted_sizes
+from ..checking.plan_check import PlannedPool, check_plan
+from ..dialects.diagnostics import name_of
+from ..dialects.tgraph.differentiation import RECOMPUTED
+from ..planning import Problem
+from ..planning.problem import Steps
+from .placements import placements
+from .printed import printed
+
+
+class PoolReport(TypedDict):
+    """Sizes in bytes."""
+
+    device: str
+    bytes: int
+    lower_bound_bytes: int
+    unshared_bytes: int
+    buffers: int
+    alignment: int
+
+
+class ResultReport(TypedDict):
+    """A result with other buffers in its memory. Sizes in bytes."""
+
+    result: int  # its number
+    device: str
+    bytes: int
+    lent_bytes: int  # up to where others lie in it
+    buffers: int  # without the result
+    alignment: int
+
+
+class BufferReport(TypedDict):
+    """A row of minimalloc's kind, with steps half-open, and where it comes from."""
+
+    pool: int  # its place among the report's pools and then its results
+    id: str  # the value's name in the program's text
+    lower: int  # steps
+    upper: int
+    size: int  # bytes, as all that follow
+    alignment: int
+    gaps: Sequence[Steps]
+    offset: int
+    op: str  # what accesses it first
+    location: str  # of that: `file:line:col`, or nothing
+
+
+class Report(TypedDict):
+    pools: list[PoolReport]
+    results: list[ResultReport]
+    ops: dict[str, int]
+    flops: int  # see analysis/cost.py
+    recomputed_flops: int  # those of operations marked tgraph.recomputed
+    sizes: dict[str, int]  # what symbolic sizes count in these figures
+
+
+def report(module: ModuleOp) -> Report:
+    """The sizes of the module's arenas, what lies in results, its operations, and what
+    they cost.
+
+    Checks the plan; raises `LocatedError` if it is not sound.
+    """
+    names = Counter(map(name_of, module.walk()))
+    pools = check_plan(module)
+    return {
+        "pools": [_pool(pool) for pool in pools if pool.result is None],
+        "results": [
+            _result(pool, pool.result) for pool in pools if pool.result is not None
+        ],
+        "ops": dict(sorted(names.items())),
+        "flops": flops(module),
+        "recomputed_flops": sum(
+            repetitions(op) * flops(op) for op in filter(_is_repeated, module.walk())
+        ),
+        "sizes": sizes(module),
+    }
+
+
+def sizes(module: ModuleOp) -> dict[str, int]:
+    """What symbolic sizes count in all figures: bounds, hints, or typical ones."""
+    return {
+        name: size
+        for func in module.ops
+        if isinstance(func, FuncOp) and not func.is_declaration
+        for name, size in counted_sizes(func).items()
+    }
+
+
+def buffers(module: ModuleOp) -> list[BufferReport]:
+    """Every buffer of the module's arenas, then of the results that have others in
+    them; takes a print of the module, for the names.
+
+    Checks the plan; raises `LocatedError` if it is not sound.
+    """
+    placed = placements(module, printed(module))
+    pools = sorted(placed, key=lambda pool: pool.result is not None)
+    return [
+        {
+            "pool": index,
+            "id": placed.buffer.id,
+            "lower": placed.buffer.start,
+            "upper": placed.buffer.end,
+            "size": placed.buffer.size,
+            "alignment": placed.buffer.alignment,
+            "gaps": placed.buffer.gaps,
+            "offset": placed.offset,
+            "op": placed.op,
+            "location": placed.location,
+        }
+        for index, pool in enumerate(pools)
+        for placed in pool.buffers
+    ]
+
+
+def _is_repeated(op: Operation) -> bool:
+    """Whether it computes again, and is not part of another that does."""
+    around = op.parent_op()
+    return RECOMPUTED in op.attributes and not (
+        around and RECOMPUTED in around.attributes
+    )
+
+
+def _pool(pool: PlannedPool) -> PoolReport:
+    views = {buffer.value: buffer for buffer in pool.buffers}
+    problem = Problem(
+        [
+            buffer_of(b.name, b.size, live, pool.alignment)
+            for b, live in zip(views.values(), lifespans(list(views)), strict=True)
+        ]
+    )
+    return {
+        "device": pool.device,
+        "bytes": pool.size,
+        "lower_bound_bytes": problem.lower_bound,
+        "unshared_bytes": problem.total,
+        "buffers": len(views),
+        "alignment": pool.alignment,
+    }
+
+
+def _result(pool: PlannedPool, number: int) -> ResultReport:
+    lent = {b.value: b for b in pool.buffers if not isinstance(b.value.owner, Block)}
+    return {
+        "result": number,
+        "device": pool.device,
+        "bytes": pool.size,
+        "lent_bytes": max(b.offset + b.size for b in lent.values()),
+        "buffers": len(lent),
+        "alignment": pool.alignment,
+    }

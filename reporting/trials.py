@@ -1,0 +1,285 @@
+"""What else could be done about a program's memory, and what it would do: by trying it.
+
+Each option is a sequence of passes for the same program, or the same passes for a
+program with donated arguments. `try_out` runs it on a copy, and measures the outcome.
+
+    plan-pipeline                             arenas 1867776 bytes
+    plan-pipeline{budget=1400832}             arenas 1400832 bytes, 2 % more FLOPs
+    the same with argument 3 donated          401408 bytes less of results
+
+An option that leaves out what is done already tells what that is worth.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from ..analysis.cost import flops
+from ..analysis.functions import tensor_functions
+from ..checking.plan_check import check_plan
+from ..dialects.diagnostics import REMARKS, LocatedError
+from ..dialects.tgraph.base import tensor_type_of, typical_bytes
+from ..dialects.tgraph.differentiation import GradientOp
+from ..passes import driver, rewrites
+from ..passes.optional import OptionalPass
+from ..passes.options import Placing
+from ..passes.plan.in_place import PlanInPlace
+from ..passes.plan.memory import PlanMemory
+from ..passes.plan.pipeline import PlanPipeline
+from ..passes.tgraph.bufferize import TGraphBufferize
+from ..passes.tgraph.fuse import TGraphFuse
+from ..passes.tgraph.gradient import TGraphGradient
+from ..passes.tgraph.infer_shapes import TGraphInferShapes
+from ..passes.tgraph.rematerialize import TGraphRematerialize
+from ..passes.tgraph.slice import TGraphSlice
+from .donation import donate, donations
+from .peaks import memref_bytes
+
+BUDGETS = (0.9, 0.75, 0.5)
+"""Parts of the arenas that recomputation is tried for."""
+
+SINGLE_DONATIONS = 3
+"""Arguments that are tried one by one, the largest ones."""
+
+
+class Donation(NamedTuple):
+    """An argument to hold a returned value afterwards; see `donation.donate`."""
+
+    function: str
+    argument: int
+    result: int
+
+
+class Option(NamedTuple):
+    """Another way of planning a program."""
+
+    kind: str  # what it is about: "fusion", "schedule", ...
+    change: str  # in words
+    passes: Sequence[ModulePass]
+    donated: Sequence[Donation] = ()
+    is_without: bool = False  # whether it leaves out what is done as it is
+
+
+class Outcome(NamedTuple):
+    """What a planned program needs."""
+
+    arenas: int  # bytes
+    callers: int  # bytes of arguments, variables and results
+    flops: int  # see analysis/cost.py
+    seconds: float  # of CPU time, for the passes
+
+    @property
+    def total(self) -> int:
+        return self.arenas + self.callers
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An option, and what came of it: an outcome, or why there is none."""
+
+    option: Option
+    outcome: Outcome | str | None  # None: the time was up
+    saved: int = 0  # bytes that the outcome takes less, arguments and results included
+
+    @property
+    def change(self) -> str:
+        """The option in words."""
+        option = self.option
+        return f"without {option.change}" if option.is_without else option.change
+
+    @property
+    def worth(self) -> int:
+        """Bytes that the option saves, or what it leaves out."""
+        return -self.saved if self.option.is_without else self.saved
+
+
+def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
+    """What an option does for the program, which stays as it is, or why it fails."""
+    copy = module.clone()
+    start = process_time()
+    was_disabled, REMARKS.disabled = REMARKS.disabled, True
+    try:
+        _donate(copy, option.donated)
+        driver.run(ctx, copy, option.passes)
+        return outcome(copy, process_time() - start)
+    except (LocatedError, VerifyException) as error:
+        return str(error).partition("\n")[0]
+    finally:
+        REMARKS.disabled = was_disabled
+
+
+def outcome(module: ModuleOp, seconds: float = 0.0) -> Outcome:
+    """Measures a planned module."""
+    arenas = sum(pool.size for pool in check_plan(module) if pool.result is None)
+    return Outcome(arenas, _callers(module), flops(module), seconds)
+
+
+def _callers(module: ModuleOp) -> int:
+    """Bytes of the functions' arguments, as far as they are known."""
+    return sum(
+        memref_bytes(type) or 0
+        for func in module.ops
+        if isinstance(func, FuncOp) and not func.is_declaration
+        for type in func.function_type.inputs
+    )
+
+
+def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
+    functions = {func.sym_name.data: func for func, _ in tensor_functions(module)}
+    for function, argument, result in sorted(donated, reverse=True):
+        donate(functions[function], argument, result)
+
+
+class Changes:
+    """Which of `rewrites()` have changed a program, for `driver.run`."""
+
+    def __init__(self) -> None:
+        self.of: set[type[ModulePass]] = set()
+        self._copy: ModuleOp | None = None
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        self._copy = module.clone() if type(pass_) in rewrites() else None
+
+    def after(self, pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
+        if self._copy and not module.is_structurally_equivalent(self._copy):
+            self.of.add(type(pass_))
+
+
+@dataclass(frozen=True)
+class Options:
+    """All there is to be tried instead of a pipeline, on what its passes up to `start`
+    leave."""
+
+    pipeline: PlanPipeline
+
+    def split(self) -> tuple[Sequence[ModulePass], Sequence[ModulePass]]:
+        """The passes that all options share, which come first, and the others."""
+        passes = self.pipeline.passes()
+        end = 1 + next(
+            i for i, p in enumerate(passes) if isinstance(p, TGraphInferShapes)
+        )
+        return passes[:end], passes[end:]
+
+    def of(
+        self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]] = ()
+    ) -> list[Option]:
+        """Those that apply to a module behind the first passes, which takes `arenas`
+        bytes, and where of `rewrites()` some have `changed` it; what is not likely to
+        take long comes first."""
+        if not any(True for _ in tensor_functions(module)):
+            return list(self._of_memrefs())
+        return [
+            *self._of_donation(module),
+            *self._of_pipeline(),
+            *self._of_fusion(),
+            *self._of_gradient(module),
+            *self._of_recomputation(arenas),
+            *self._left_out(changed),
+            *self._of_search(),
+        ]
+
+    def _passes(self, **options: str | int | bool) -> Sequence[ModulePass]:
+        return Options(replace(self.pipeline, **options)).split()[1]
+
+    def _with(self, *others: ModulePass) -> Sequence[ModulePass]:
+        """The passes with others in place of those of the same kind."""
+        instead = {type(other): other for other in others}
+        return [instead.get(type(pass_), pass_) for pass_ in self.split()[1]]
+
+    def _without(self, kind: type[ModulePass]) -> Sequence[ModulePass]:
+        return [pass_ for pass_ in self.split()[1] if not isinstance(pass_, kind)]
+
+    def _of_pipeline(self) -> Iterator[Option]:
+        now = self.pipeline
+        if now.strategy != "auto":
+            yield Option("placing", "strategy=auto", self._passes(strategy="auto"))
+        if now.alignment > 64:
+            yield Option("placing", "alignment=64", self._passes(alignment=64))
+        if not now.lend:
+            yield Option("lending", "lend=true", self._passes(lend=True))
+        if now.streams != 1:
+            yield Option("streams", "streams=1", self._passes(streams=1))
+
+    def _of_donation(self, module: ModuleOp) -> Iterator[Option]:
+        passes = self.split()[1]
+        sizes: dict[Donation, int] = {}
+        names: dict[Donation, str] = {}
+        for func, block in tensor_functions(module):
+            for argument, result in donations(func):
+                donation = Donation(func.sym_name.data, argument, result)
+                value = block.args[argument]
+                sizes[donation] = typical_bytes(tensor_type_of(value.type))
+                names[donation] = f"%{value.name_hint or argument}"
+        largest = sorted(sizes, key=lambda donation: -sizes[donation])
+        for donation in largest[:SINGLE_DONATIONS]:
+            what = f"donate argument {donation.argument} ({names[donation]})"
+            yield Option("donation", what, passes, (donation,))
+        if len(largest) > 1:
+            what = f"donate {len(largest)} arguments, all that have a result's type"
+            yield Option("donation", what, passes, tuple(largest))
+
+    def _of_fusion(self) -> Iterator[Option]:
+        for fuse in (TGraphFuse(mode="nnvm"), TGraphFuse(keep_peak=False)):
+            yield Option("fusion", _said(fuse), self._with(fuse))
+
+    def _of_gradient(self, module: ModuleOp) -> Iterator[Option]:
+        if any(isinstance(op, GradientOp) for op in module.walk()):
+            mirror = TGraphGradient(mirror="cheap")
+            yield Option("gradient", _said(mirror), self._with(mirror))
+
+    def _of_recomputation(self, arenas: int) -> Iterator[Option]:
+        now = self.pipeline
+        if now.streams != 1 or now.budget is not None or not arenas:
+            return
+        passes = list(self.split()[1])
+        at = next(i for i, p in enumerate(passes) if isinstance(p, TGraphBufferize))
+        for part in BUDGETS:
+            budget = int(arenas * part)
+            again = TGraphRematerialize(budget, **now.shared(Placing))
+            yield Option(
+                "recomputation",
+                f"budget={budget} ({part:.0%} of now): compute again",
+                [*passes[:at], again, *passes[at:]],
+            )
+
+    def _of_search(self) -> Iterator[Option]:
+        now = self.pipeline
+        if now.streams == 1:
+            slices = TGraphSlice(64, 0.3, **now.shared(Placing))
+            what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
+            yield Option("slicing", what, self._with(slices))
+        if now.effort != "high":
+            yield Option("schedule", "effort=high", self._passes(effort="high"))
+
+    def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Option]:
+        few = set(rewrites()) - set(changed)
+        for cls in dict.fromkeys(type(pass_) for pass_ in self.split()[1]):
+            if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
+                left = self._without(cls)
+                yield Option(cls.TOPIC, f"{cls.name}", left, is_without=True)
+        if self.pipeline.lend:
+            left = self._passes(lend=False)
+            yield Option("lending", "lend", left, is_without=True)
+
+    def _of_memrefs(self) -> Iterator[Option]:
+        """For programs that others bufferized."""
+        passes = list(self.split()[1])
+        at = next(i for i, p in enumerate(passes) if isinstance(p, PlanMemory))
+        in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
+        yield Option("in place", "plan-in-place", in_place)
+        yield from self._of_pipeline()
+        if self.pipeline.lend:
+            left = self._passes(lend=False)
+            yield Option("lending", "lend", left, is_without=True)
+
+
+def _said(pass_: ModulePass) -> str:
+    """As people write it, with dashes in the names of options."""
+    return str(pass_).replace("_", "-")
