@@ -590,7 +590,7 @@ def test_functions_are_found_on_disk(
 
 AT_ONCE = """
 import os, sys
-from tensorplan.runtime.native import code_cache, llvm
+from tensorplan.runtime.backends.jit import code_cache, llvm
 print("ready", flush=True)
 sys.stdin.readline()
 _, text, number = sys.argv
