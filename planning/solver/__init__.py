@@ -12,3 +12,6 @@ sections.py   in parts of time that do not touch
 budget.py     how much work is left
 kernels.py    inner loops, compiled by numba if it is there
 """
+
+from . import auto as auto
+from . import greedy as greedy
