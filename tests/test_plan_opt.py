@@ -318,7 +318,7 @@ class TestPipelines:
             ),
             (
                 'plan-memory{strategy="naive"  alignment=8}',
-                ['plan-memory{strategy="naive" alignment=8}'],
+                ['plan-memory{alignment=8 strategy="naive"}'],
             ),
             (
                 'tgraph-place-devices{ default="a , b" }',
