@@ -139,6 +139,7 @@ class _Walk:
         self.parts = Parts(buffers, may_be)
         self.sharing = sharing or Overlaps(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
+        self.behind: dict[tuple[Region, _State], _State] = {}
         self.waits = self._find_waits(body)
         self._check_arguments()
 
@@ -153,7 +154,17 @@ class _Walk:
         return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _State:
-        """The state behind a region, given that before it."""
+        """The state behind a region, given that before it.
+
+        Each loop looks at its body until nothing new comes out: loops within loops
+        would be walked twice as often with each level, were the states not kept.
+        """
+        key = (region, state)
+        if key not in self.behind:
+            self.behind[key] = self._region(region, state)
+        return self.behind[key]
+
+    def _region(self, region: Region, state: _State) -> _State:
         first = region.first_block
         if first is None:
             return state

@@ -12,6 +12,8 @@ import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes import driver
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.check import PlanCheck
+from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.tgraph.gradient import TGraphGradient
 from tensorplan.runtime.executor import Executable
 
@@ -95,6 +97,29 @@ def _frames() -> list[object]:
     while frame := frame.f_back:
         found.append(frame)
     return found
+
+
+def nested(depth: int) -> str:
+    """Loops within loops; each writes a buffer before the next, and reads it after."""
+    m = "memref<16xf32>"
+    body = f"memref.copy %x, %y : {m} to {m}\n"
+    for n in range(depth):
+        before = f"memref.copy %x, %v{n} : {m} to {m}\n"
+        after = f"memref.copy %v{n}, %y : {m} to {m}\n"
+        body = (
+            f"%v{n} = memref.alloc() : {m}\n"
+            f"scf.for %i{n} = %n to %n step %n {{\n{before}{body}{after}}}\n"
+            f"memref.dealloc %v{n} : {m}\n"
+        )
+    return f"func.func @main(%n: index, %x: {m}, %y: {m}) {{\n{body}func.return\n}}\n"
+
+
+def test_nested_loops_are_planned_and_checked() -> None:
+    """Each loop looks at its body twice; the innermost would be walked 2**30 times."""
+    module = tensorplan.read(nested(30))
+    driver.run(tensorplan.context(), module, [PlanMemory(), PlanCheck()])
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["buffers"] == 30
 
 
 def test_long_gradients() -> None:
