@@ -35,12 +35,31 @@ class LocatedError(PassFailedException):
 
 
 @contextmanager
-def depth_limited() -> Generator[None]:
-    """Makes a `LocatedError` of Python's `RecursionError`."""
+def depth_limited(module: Operation | None = None) -> Generator[None]:
+    """Makes a `LocatedError` of Python's `RecursionError`, at the deepest operation of
+    a module that is there."""
     try:
         yield
     except RecursionError:
-        raise LocatedError("the program is nested too deeply") from None
+        raise too_deep(module and _deepest(module)) from None
+
+
+def too_deep(op: Operation | None) -> LocatedError:
+    return LocatedError("the program is nested too deeply", op)
+
+
+def _deepest(module: Operation) -> Operation:
+    """The first of the operations in the most regions; does not recurse."""
+    level = [module]
+    while inner := [
+        op
+        for outer in level
+        for region in outer.regions
+        for block in region.blocks
+        for op in block.ops
+    ]:
+        level = inner
+    return level[0]
 
 
 def errors_at(found: Sequence[tuple[Operation, str]]) -> LocatedError:

@@ -104,6 +104,8 @@ def parse_module(
         module = parser.parse_module()
         parser.tell_of_refused()
         return module
+    except RecursionError:
+        parser.raise_error("the program is nested too deeply")
     except VerifyException as error:  # of an attribute or type, without a place
         parser.raise_error(str(error))
     except _MISTAKES as error:  # xDSL's parsers of operations and types make some

@@ -67,7 +67,6 @@ def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
             yield pass_
 
 
-@depth_limited()
 def run(
     ctx: Context,
     module: ModuleOp,
@@ -84,7 +83,7 @@ def run(
 
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
-    with _seldom_collected(), _clocked():
+    with depth_limited(module), _seldom_collected(), _clocked():
         checked: Contents = _check_changes(module, {}) if verify else {}
         for pass_ in flatten(passes):
             if before:
@@ -167,10 +166,10 @@ def _check_changes(module: Operation, checked: Contents) -> Contents:
     return contents
 
 
-@depth_limited()
 def check(module: Operation) -> None:
     """Raises `VerifyException`, with the place in the source, if IR is not valid."""
-    _check(module, set(module.walk()))
+    with depth_limited(module):
+        _check(module, set(module.walk()))
 
 
 def _check(module: Operation, changed: Set[Operation]) -> None:

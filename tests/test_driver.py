@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
 from tensorplan import frontends
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.passes import driver, get_all_passes
 
@@ -228,6 +229,20 @@ def test_what_changed_is_checked_again(
     module = frontends.read(BRANCHES.encode(), "t.mlir", ctx)
     driver.run(ctx, module, [Nothing(), Change(), Nothing()])
     assert checked == [module] * (1 if what == "nothing" else 2)
+
+
+def test_a_pass_that_recurses_too_deeply_is_located() -> None:
+    @dataclass(frozen=True)
+    class Recurse(ModulePass):
+        name = "test-recurse"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            self.apply(ctx, op)
+
+    module = parse(GROUPED)
+    message = "t.mlir:5:10: the program is nested too deeply"
+    with pytest.raises(LocatedError, match=re.escape(message)):
+        driver.run(tensorplan.context(), module, [Recurse()])
 
 
 GROUPED = """

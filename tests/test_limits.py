@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -198,7 +199,37 @@ def test_deep_nesting_is_planned_or_refused(
     path.write_text(nested(depth))
     code = plan_opt.main([str(path), "-p", "plan-memory"])
     assert code == (0 if depth == 50 else 1)
-    assert (depth == 50) != ("nested too deeply" in capsys.readouterr().err)
+    place = re.escape(str(path)) + r":\d+:\d+: error: the program is nested too deeply"
+    assert (depth == 50) != bool(re.match(place, capsys.readouterr().err))
+
+
+def branches(depth: int) -> str:
+    """StableHLO, which another reader reads."""
+    t = "tensor<4xf32>"
+    opened = "".join(f'%r{n} = "stablehlo.if"(%c) ({{\n' for n in range(depth))
+    closed = "".join(
+        f"stablehlo.return %r{n} : {t}\n}}, {{\nstablehlo.return %x : {t}\n}}) : "
+        f"(tensor<i1>) -> {t}\n"
+        for n in reversed(range(1, depth + 1))
+    )
+    innermost = f"%r{depth} = stablehlo.negate %x : {t}\n"
+    return (
+        f"func.func @main(%c: tensor<i1>, %x: {t}) -> {t} {{\n"
+        f"{opened}{innermost}{closed}return %r0 : {t}\n}}\n"
+    )
+
+
+@pytest.mark.parametrize("depth", [50, 1000])
+def test_deep_branches_are_planned_or_refused(
+    depth: int, tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("jaxlib")
+    path = tmp_path / "deep.mlir"
+    path.write_text(branches(depth))
+    code = plan_opt.main([str(path), "-p", "plan-pipeline"])
+    assert code == (0 if depth == 50 else 1)
+    place = re.escape(str(path)) + r":\d+:\d+: error: the program is nested too deeply"
+    assert (depth == 50) != bool(re.match(place, capsys.readouterr().err))
 
 
 def many_buffers(count: int) -> str:

@@ -40,7 +40,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
-from ...dialects.diagnostics import LocatedError
+from ...dialects.diagnostics import LocatedError, too_deep
 from .. import bytecode
 from ..mlir_text import parse_attribute, permissive, unregistered_op
 
@@ -192,12 +192,20 @@ class _Importer:
     def _region(self, source: ir.Region, parent: ir.Operation) -> Region:
         blocks = list(source.blocks)
         if len(blocks) > 1:
-            at = ModuleOp([])
-            at.location = self._place(parent.location) or at.location
             raise LocatedError(
-                f"{parent.name} has a region of {len(blocks)} blocks, expected 1", at
+                f"{parent.name} has a region of {len(blocks)} blocks, expected 1",
+                self._at(parent),
             )
-        return Region([self._block(block) for block in blocks])
+        try:
+            return Region([self._block(block) for block in blocks])
+        except RecursionError:
+            raise too_deep(self._at(parent)) from None
+
+    def _at(self, source: ir.Operation) -> Operation:
+        """An operation for errors at the place of another."""
+        at = ModuleOp([])
+        at.location = self._place(source.location) or at.location
+        return at
 
     def _block(self, source: ir.Block) -> Block:
         block = Block(
