@@ -335,6 +335,10 @@ class TensorOpEffects(DestinationStyle):
         return frozenset(effects)
 
 
+REWRITES: dict[type, Sequence[RewritePattern]] = {}
+"""What `canonicalize` does to operations, by class; rewrites.py fills this in."""
+
+
 class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """An operation on whole tensors; see the module's docstring for its two forms."""
 
@@ -362,15 +366,13 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """Integer arrays with sizes, which may be symbolic. These are `?` in the array; the
     attribute `tgraph.dims` says in this order what each is."""
 
-    REWRITES: ClassVar[Sequence[RewritePattern]] = ()
-    """What `canonicalize` does to it; rewrites.py fills this in."""
-
     DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
     """Properties that the custom syntax leaves out where they have these values."""
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return tuple(cls.REWRITES)
+        found = (REWRITES[kind] for kind in cls.__mro__ if kind in REWRITES)
+        return tuple(next(found, ()))
 
     def overwritable(self) -> Sequence[int]:
         """Inputs whose buffer the first result may take over, in order of preference.

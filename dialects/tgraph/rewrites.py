@@ -4,12 +4,8 @@ The patterns know the operations' classes, so these do not import the patterns: 
 imports any module of this package has run this one.
 """
 
-from collections.abc import Mapping, Sequence
-
-from xdsl.pattern_rewriter import RewritePattern
-
 from . import canonicalization as c
-from .base import TensorOp
+from .base import REWRITES
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .indexing import DynamicSliceOp
@@ -27,7 +23,7 @@ from .shaping import (
     TransposeOp,
 )
 
-_REWRITES: Mapping[type[TensorOp], Sequence[RewritePattern]] = {
+REWRITES |= {
     ElementwiseOp: (FoldElementwise(),),
     DynamicSliceOp: (c.DynamicSliceAtConstant(),),
     ReduceOp: (c.ReduceOfUnitDimensions(),),
@@ -53,6 +49,3 @@ _REWRITES: Mapping[type[TensorOp], Sequence[RewritePattern]] = {
     PadOp: (c.DropIdentity(),),
     DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
 }
-
-for _op, _patterns in _REWRITES.items():
-    _op.REWRITES = _patterns
