@@ -23,29 +23,31 @@ from .shaping import (
     TransposeOp,
 )
 
-REWRITES |= {
-    ElementwiseOp: (FoldElementwise(),),
-    DynamicSliceOp: (c.DynamicSliceAtConstant(),),
-    ReduceOp: (c.ReduceOfUnitDimensions(),),
-    DotGeneralOp: (NarrowOperands(),),
-    ConvolutionOp: (NarrowOperands(),),
-    FullLikeOp: (c.FullLikeOfStaticShape(),),
-    ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),
-    BroadcastInDimOp: (
-        c.DropIdentity(),
-        c.MergeBroadcasts(),
-        c.BroadcastOfReshape(),
-        c.ShapeOfSplat(),
-    ),
-    TransposeOp: (
-        c.DropIdentity(),
-        c.MergeTransposes(),
-        c.TransposeOfDotGeneral(),
-        c.ShapeOfSplat(),
-    ),
-    SliceOp: (c.DropIdentity(), c.ShapeOfSplat()),
-    ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
-    ConcatenateOp: (c.DropIdentity(),),
-    PadOp: (c.DropIdentity(),),
-    DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
-}
+REWRITES.update(
+    {
+        ElementwiseOp: (FoldElementwise(),),
+        DynamicSliceOp: (c.DynamicSliceAtConstant(),),
+        ReduceOp: (c.ReduceOfUnitDimensions(),),
+        DotGeneralOp: (NarrowOperands(),),
+        ConvolutionOp: (NarrowOperands(),),
+        FullLikeOp: (c.FullLikeOfStaticShape(),),
+        ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),
+        BroadcastInDimOp: (
+            c.DropIdentity(),
+            c.MergeBroadcasts(),
+            c.BroadcastOfReshape(),
+            c.ShapeOfSplat(),
+        ),
+        TransposeOp: (
+            c.DropIdentity(),
+            c.MergeTransposes(),
+            c.TransposeOfDotGeneral(),
+            c.ShapeOfSplat(),
+        ),
+        SliceOp: (c.DropIdentity(), c.ShapeOfSplat()),
+        ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
+        ConcatenateOp: (c.DropIdentity(),),
+        PadOp: (c.DropIdentity(),),
+        DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
+    }
+)
