@@ -207,7 +207,7 @@ def from_torch(
     program's arguments are the inputs, then parameters and buffers, as views of the
     module's own memory:
     `compile(module)(*inputs, *parameters.values())`. Buffers that a run changes are
-    variables, whose new contents come behind the other results. `dynamic` is
+    variables, whose new contents come after the other results. `dynamic` is
     `torch.export`'s `dynamic_shapes`. Takes the extra `torch`.
 
     For training, of a module whose first result is the loss: with `gradients`, the

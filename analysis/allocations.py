@@ -420,7 +420,7 @@ def _is_before_next(op: Operation, alloc: Operation) -> bool:
 
 
 def _unclear_around(op: Operation, step: Operation) -> str | None:
-    """Why an operation around an access may let the buffer live on behind `step`."""
+    """Why an operation around an access may let the buffer live on after `step`."""
     while op is not step:
         outer = op.parent_op()
         assert outer is not None

@@ -110,7 +110,7 @@ class ControlFlow:
         return entry, node
 
     def _add_structured(self, op: Operation, name: str, before: int) -> int:
-        """The node behind an operation with control flow."""
+        """The node after an operation with control flow."""
         bodies = [self._add_region(r) for r in op.regions if r.first_block is not None]
         after = self._start()
         if name == WHILE:

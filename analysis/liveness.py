@@ -134,7 +134,7 @@ def _live_around(
     buffers: Sequence[Uses],
     accessed: Sequence[Mapping[int, Sequence[int]]],
 ) -> tuple[list[Bits], list[Bits]]:
-    """What is live before each node, and behind it."""
+    """What is live before each node, and after it."""
     nodes = range(len(flow.nodes))
     if len(nodes) == 1:
         return [0], [0]
@@ -148,30 +148,30 @@ def _live_around(
         for n, steps in enumerate(accessed)
     ]
     written_before: list[Bits] = [0 for _ in nodes]  # accessed on some path to the node
-    written_behind = list(touched)
-    needed_behind: list[Bits] = [0 for _ in nodes]
+    written_after = list(touched)
+    needed_after: list[Bits] = [0 for _ in nodes]
     needed_before = list(exposed)
     changed = True
     while changed:
         changed = False
         for n in nodes:
-            behind = touched[n] | (written_before[n] & ~allocated[n])
-            written_behind[n] = behind
+            after = touched[n] | (written_before[n] & ~allocated[n])
+            written_after[n] = after
             for successor in flow.nodes[n].successors:
-                if behind & ~written_before[successor]:
-                    written_before[successor] |= behind
+                if after & ~written_before[successor]:
+                    written_before[successor] |= after
                     changed = True
         for n in reversed(nodes):
-            behind = 0
+            after = 0
             for successor in flow.nodes[n].successors:
-                behind |= needed_before[successor]
-            if behind != needed_behind[n]:
-                needed_behind[n] = behind
-                needed_before[n] = exposed[n] | (behind & ~(allocated[n] | touched[n]))
+                after |= needed_before[successor]
+            if after != needed_after[n]:
+                needed_after[n] = after
+                needed_before[n] = exposed[n] | (after & ~(allocated[n] | touched[n]))
                 changed = True
     return (
         [written_before[n] & needed_before[n] for n in nodes],
-        [written_behind[n] & needed_behind[n] for n in nodes],
+        [written_after[n] & needed_after[n] for n in nodes],
     )
 
 

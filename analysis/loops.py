@@ -1,8 +1,8 @@
 """How often loops run, where their text says it.
 
-%c = tgraph.compare %i, %turns {direction = "LT"}    // the condition
+%c = tgraph.compare %i, %iterations {direction = "LT"}    // the condition
 ...
-%n = tgraph.add %i, %one                             // the body, %i from 0
+%n = tgraph.add %i, %one                        // the body, %i from 0
 tgraph.assign %vi, %n
 """
 

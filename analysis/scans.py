@@ -1,6 +1,6 @@
-"""What loops stack: tensors into whose rows they put a value in each turn.
+"""What loops stack: tensors into whose rows they put a value in each iteration.
 
-%i = tgraph.read %vi : tensor<i32>              // 0, 1, ... up to the last row
+%i = tgraph.read %vi : tensor<i32>         // 0, 1, ... up to the last row
 %s = tgraph.read %vs : tensor<32x4x8xf32>
 %r = tgraph.broadcast_in_dim %y ... : ... -> tensor<1x4x8xf32>
 %t = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
@@ -27,14 +27,15 @@ Position = Mapping[Operation, int]
 
 
 class Linear(NamedTuple):
-    """A number in the body of a loop, in turn i."""
+    """A number in the body of a loop, in iteration i."""
 
     slope: int
     start: int
 
 
 class Stack(NamedTuple):
-    """A tensor each row of which is written by a turn of a loop, and by nobody else."""
+    """A tensor each row of which is written by an iteration of a loop, and by nobody
+    else."""
 
     number: int  # of the loop's result
     value: SSAValue  # a row, in the body
@@ -47,12 +48,12 @@ def stacks(loop: WhileOp) -> list[Stack]:
     if (counted := counter(loop)) is None:
         return []
     position = {op: index for index, op in enumerate(loop.body.block.ops)}
-    number, turns = counted
+    number, iterations = counted
     found: list[Stack] = []
     for index, type in enumerate(loop.declared):
-        if is_static(type) and shape_of(type)[:1] == (turns,):
+        if is_static(type) and shape_of(type)[:1] == (iterations,):
             stack = _stacked(loop, index, number)
-            if stack and stack.place in (Linear(1, 0), Linear(-1, turns - 1)):
+            if stack and stack.place in (Linear(1, 0), Linear(-1, iterations - 1)):
                 found.append(stack)
     return sorted(found, key=lambda stack: _place(stack.value, position))
 
@@ -60,7 +61,7 @@ def stacks(loop: WhileOp) -> list[Stack]:
 def extended(
     loop: WhileOp, carried: Sequence[SSAValue], given: Sequence[SSAValue]
 ) -> WhileOp:
-    """The loop with further inputs: behind what it carries, and behind what it is
+    """The loop with further inputs: after what it carries, and after what it is
     given."""
     count = len(loop.res)
     for region in loop.regions:
@@ -69,8 +70,8 @@ def extended(
             block.insert_arg(value.type, len(block.args))
         for index, value in enumerate(carried, count):
             block.insert_arg(VariableType(tensor_type_of(value.type)), index)
-    before, behind = loop.inputs[:count], loop.inputs[count:]
-    return _made_anew(loop, [*before, *carried, *behind, *given], range(count))
+    before, after = loop.inputs[:count], loop.inputs[count:]
+    return _made_anew(loop, [*before, *carried, *after, *given], range(count))
 
 
 def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:

@@ -139,7 +139,7 @@ class _Walk:
         self.parts = Parts(buffers, may_be)
         self.sharing = sharing or Overlaps(buffers, self.members)
         self.accesses: dict[Operation, Access | None] = {}
-        self.behind: dict[tuple[Region, _State], _State] = {}
+        self.states: dict[tuple[Region, _State], _State] = {}
         self.waits = self._find_waits(body)
         self._check_arguments()
 
@@ -154,15 +154,15 @@ class _Walk:
         return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _State:
-        """The state behind a region, given that before it.
+        """The state after a region, given that before it.
 
         Each loop looks at its body until nothing new comes out: loops within loops
         would be walked twice as often with each level, were the states not kept.
         """
         key = (region, state)
-        if key not in self.behind:
-            self.behind[key] = self._region(region, state)
-        return self.behind[key]
+        if key not in self.states:
+            self.states[key] = self._region(region, state)
+        return self.states[key]
 
     def _region(self, region: Region, state: _State) -> _State:
         first = region.first_block
@@ -171,7 +171,7 @@ class _Walk:
         if first.next_block is None:
             return self._block(first, state)
         before = {first: state}
-        behind: _State | None = None
+        end: _State | None = None
         pending = [first]
         while pending:
             block = pending.pop()
@@ -179,14 +179,14 @@ class _Walk:
             terminator = block.last_op
             successors = terminator.successors if terminator else ()
             if not successors:
-                behind = after if behind is None else behind.united(after)
+                end = after if end is None else end.united(after)
             for successor in successors:
                 known = before.get(successor)
                 met = after if known is None else known.united(after)
                 if met != known:
                     before[successor] = met
                     pending.append(successor)
-        return behind or state
+        return end or state
 
     def _block(self, block: Block, state: _State) -> _State:
         for op in block.ops:
@@ -197,8 +197,8 @@ class _Walk:
                 for other in others:
                     state = state.united(other)
             elif name in LOOPS:
-                behind = self._loop(op.regions[0], None, state)
-                state = behind if surely_runs(op) else state.united(behind)
+                after = self._loop(op.regions[0], None, state)
+                state = after if surely_runs(op) else state.united(after)
             elif name == "scf.while":
                 state = self._loop(op.regions[0], op.regions[1], state)
             elif op in self.makes:
@@ -215,14 +215,14 @@ class _Walk:
         return state
 
     def _loop(self, region: Region, then: Region | None, state: _State) -> _State:
-        """Behind a loop that runs once at least; `while` has `then`."""
+        """After a loop that runs once at least; `while` has `then`."""
         while True:
-            behind = end = self.region(region, state)
+            after = end = self.region(region, state)
             if then is not None:
-                end = self.region(then, behind)
+                end = self.region(then, after)
             again = state.united(end)
             if again == state:
-                return behind
+                return after
             state = again
 
     def _make(self, view: Operation, state: _State) -> _State:

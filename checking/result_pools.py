@@ -28,7 +28,7 @@ class ResultPool(NamedTuple):
 
     number: int
     argument: SSAValue
-    lends: bool
+    is_reused: bool
 
     @property
     def type(self) -> AnyMemRef:
@@ -47,7 +47,7 @@ def result_pools(func: FuncOp) -> list[ResultPool]:
             and VARIABLE not in attributes
         ):
             numbers[argument] = number.value.data
-    lending: dict[SSAValue, None] = {}
+    reused: dict[SSAValue, None] = {}
     for op in operations_in(func):
         if is_buffer(op):
             source = op.operands[0]
@@ -57,13 +57,13 @@ def result_pools(func: FuncOp) -> list[ResultPool]:
                     "result",
                     op,
                 )
-            lending[source] = None
-    return [ResultPool(n, value, value in lending) for value, n in numbers.items()]
+            reused[source] = None
+    return [ResultPool(n, value, value in reused) for value, n in numbers.items()]
 
 
 def buffers_of(pool: ResultPool) -> Iterator[ArenaBuffer]:
     """The result, then the buffers in its memory, in program order as far as known."""
-    if pool.lends and not isinstance(pool.type.layout, NoneAttr):
+    if pool.is_reused and not isinstance(pool.type.layout, NoneAttr):
         raise LocatedError(
             f"result {pool.number} has type {pool.type}, expected no layout where "
             "buffers lie in its memory",

@@ -92,7 +92,7 @@ class Asynchronous(OpTrait):
 
     It returns a token. What takes the token as operand either waits (its name is in
     `waits`, and it returns no token), or makes a token that stands for this one, too
-    (its name is in `joins`). The memory is free behind the first that waits in the
+    (its name is in `joins`). The memory is free after the first that waits in the
     block of the start. A subclass may find that otherwise: `wait_of`.
     """
 
@@ -104,7 +104,7 @@ class Asynchronous(OpTrait):
         return bool(op.results)
 
     def wait_of(self, op: Operation) -> Operation | None:
-        """The operation in its block behind which it is over; None if that is not
+        """The operation in its block after which it is over; None if that is not
         known."""
         found: list[Operation] = []
         tokens: dict[SSAValue, None] = dict.fromkeys(op.results)
@@ -120,7 +120,7 @@ class Asynchronous(OpTrait):
                     return None
                 elif not _may_leave_some(user):
                     found.append(user)
-        return _first(_behind(op, found))
+        return _first(_after(op, found))
 
 
 class AsynchronousByTag(Asynchronous):
@@ -141,10 +141,10 @@ class AsynchronousByTag(Asynchronous):
             return None
         count = len(waits[0].operands) - 2 if waits else 0
         here = _element(op, memrefs[2], count)
-        behind = _behind(op, [w for w in waits if _element(w, 0, count) == here])
+        later = _after(op, [w for w in waits if _element(w, 0, count) == here])
         if len(starts) == 1:
-            return _first(behind)
-        return behind[-1] if len(behind) >= len(starts) else None
+            return _first(later)
+        return later[-1] if len(later) >= len(starts) else None
 
 
 class Barrier(OpTrait):
@@ -341,8 +341,8 @@ def _may_leave_some(wait: Operation) -> bool:
     return isinstance(groups, IntegerAttr) and groups.value.data != 0
 
 
-def _behind(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
-    """Those that come behind an operation in its block, in order."""
+def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
+    """Those that come after an operation in its block, in order."""
     if op.parent is None or not others:
         return ()
     following = op.next_op
@@ -363,7 +363,7 @@ def _first(ops: Sequence[Operation]) -> Operation | None:
 
 
 def _element(op: Operation, tag: int, count: int) -> Sequence[Hashable]:
-    """What names an element of a tag: a map, and so many operands behind the tag."""
+    """What names an element of a tag: a map, and so many operands after the tag."""
     indices = op.operands[tag + 1 : tag + 1 + count]
     return (op.attributes.get("tag_map"), *map(_number_or_value, indices))
 

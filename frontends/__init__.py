@@ -7,7 +7,7 @@ What lies in the file is decided by the first of these that fits:
      portable artifact), since nothing else that we read is written so.
   2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
   3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
-     not (pretty), at the start of a line or after `{`, behind its results if any.
+     not (pretty), at the start of a line or after `{`, after its results if any.
   4. An ONNX model is a protobuf message that starts with its version.
   5. Anything else is other MLIR text: tgraph, memref, ... .
 

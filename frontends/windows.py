@@ -174,7 +174,7 @@ def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSA
 
 
 def linear_weights(before: int, places: Array) -> Array:
-    """Two in each row: how near the place is to the element before and behind."""
+    """Two in each row: how near the place is to the element before and after."""
     check_table(len(places), before)
     places = np.clip(places, 0, before - 1)
     return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)

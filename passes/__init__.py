@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from .optional import OptionalPass
 
 _REWRITES = {
-    "tgraph-recompute-stacked": "TGraphRecomputeStacked",
-    "tgraph-consume-stacked": "TGraphConsumeStacked",
-    "tgraph-compare-clipped": "TGraphCompareClipped",
+    "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
+    "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
+    "tgraph-mask-from-output": "TGraphMaskFromOutput",
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
 }
@@ -50,7 +50,7 @@ _CLASSES = {
     "tgraph-fuse": "TGraphFuse",
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
     "tgraph-schedule": "TGraphSchedule",
-    "tgraph-slice": "TGraphSlice",
+    "tgraph-tile": "TGraphTile",
     "tgraph-rematerialize": "TGraphRematerialize",
     "tgraph-offload": "TGraphOffload",
     "tgraph-fit": "TGraphFit",

@@ -54,10 +54,11 @@ class Aligned(Options):
 class Packing(Aligned):
     """How buffers share memory.
 
-    lend: whether buffers may lie in the memory of results that are not written yet.
+    reuse_outputs: whether buffers may lie in the memory of results that are not written
+    yet.
     """
 
-    lend: bool = True
+    reuse_outputs: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

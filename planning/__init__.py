@@ -5,7 +5,7 @@ registry.py     strategies by name; solve()
 validate.py     the check that every plan passes, sharing no code with a strategy
 csv_format.py   buffers as CSV, as minimalloc has it
 deadline.py     when searches have to end
-lending.py      buffers in memory that others do not use yet
+output_reuse.py  buffers in memory that others do not use yet
 solver/         `auto`, the default strategy
 scheduling/     orders of operations; what is computed again or lies elsewhere meanwhile
 baselines/      the planners of NNVM, Relay, Inductor and the field: to compare with

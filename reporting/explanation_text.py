@@ -136,7 +136,7 @@ def summary(peak: Peak) -> Sequence[str]:
 
 
 def waits_for(buffer: LiveBuffer, peak: Peak) -> str:
-    """What accesses the buffer next, behind the peak."""
+    """What accesses the buffer next, after the peak."""
     if buffer.next is None:
         return "another iteration"
     if buffer.next.step == peak.site.step:

@@ -38,7 +38,7 @@ class ResultReport(TypedDict):
     result: int  # its number
     device: str
     bytes: int
-    lent_bytes: int  # up to where others lie in it
+    reused_bytes: int  # up to where others lie in it
     buffers: int  # without the result
     alignment: int
 
@@ -152,12 +152,12 @@ def _pool(pool: PlannedPool) -> PoolReport:
 
 
 def _result(pool: PlannedPool, number: int) -> ResultReport:
-    lent = {b.value: b for b in pool.buffers if not isinstance(b.value.owner, Block)}
+    reused = {b.value: b for b in pool.buffers if not isinstance(b.value.owner, Block)}
     return {
         "result": number,
         "device": pool.device,
         "bytes": pool.size,
-        "lent_bytes": max(b.offset + b.size for b in lent.values()),
-        "buffers": len(lent),
+        "reused_bytes": max(b.offset + b.size for b in reused.values()),
+        "buffers": len(reused),
         "alignment": pool.alignment,
     }

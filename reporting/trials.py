@@ -38,7 +38,7 @@ from ..passes.tgraph.fuse import TGraphFuse
 from ..passes.tgraph.gradient import TGraphGradient
 from ..passes.tgraph.infer_shapes import TGraphInferShapes
 from ..passes.tgraph.rematerialize import TGraphRematerialize
-from ..passes.tgraph.slice import TGraphSlice
+from ..passes.tgraph.tile import TGraphTile
 from .donation import donate, donations
 from .peaks import memref_bytes
 
@@ -170,7 +170,7 @@ class Options:
     def of(
         self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]] = ()
     ) -> list[Option]:
-        """Those that apply to a module behind the first passes, which takes `arenas`
+        """Those that apply to a module after the first passes, which takes `arenas`
         bytes, and where of `rewrites()` some have `changed` it; what is not likely to
         take long comes first."""
         if not any(True for _ in tensor_functions(module)):
@@ -202,8 +202,10 @@ class Options:
             yield Option("placing", "strategy=auto", self._passes(strategy="auto"))
         if now.alignment > 64:
             yield Option("placing", "alignment=64", self._passes(alignment=64))
-        if not now.lend:
-            yield Option("lending", "lend=true", self._passes(lend=True))
+        if not now.reuse_outputs:
+            yield Option(
+                "output reuse", "reuse-outputs=true", self._passes(reuse_outputs=True)
+            )
         if now.streams != 1:
             yield Option("streams", "streams=1", self._passes(streams=1))
 
@@ -252,8 +254,8 @@ class Options:
     def _of_search(self) -> Iterator[Option]:
         now = self.pipeline
         if now.streams == 1:
-            slices = TGraphSlice(64, 0.3, **now.shared(Placing))
-            what = "tgraph-slice{pieces=64 max-slowdown=0.3}"
+            slices = TGraphTile(64, 0.3, **now.shared(Placing))
+            what = "tgraph-tile{tiles=64 max-slowdown=0.3}"
             yield Option("slicing", what, self._with(slices))
         if now.effort != "high":
             yield Option("schedule", "effort=high", self._passes(effort="high"))
@@ -264,9 +266,9 @@ class Options:
             if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
                 left = self._without(cls)
                 yield Option(cls.TOPIC, f"{cls.name}", left, is_without=True)
-        if self.pipeline.lend:
-            left = self._passes(lend=False)
-            yield Option("lending", "lend", left, is_without=True)
+        if self.pipeline.reuse_outputs:
+            left = self._passes(reuse_outputs=False)
+            yield Option("output reuse", "output reuse", left, is_without=True)
 
     def _of_memrefs(self) -> Iterator[Option]:
         """For programs that others bufferized."""
@@ -275,9 +277,9 @@ class Options:
         in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
         yield Option("in place", "plan-in-place", in_place)
         yield from self._of_pipeline()
-        if self.pipeline.lend:
-            left = self._passes(lend=False)
-            yield Option("lending", "lend", left, is_without=True)
+        if self.pipeline.reuse_outputs:
+            left = self._passes(reuse_outputs=False)
+            yield Option("output reuse", "output reuse", left, is_without=True)
 
 
 def _said(pass_: ModulePass) -> str:

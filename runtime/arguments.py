@@ -339,7 +339,7 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
 
 
 def _from_dlpack(given: object) -> Array | None:
-    """The memory behind DLPack; None if there is none, or NumPy cannot show it."""
+    """The memory after DLPack; None if there is none, or NumPy cannot show it."""
     if not hasattr(given, "__dlpack__"):
         return None
     try:

@@ -22,7 +22,7 @@ A run takes about 1.3 to 2.5 times its CPU time, and pools twice their memory.
 
 Not watched: the caller's memory around arguments; kernels' workspaces that are not
 planned; reads of poison by a kernel that gives the right values all the same; reads
-that are wrong behind some branches only, which are for plan-check to find.
+that are wrong after some branches only, which are for plan-check to find.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -114,8 +114,10 @@ def test_two_devices_have_a_pool_each_and_give_the_same_values() -> None:
     a, b = np.linspace(0, 1, 64, dtype="f4"), np.linspace(1, 2, 64, dtype="f4")
     y = b * np.exp(a)
     # What is on cpu:0 fits into the result, which is there, too.
-    for lend, devices in ((False, ["cpu:0", "cpu:1"]), (True, ["cpu:1"])):
-        run = tensorplan.compile(tensorplan.from_stablehlo(text), lend=lend)
+    for reuse_outputs, devices in ((False, ["cpu:0", "cpu:1"]), (True, ["cpu:1"])):
+        run = tensorplan.compile(
+            tensorplan.from_stablehlo(text), reuse_outputs=reuse_outputs
+        )
         assert sorted(pool.device for pool in run.pools) == devices
         (got,) = run(a, b)
         np.testing.assert_allclose(got, y - y[::-1], rtol=0, atol=1e-6)

@@ -128,7 +128,7 @@ def test_figures_of_what_is_not_valid() -> None:
         ({"bounds": 3}, TypeError, "bounds is 3, expected str"),
         ({"hints": 3}, TypeError, "hints is 3, expected str"),
         ({"groups": "a=b"}, TypeError, "groups is 'a=b', expected tuple"),
-        ({"lend": 3}, TypeError, "lend is 3, expected bool"),
+        ({"reuse_outputs": 3}, TypeError, "reuse_outputs is 3, expected bool"),
         ({"device": 3}, TypeError, "device is 3, expected str"),
         ({"streams": 0}, ValueError, "streams is 0, expected 1 or more"),
     ],

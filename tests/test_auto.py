@@ -111,27 +111,25 @@ def test_order_and_names_do_not_matter(
 def rectangle(seed: int, count: int, width: int, height: int) -> list[Buffer]:
     """A rectangle of time and bytes cut into buffers: the optimum is its height."""
     chance = random.Random(seed)
-    pieces = [(0, width, 0, height)]
-    while len(pieces) < count:
+    tiles = [(0, width, 0, height)]
+    while len(tiles) < count:
         index = max(
-            range(len(pieces)),
+            range(len(tiles)),
             key=lambda i: (
-                (pieces[i][1] - pieces[i][0])
-                * (pieces[i][3] - pieces[i][2])
+                (tiles[i][1] - tiles[i][0])
+                * (tiles[i][3] - tiles[i][2])
                 * chance.random()
             ),
         )
-        x0, x1, y0, y1 = pieces[index]
+        x0, x1, y0, y1 = tiles[index]
         if chance.random() < 0.5 and x1 - x0 > 1:
             cut = chance.randrange(x0 + 1, x1)
-            pieces[index : index + 1] = [(x0, cut, y0, y1), (cut, x1, y0, y1)]
+            tiles[index : index + 1] = [(x0, cut, y0, y1), (cut, x1, y0, y1)]
         elif y1 - y0 > 1:
             cut = chance.randrange(y0 + 1, y1)
-            pieces[index : index + 1] = [(x0, x1, y0, cut), (x0, x1, cut, y1)]
-    chance.shuffle(pieces)
-    return [
-        Buffer(str(i), y1 - y0, x0, x1) for i, (x0, x1, y0, y1) in enumerate(pieces)
-    ]
+            tiles[index : index + 1] = [(x0, x1, y0, cut), (x0, x1, cut, y1)]
+    chance.shuffle(tiles)
+    return [Buffer(str(i), y1 - y0, x0, x1) for i, (x0, x1, y0, y1) in enumerate(tiles)]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,7 +1,7 @@
 """Programs on streams: any order that the streams may run in gives the same values.
 
 A level-3 program is shuffled: its steps are put in a random order in which each still
-comes behind those of its stream and those that it waits for. Run so, in the planned
+comes after those of its stream and those that it waits for. Run so, in the planned
 arenas, it has to compute what the original program does.
 """
 
@@ -51,7 +51,7 @@ def on_streams(
     streams: int,
     mode: str = "critical-path",
     fuse: bool = False,
-    lend: bool = True,
+    reuse_outputs: bool = True,
 ) -> ModuleOp:
     return run(
         module,
@@ -60,7 +60,7 @@ def on_streams(
         TGraphEliminateAssigns(),
         TGraphColorStreams(streams, mode),
         TGraphBufferize(),
-        PlanMemory(lend=lend),
+        PlanMemory(reuse_outputs=reuse_outputs),
     )
 
 
@@ -77,7 +77,7 @@ def block_of(module: ModuleOp) -> Block:
 
 
 def directly_before(ops: Sequence[Operation]) -> list[set[int]]:
-    """For each operation, the earlier ones that it comes right behind."""
+    """For each operation, the earlier ones that it comes right after."""
     before = [set(waits) for waits in dependencies(ops)]
     latest: dict[object, int] = {}
     for index, op in enumerate(ops):
@@ -168,8 +168,8 @@ def test_each_branch_has_a_stream_and_memory_of_its_own(mode: str) -> None:
     assert sorted(map(sorted, streams.values())) == [["0 : i32"], ["1 : i32"]]
     # Each chain needs two buffers at a time; in program order both need three.
     # One of these may be the result's memory, until the result is written.
-    for number, lend, count in ((2, False, 4), (1, False, 3), (1, True, 2)):
-        planned = on_streams(branches(), number, mode, lend=lend)
+    for number, reuse_outputs, count in ((2, False, 4), (1, False, 3), (1, True, 2)):
+        planned = on_streams(branches(), number, mode, reuse_outputs=reuse_outputs)
         (pool,) = tensorplan.report(planned)["pools"]
         assert pool["bytes"] == count * 16 * 16 * 4
 
@@ -180,7 +180,7 @@ def test_a_plan_for_program_order_is_refused_for_streams() -> None:
         with pytest.raises(LocatedError, match="nothing orders their streams"):
             on_streams(branches(), 2)
         with pytest.raises(LocatedError, match="nothing orders their streams"):
-            on_streams(branches(), 2, lend=False)
+            on_streams(branches(), 2, reuse_outputs=False)
         on_streams(branches(), 1)
         patch.setattr(plan_memory, "check_plan", lambda module: None)
         wrong = on_streams(branches(), 2)

@@ -53,7 +53,7 @@ def test_orders_and_repetitions(program: Program) -> None:
     assert_same_values(program, changed, planned)
 
 
-def test_readers_come_behind_the_parts_that_they_read():
+def test_readers_come_after_the_parts_that_they_read():
     """All parts have one memory, which is there when the first of them is."""
     module = parse("""
       func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {

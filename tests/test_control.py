@@ -45,7 +45,7 @@ LOOP = """
 
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_a_loop_carries_numbers_and_changes_memory(sanitize: bool) -> None:
-    """1, 2, 3, 5: what is carried is exchanged in each turn."""
+    """1, 2, 3, 5: what is carried is exchanged in each iteration."""
     assert result(LOOP, 3, sanitize=sanitize).tolist() == [5, 8, 8, 12]
     assert result(LOOP, 0, sanitize=sanitize).tolist() == [1, 2, 2, 3]
 

@@ -23,7 +23,7 @@ from tensorplan.passes.tgraph.offload import TGraphOffload
 from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.search import TGraphSearch
-from tensorplan.passes.tgraph.slice import TGraphSlice
+from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.planning import Buffer, Problem, deadline, solve, validate
 from tensorplan.planning.scheduling import Graph, Task, peak_of, schedule
 from tensorplan.planning.scheduling.rematerialization import rematerialize
@@ -124,7 +124,7 @@ def test_a_budget_keeps_its_time_limit(own_clock: None) -> None:
 
 PASSES = (
     TGraphSchedule(effort=10),
-    TGraphSlice(pieces=64, max_slowdown=1),
+    TGraphTile(tiles=64, max_slowdown=1),
     TGraphRematerialize("1KiB"),
     TGraphOffload("1KiB", "cpu:0", "cpu:1"),
     TGraphFit("1KiB", time_limit=0),

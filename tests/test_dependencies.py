@@ -57,7 +57,7 @@ CASES = {
     "nothing in common": ([constant("x"), constant("y")], ""),
     "write and read": ([constant("x"), negate("x", "y")], "0<1"),
     "two readers": ([constant("x"), negate("x", "y"), negate("x", "z")], "0<1 0<2"),
-    "a write behind its readers": (
+    "a write after its readers": (
         [constant("x"), negate("x", "y"), negate("x", "z"), constant("x")],
         "0<1 0<2 1<3 2<3",
     ),

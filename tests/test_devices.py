@@ -76,7 +76,7 @@ def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
 
 
 def assert_sound(module: ModuleOp) -> None:
-    """All is placed; one copy for a value and target, behind it, and none back."""
+    """All is placed; one copy for a value and target, after it, and none back."""
     block = body(module)
     for value in (*block.args, *(r for op in block.ops for r in op.results)):
         assert device_of(value.type) if is_tensor(value.type) else True

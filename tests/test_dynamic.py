@@ -152,7 +152,7 @@ def test_arenas_are_as_small_as_exact_plans(case: str):
     for sizes in (hints, *others):
         static = buffers.clone()
         specialize(static, sizes)
-        exact = _arena(tensorplan.plan(static, lend=False))
+        exact = _arena(tensorplan.plan(static, reuse_outputs=False))
         computed = _arena(specialized(planned, sizes))
         assert computed <= (exact if sizes == hints else 1.15 * exact)
 

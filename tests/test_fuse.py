@@ -283,7 +283,7 @@ BODIES = {
     tgraph.yield %e, %n : tensor<4x8xf32>, tensor<4x8xf32>
   }
   func.return %r, %s : tensor<4x8xf32>, tensor<4x8xf32>""",
-    "a wider type behind a product": """
+    "a wider type after a product": """
   %r = tgraph.fusion(%a = %x) : (tensor<4x8xf32>) -> tensor<4x4xf64> {
     %d = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 1>,
          rhs_contracting_dimensions = array<i64: 1>}

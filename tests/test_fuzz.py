@@ -48,7 +48,7 @@ CAUSES = {
     "onnx-type-that-is-none.onnx": "a KeyError for an element type that ONNX lacks",
 }
 BY_OTHER_TESTS = {
-    "tgraph-bufferize": "behind all that are drawn",
+    "tgraph-bufferize": "after all that are drawn",
     "tgraph-fit": "by the budget of plan-pipeline",
     "tgraph-gradient": "gives another function",
     "tgraph-precompute": "takes a parameter away",

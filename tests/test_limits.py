@@ -139,7 +139,7 @@ LARGE = str(10**25)
     [
         (f"plan-pipeline{{budget={'9' * 400}}}", 0, ""),
         (f'plan-pipeline{{streams={LARGE} bounds="n<=4"}}', 0, ""),
-        (f"tgraph-slice{{pieces={LARGE}}}", 2, f"pieces is {LARGE}, expected 1 to"),
+        (f"tgraph-tile{{tiles={LARGE}}}", 2, f"tiles is {LARGE}, expected 1 to"),
         (f'plan-pipeline{{bounds="n<={LARGE}"}}', 2, f"size n is {LARGE}, expected at"),
         (f'plan-pipeline{{hints="n={LARGE}"}}', 2, f"size n is {LARGE}, expected at"),
         (

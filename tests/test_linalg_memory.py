@@ -161,7 +161,7 @@ OPERATIONS = {
         [],
         [],
     ),
-    "one with results behind its outputs": (
+    "one with results after its outputs": (
         '"linalg.unknown"(%x, %y, %z) {operandSegmentSizes = array<i32: 1, 1, 1>} : '
         f"({M}, {M}, {M}) -> ()",
         [1],
@@ -178,7 +178,7 @@ READ_THEIR_OUTPUT = [
         "a product",
         "one without a region",
         "one whose region lacks arguments",
-        "one with results behind its outputs",
+        "one with results after its outputs",
     )
 ]
 

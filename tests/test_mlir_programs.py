@@ -141,7 +141,7 @@ def test_values(path: Path, tools: Tools) -> None:
 PASSES_MEMREFS_ON = {f"flow_{number:02}" for number in (0, 1, 2, 3, 5, 7, 8, 9, 12, 13)}
 HAS_BLOCKS = {"flow_15", "flow_16", "flow_17"}
 RUNS = [(3, True), (0, False), (4, False)]
-"""The numbers of turns, and the conditions, with which @main calls @program."""
+"""The numbers of iterations, and the conditions, with which @main calls @program."""
 
 
 def as_entry(path: Path) -> tuple[ModuleOp, list[Array]]:

@@ -118,8 +118,8 @@ def test_bytes_are_at_the_lower_bound(name: str) -> None:
 def test_no_view_or_broadcast_is_stored_and_nothing_is_copied(name: str) -> None:
     for op in planned(name).walk():
         if isinstance(op, memref.CopyOp):
-            # Loops copy what they carry where the next turn's value is computed while
-            # this one's is still to be read.
+            # Loops copy what they carry where the next iteration's value is computed
+            # while this one's is still to be read.
             assert isinstance(op.parent_op(), scf.WhileOp)
             continue
         if isinstance(op, ViewOp) and not op.res:

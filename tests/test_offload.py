@@ -43,7 +43,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
     ready = run(program.module, *READY)
     before = modelled(ready)
     budget = max(before * tenths // 10, 1)
-    moved = run(ready, TGraphOffload(budget, "cpu:0", "cpu:1", lend=False))
+    moved = run(ready, TGraphOffload(budget, "cpu:0", "cpu:1", reuse_outputs=False))
     assert modelled(moved) <= before
     plan = run(moved, *REST)
     assert planned(plan) <= planned(run(ready, *REST))
@@ -55,7 +55,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
 def test_threads_see_the_same_values(program: Program) -> None:
     ready = run(program.module, *READY)
     half = max(modelled(ready) // 2, 1)
-    moved = run(ready, TGraphOffload(half, "cpu:0", "cpu:1", lend=False))
+    moved = run(ready, TGraphOffload(half, "cpu:0", "cpu:1", reuse_outputs=False))
     executable = Executable(run(moved, *REST), threads=True, native=False)
     arrays = [np.ones(slot.shape, slot.dtype) for slot in executable.inputs]
     try:
@@ -199,7 +199,7 @@ func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
   func.return %d, %g : tensor<64x64xf32>, tensor<64x64xf32>
 }""")
     ready = run(module, *READY)
-    moved = run(ready, TGraphOffload("32KiB", "cpu:0", "cpu:1", lend=False))
+    moved = run(ready, TGraphOffload("32KiB", "cpu:0", "cpu:1", reuse_outputs=False))
     text = str(moved)
     assert text.count("device_copy") == 3
     assert planned(run(moved, *REST)) == 32 * 1024
@@ -217,12 +217,12 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     step = tensorplan.from_jax(
         partial(sgd_step, heads=4), weights, tokens, donate_argnums=0
     )
-    passes = list(PlanPipeline(lend=False).passes())
+    passes = list(PlanPipeline(reuse_outputs=False).passes())
     at = next(n for n, p in enumerate(passes) if isinstance(p, TGraphBufferize))
     level_1 = run(step, *passes[:at])
     free = run(level_1, *passes[at:])
     budget = planned(free) * 6 // 10
-    move = TGraphOffload(budget, "cpu:0", "cpu:1", lend=False)
+    move = TGraphOffload(budget, "cpu:0", "cpu:1", reuse_outputs=False)
     moved = run(level_1, move, *passes[at:])
     assert planned(moved) <= budget
     assert planned(moved, "cpu:1") <= planned(free) - budget * 9 // 10
@@ -262,7 +262,7 @@ func.func @main(%v: !tgraph.variable<tensor<61x61xf32>>, %w: tensor<61x61xf32>)
   %e = tgraph.dot_general %d, %a {dot}
   func.return %e : tensor<61x61xf32>
 }}""")
-    pipeline = partial(PlanPipeline, budget=2 * 14912, lend=False)
+    pipeline = partial(PlanPipeline, budget=2 * 14912, reuse_outputs=False)
     with pytest.raises(LocatedError, match="14884 more than the budget of 29824"):
         run(module, pipeline())
     fitted = run(module, pipeline(offload="cpu:1"))

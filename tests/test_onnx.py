@@ -401,15 +401,15 @@ def test_outputs_and_constants_that_are_refused() -> None:
     [
         (
             node("ScatterND", "x i u", "y"),
-            "ScatterND with 1099511627776 indices behind",
+            "ScatterND with 1099511627776 indices after",
         ),
         (
             node("GatherND", "x i", "y"),
-            "GatherND with 1099511627776 indices behind 0 d",
+            "GatherND with 1099511627776 indices after 0 d",
         ),
         (
             node("GatherND", "x none", "y", batch_dims=2**40),
-            r"GatherND with 0 indices behind \d+ dimensions, expected at most 3 toget",
+            r"GatherND with 0 indices after \d+ dimensions, expected at most 3 toget",
         ),
         (
             node("Split", "x", "y", axis=0, num_outputs=2**20),

@@ -256,7 +256,7 @@ SOUND = {
         part(15, 16, -1, BACKWARDS),
         f"tgraph.negate %v outs(%y) : ({BACKWARDS}) -> {BUFFER}",
     ],
-    "freed behind the last use": [A, copy("x", "a"), copy("a", "y"), FREE],
+    "freed after the last use": [A, copy("x", "a"), copy("a", "y"), FREE],
     "held on to by what frees another": [
         *(A, copy("x", "a")),
         '%o = "bufferization.dealloc"(%y, %p, %a) <{operandSegmentSizes = '
@@ -451,7 +451,7 @@ FAULTS = {
         [A, B, copy("x", "a"), repeat([copy("x", "b")], [copy("a", "y")])],
         "uses buffer %a, whose bytes",
     ),
-    "lost behind a while": (
+    "lost after a while": (
         [A, B, copy("x", "a"), repeat([copy("x", "b")], []), copy("a", "y")],
         "uses buffer %a, whose bytes",
     ),
@@ -512,11 +512,11 @@ FAULTS = {
         ],
         "tgraph.negate reads all 64 bytes of buffer %a, of which at most 32 are",
     ),
-    "used behind its arena's end": (
+    "used after its arena's end": (
         [A, copy("x", "a"), FREE, copy("a", "y")],
         "uses buffer %a after its arena was freed",
     ),
-    "made behind its arena's end": ([A, FREE, C], "is made after its arena was freed"),
+    "made after its arena's end": ([A, FREE, C], "is made after its arena was freed"),
     "freed in the iteration before": (
         [A, loop(copy("x", "a"), FREE)],
         "uses buffer %a after its arena was freed",
@@ -761,7 +761,7 @@ FAULTS = {
         ],
         "test.op uses buffer %a, whose bytes",
     ),
-    "made anew behind where it is handed on": (
+    "made anew after where it is handed on": (
         [
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
             *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a")),
@@ -769,7 +769,7 @@ FAULTS = {
         ],
         "buffer %a is handed on to where it is made anew",
     ),
-    "behind a while": (
+    "after a while": (
         [
             A,
             B,
@@ -1058,13 +1058,13 @@ def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
     ]
     free = f"%q = memref.alloc() : {SMALL}"
     ir = module(CONSTANTS, arena(16), free, *lines)
-    # %e itself is not ordered behind %a.
+    # %e itself is not ordered after %a.
     with pytest.raises(LocatedError, match="nothing orders their streams"):
         check_plan(ir)
     lines[5] = f"tgraph.negate %w outs(%e) {{tgraph.stream = 2 : i32}} : {SMALL}"
     waits = f"%w = memref.subview %y[0] [4] [1] : {BUFFER} to {SMALL}"
     ir = module(CONSTANTS, arena(16), free, waits, *lines)
-    check_plan(ir)  # now it is, and %z behind it
+    check_plan(ir)  # now it is, and %z after it
 
 
 def test_streams_in_several_blocks_are_refused() -> None:

@@ -276,7 +276,7 @@ def test_a_call_takes_bytes_of_a_global(used: list[str]) -> None:
 
 LEAVES = {
     "those in front": [view("b", "%c0")],
-    "those behind": [view("b", "%c128")],
+    "those after": [view("b", "%c128")],
     "none": [],
 }
 

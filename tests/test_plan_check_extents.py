@@ -65,9 +65,9 @@ def test_same_indices_have_the_same_bytes(a: Extent, b: Extent, expected: bool) 
 SQUARE = extent(shape=(4, 4), strides=(16, 4))
 OVERLAPS = {
     "equal": (extent(), extent(), True),
-    "the first behind the end": (extent(), extent(16), False),
+    "the first after the end": (extent(), extent(16), False),
     "the last byte": (extent(), extent(15, (1,), (4,), 1), True),
-    "the byte behind": (extent(), extent(16, (1,), (1,), 1), False),
+    "the byte after": (extent(), extent(16, (1,), (1,), 1), False),
     "even and odd": (extent(strides=(8,)), extent(4, strides=(8,)), False),
     "even and even": (extent(strides=(8,)), extent(8, strides=(8,)), True),
     "every second and every third": (

@@ -76,17 +76,17 @@ ARENAS: dict[str, Callable[[str], str]] = {
     "given by another operation": lambda at: program(
         f'%arena = "test.alloc"() : () -> {I8}', pair(at)
     ),
-    "behind a cast": lambda at: program(
+    "after a cast": lambda at: program(
         arena(),
         f"%cast = memref.cast %arena : {I8} to {LOOSE}",
         *(pair(at, "cast", LOOSE), free()),
     ),
-    "behind two casts": lambda at: program(
+    "after two casts": lambda at: program(
         *(arena(), f"%k = memref.cast %arena : {I8} to {LOOSE}"),
         f"%cast = memref.cast %k : {LOOSE} to {I8}",
         *(pair(at, "cast"), free()),
     ),
-    "behind an assumption": lambda at: program(
+    "after an assumption": lambda at: program(
         *(arena(), f"%same = memref.assume_alignment %arena, 64 : {I8}"),
         *(pair(at, "same"), free()),
     ),
@@ -226,13 +226,13 @@ def test_a_loop_hands_on_a_memory_that_is_not_known() -> None:
 
 
 PLACES = {
-    "behind the end": (
+    "after the end": (
         "%c256",
         64,
         r"\[256, 320\), expected within the arena's \[0, 2",
     ),
-    "partly behind the end": ("%at", 200, r"\[200, 264\), expected within the arena's"),
-    "one byte behind the end": ("%at", 193, r"\[193, 257\), expected within"),
+    "partly after the end": ("%at", 200, r"\[200, 264\), expected within the arena's"),
+    "one byte after the end": ("%at", 193, r"\[193, 257\), expected within"),
     "in front": ("%at", -64, r"\[-64, 0\), expected within the arena's \[0, 256\)"),
     "not aligned": ("%at", 96, "offset 96, expected a multiple of the arena's .*, 64"),
 }

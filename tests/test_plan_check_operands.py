@@ -395,7 +395,7 @@ NOT_IN_PLACE = {
         f"%r = tgraph.reverse %v {{dimensions = array<i64: 0>}} : {T}",
         combined("r", "w"),
     ],
-    "reversed behind others": [
+    "reversed after others": [
         combined("v", "w", "k"),
         f"%r = tgraph.reverse %k {{dimensions = array<i64: 0>}} : {T}",
         combined("r", "w"),

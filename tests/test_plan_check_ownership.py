@@ -89,9 +89,9 @@ BAD_FREES = {
     "twice": ([arena(), USE, free(), free()], TWICE),
     "twice under another name": ([arena(), USE, CAST, free(), free("k", LOOSE)], TWICE),
     "in each iteration": ([arena(), USE, loop(free())], TWICE),
-    "on one branch and behind": ([arena(), USE, branch([free()]), free()], TWICE),
-    "on the other and behind": ([arena(), USE, branch([], [free()]), free()], TWICE),
-    "on one path and behind": (
+    "on one branch and after": ([arena(), USE, branch([free()]), free()], TWICE),
+    "on the other and after": ([arena(), USE, branch([], [free()]), free()], TWICE),
+    "on one path and after": (
         [
             *(arena(), USE, "cf.cond_br %p, ^l, ^e", "^l:", free(), "cf.br ^e", "^e:"),
             free(),
@@ -166,7 +166,7 @@ BAD_FREES = {
         [f'%arena = "test.alloc"() : () -> {I8}', USE, free()],
         "memref.dealloc frees %a, expected what memref.alloc allocates",
     ),
-    "made behind": (
+    "made after": (
         [arena(), view("b"), free(), USE],
         "made after its arena was freed",
     ),
@@ -531,12 +531,12 @@ def test_a_block_that_returns_without_a_result() -> None:
 WAITED = [form for form in FORMS if form != "unknown"]
 
 
-def transfer(form: str, *between: str, behind: str = "") -> str:
-    """%a goes to %b, in a transfer that is waited for behind `between`."""
+def transfer(form: str, *between: str, after: str = "") -> str:
+    """%a goes to %b, in a transfer that is waited for after `between`."""
     tags, start, wait = FORMS[form].tags, FORMS[form].start, FORMS[form].wait
     return program(
         *(tags, arena(), view("a"), view("b", "%c64"), view("c"), view("d", "%c64")),
-        *(copy("x", "a"), start, *between, wait, behind, free()),
+        *(copy("x", "a"), start, *between, wait, after, free()),
     )
 
 
@@ -544,8 +544,8 @@ def transfer(form: str, *between: str, behind: str = "") -> str:
 def test_a_transfer_has_its_buffers_until_the_wait(form: str) -> None:
     takes_source = (copy("x", "c"), copy("c", "y"))
     takes_target = (copy("x", "d"), copy("d", "y"))
-    assert unproved(transfer(form, copy("x", "y"), behind=lines(*takes_source))) == []
-    assert unproved(transfer(form, copy("x", "y"), behind=lines(*takes_target))) == []
+    assert unproved(transfer(form, copy("x", "y"), after=lines(*takes_source))) == []
+    assert unproved(transfer(form, copy("x", "y"), after=lines(*takes_target))) == []
     for taken in (takes_source, takes_target):
         refused(transfer(form, *taken), r"uses buffer %[ab], whose bytes \[")
 

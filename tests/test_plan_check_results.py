@@ -136,7 +136,7 @@ FAULTS = {
         [buffer("y", at(-1), "memref<8xf32, strided<[1], offset: -1>>")],
         r"buffer %y lies in bytes \[-4, 28\)",
     ),
-    "a view reaches behind its buffer": (
+    "a view reaches after its buffer": (
         [X, view("v", at(9), "memref<8xf32, strided<[1], offset: 9>>", "%x", UPPER)],
         "reaches elements 1 to 8, expected within the buffer's 8",
     ),

@@ -135,7 +135,7 @@ PROVED = {
         *(*TWO, fill("a"), f"%v = memref.cast %a : {ROWS} to memref<?x?xf32>"),
         *read("v", type="memref<?x?xf32>"),
     ],
-    "two behind a maximum": [
+    "two after a maximum": [
         *(larger("high", "na", "ma"), plus("next", "high", "na")),
         *(plus("top", "next", "na"), arena("top"), view("a", "c0")),
         *(view("b", "high"), view("c", "next"), *both("a", "b"), *both("a", "c")),

@@ -155,7 +155,7 @@ def test_a_bug_is_70_and_leaves_a_reproducer(
     assert Path(args[0]).parent == temporary
     first, *rest = Path(args[0]).read_text().splitlines()
     assert first == f"// {command}"
-    # The IR before the pass, behind those that ran before it.
+    # The IR before the pass, after those that ran before it.
     assert 'tensor<4xf32, "x">' in "\n".join(rest)
     assert run(*args) == 70
     again = capsys.readouterr().err.splitlines()[0]

@@ -92,7 +92,7 @@ def test_streams_and_threads_give_the_same_values(how: list[str]):
         ("--budget", "64MiB", "--offload", "cpu:1", "--time-limit", "9"),
         ("--effort", "high"),
         ("--groups", "a=cpu:1,b=cpu:2"),
-        ("--no-lend", "--workspaces", "none", "--dynamic", "allocator"),
+        ("--no-reuse-outputs", "--workspaces", "none", "--dynamic", "allocator"),
     ],
 )
 def test_plans_give_the_same_values(args: tuple[str, ...]):
@@ -108,7 +108,7 @@ def test_a_budget_that_is_not_met(capsys: pytest.CaptureFixture[str]):
         " tensor<2x3xf32>\n  %0 =",
     )
     Path("program.mlir").write_text(text)
-    assert run("--budget", "1", "--no-lend") == 1
+    assert run("--budget", "1", "--no-reuse-outputs") == 1
     assert "more than the budget of 1" in capsys.readouterr().err
 
 

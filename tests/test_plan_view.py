@@ -610,7 +610,7 @@ def test_the_peak_and_what_makes_it(window: Browser):
 def test_the_page_explains_the_peak(window: Browser):
     Path("model.mlir").write_text(KEPT)
     show(window, Reader(explain=True).read(read_source("model.mlir")))
-    summary = "What would help: 24 KiB less by tgraph-slice{pieces=64 max-slowdown="
+    summary = "What would help: 24 KiB less by tgraph-tile{tiles=64 max-slowdown="
     assert window.text("#live summary").startswith(summary)
     window.run("document.querySelector('#live summary').click()")
     live = window.text("#live")

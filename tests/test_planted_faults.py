@@ -31,7 +31,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.plan import memory as plan_memory
-from tensorplan.passes.plan.placement import lending
+from tensorplan.passes.plan.placement import output_reuse
 from tensorplan.planning import Buffer
 from tensorplan.runtime.executor import Executable, PlanViolation
 
@@ -39,13 +39,13 @@ Patch = pytest.MonkeyPatch
 FOUND_BY_CHECK, FOUND_BY_RUN, UNNOTICED, WRONG = "check", "run", "unnoticed", "wrong"
 
 
-def judge(module: ModuleOp, check: bool = True, lend: bool = True) -> str:
+def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
     """Who notices, in one program, that its plan is wrong."""
     with Patch.context() as patch:
         if not check:  # let the plan through, to see what the run notices
             patch.setattr(plan_memory, "check_plan", lambda module: None)
         try:
-            planned = tensorplan.plan(module, lend=lend)
+            planned = tensorplan.plan(module, reuse_outputs=reuse_outputs)
         except LocatedError:
             return FOUND_BY_CHECK
     arguments = [
@@ -111,26 +111,26 @@ def results_freed_early(patch: Patch) -> None:
 
 
 def result_believed_unwritten(patch: Patch) -> None:
-    """Its memory is lent on, to the step in which the function ends."""
+    """Its memory is reused, to the step in which the function ends."""
 
-    def lenders(*args: Any) -> list[lending.Lender]:
-        found = lending.find_lenders(*args)
+    def outputs(*args: Any) -> list[output_reuse.Output]:
+        found = output_reuse.find_outputs(*args)
         return [
             dataclasses.replace(x, uses=liveness.Uses(0, {max(x.uses.accesses): False}))
             for x in found
         ]
 
-    patch.setattr(plan_memory, "find_lenders", lenders)
+    patch.setattr(plan_memory, "find_outputs", outputs)
 
 
 def result_believed_larger(patch: Patch) -> None:
-    def lenders(*args: Any) -> list[lending.Lender]:
+    def outputs(*args: Any) -> list[output_reuse.Output]:
         return [
             dataclasses.replace(x, size=x.size + 64)
-            for x in lending.find_lenders(*args)
+            for x in output_reuse.find_outputs(*args)
         ]
 
-    patch.setattr(plan_memory, "find_lenders", lenders)
+    patch.setattr(plan_memory, "find_outputs", outputs)
 
 
 FAULTS = [
@@ -158,7 +158,7 @@ def verdicts(examples: int, check: bool = True) -> list[str]:
     )
     @given(programs(max_ops=30))
     def collect(program: Program) -> None:
-        found.append(judge(program.module, check, lend=len(found) % 2 == 0))
+        found.append(judge(program.module, check, reuse_outputs=len(found) % 2 == 0))
 
     collect()
     return found
@@ -201,7 +201,7 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
             (
                 "tensorplan.passes.plan.memory",
                 "tensorplan.analysis.allocations",
-                "tensorplan.passes.plan.placement.lending",
+                "tensorplan.passes.plan.placement.output_reuse",
                 "tensorplan.analysis.control_flow",
                 "tensorplan.analysis.liveness",
                 "tensorplan.passes.plan.placement.stream_order",

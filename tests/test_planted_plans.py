@@ -148,7 +148,7 @@ def test_what_is_accepted_of_rewritten_plans_gives_the_same(
 @cache
 def plan_of(number: int) -> tuple[ModuleOp, list[Array], ModuleOp]:
     module = tensor_program(Random(1000 + number), 8 + number % 16)
-    pipeline = PlanPipeline(groups=GROUPS, lend=number % 2 == 0)
+    pipeline = PlanPipeline(groups=GROUPS, reuse_outputs=number % 2 == 0)
     return module, arguments(module, number), applied(module, pipeline)
 
 

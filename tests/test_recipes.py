@@ -1,7 +1,7 @@
 """CONTRIBUTING's recipes are followed in a copy of the sources, step by step.
 
 A recipe's blocks say where they go: `# in FILE`, or `# in FILE, after: LINE` for what
-comes behind the first such line. `check.py` is the program that then runs there.
+comes after the first such line. `check.py` is the program that then runs there.
 """
 
 import os

@@ -266,5 +266,5 @@ def test_a_kernel_that_reads_elsewhere_gets_nan(
     module = two("tgraph.tanh %a outs(%r) : !t", 128, 256)
     poisoned = Executable(module, native=False, sanitize=True)(X)[0]
     assert poisoned[-1] == np.tanh(np.full(1, 0xA5A5A5A5, np.uint32).view(np.float32))
-    behind = two("tgraph.tanh %a outs(%r) : !t", 64, 128)
-    assert np.isnan(Executable(behind, native=False, sanitize=True)(X)[0][-1])
+    after = two("tgraph.tanh %a outs(%r) : !t", 64, 128)
+    assert np.isnan(Executable(after, native=False, sanitize=True)(X)[0][-1])

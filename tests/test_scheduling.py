@@ -47,7 +47,7 @@ def orders(graph: Graph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
     """All that are possible."""
     if len(start) == len(graph.tasks):
         yield start
-    for task, before in enumerate(graph.before):
+    for task, before in enumerate(graph.predecessors):
         if task not in start and all(other in start for other in before):
             yield from orders(graph, (*start, task))
 
@@ -55,19 +55,19 @@ def orders(graph: Graph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
 def assert_possible(graph: Graph, order: Sequence[int]) -> None:
     position = {task: at for at, task in enumerate(order)}
     assert sorted(position) == list(range(len(graph.tasks)))
-    for task, before in enumerate(graph.before):
+    for task, before in enumerate(graph.predecessors):
         assert all(position[other] < position[task] for other in before)
 
 
 def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
     """By the definition, for one position."""
     done, task = set(order[:at]), graph.tasks[order[at]]
-    behind = set(order[at + 1 :])
+    later = set(order[at + 1 :])
     total = 0
     freed: list[int] = []
     for value, size in enumerate(graph.sizes):
         writer, readers = graph.writer[value], set(graph.readers[value])
-        is_read_later = graph.kept[value] or bool(readers & behind)
+        is_read_later = graph.kept[value] or bool(readers & later)
         is_written = writer is None or writer in done
         if value in task.writes or (is_written and value in task.reads):
             total += size

@@ -1,8 +1,9 @@
 """What analysis/storage predicts is what the finished plan needs, to the byte.
 
 The lower bound of a plan (`tensorplan.report`) is read back from its IR, where nothing
-is known of what made it. Results that lend their memory are not predicted: plans here
-have `lend=false`. `dev.py fuzz tensor` and `models` check the same of other programs.
+is known of what made it. Results whose memory is reused are not predicted: plans here
+have `reuse-outputs=false`. `dev.py fuzz tensor` and `models` check the same of other
+programs.
 """
 
 from pathlib import Path

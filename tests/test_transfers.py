@@ -1,6 +1,6 @@
 """What goes on after the operation that starts it keeps its memory until the wait.
 
-Each form starts a transfer from %x, uses %y before it waits and %z behind that: %y may
+Each form starts a transfer from %x, uses %y before it waits and %z after that: %y may
 not have bytes of %x, %z may.
 """
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.passes.tgraph.slice import TGraphSlice
+from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.runtime.executor import Executable
 
 PART = """
@@ -140,7 +140,7 @@ func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
   func.return %r : tensor<8x64xf32>
 }}""")
     ready = run(module, *READY[:1])
-    cut = run(ready, TGraphSlice(max_slowdown=100.0, lend=False))
+    cut = run(ready, TGraphTile(max_slowdown=100.0, reuse_outputs=False))
     want = run_reference(ready, inputs(ready))
     planned = run(cut, *REST)
     for got in (

@@ -229,7 +229,7 @@ def _stoppable() -> Generator[None]:
 
 def guard(tool: str, body: Callable[[], int]) -> int:
     """Runs a tool's `body`; says what it raises, and returns the exit code."""
-    # In a pipe, too, what was printed comes before the error behind it.
+    # In a pipe, too, what was printed comes before the error after it.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):  # notebooks have none
         reconfigure(line_buffering=True)
     handler = _Remarks(sys.stderr)

@@ -98,7 +98,7 @@ class Compiler:
     ) -> bool:
         if not isinstance(error, VerifyException) or not verify:
             return isinstance(error, USER_ERRORS)
-        # Invalid IR behind a pass that was given valid IR is the pass's fault; but
+        # Invalid IR after a pass that was given valid IR is the pass's fault; but
         # nothing verifies the operations of dialects that are not registered.
         before = self._before_failure()
         return before is None or any(

@@ -76,7 +76,7 @@ def _add_passes(parser: Parser) -> None:
         help="passes and their options: 'a,b{option=1 other=x}'",
     )
     _flag(group, "--list-passes", "list the passes with their options, and exit")
-    _flag(group, "--disable-verify", "don't check the IR behind every pass")
+    _flag(group, "--disable-verify", "don't check the IR after every pass")
 
 
 def _add_output(parser: Parser, targets: Sequence[str]) -> None:

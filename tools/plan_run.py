@@ -433,7 +433,7 @@ def pool_line(pool: PoolReport) -> str:
 def result_line(result: ResultReport) -> str:
     return (
         f"result {result['result']}: {plural(result['buffers'], 'buffer')} in "
-        f"{size(result['lent_bytes'])} of it, until it is written"
+        f"{size(result['reused_bytes'])} of it, until it is written"
     )
 
 

@@ -92,7 +92,10 @@ class CHeaderTarget(Target):
             lines += _offsets(arena, [b for b in placed if b["pool"] == index])
         for index, result in enumerate(figures["results"], len(pools)):
             number, count = result["result"], result["buffers"]
-            lines += ["", f"/* result {number}: its memory lends to {count} buffers */"]
+            lines += [
+                "",
+                f"/* result {number}: its memory is reused by {count} buffers */",
+            ]
             own = [buffer for buffer in placed if buffer["pool"] == index]
             lines += _offsets(f"{prefix}_RESULT_{number}", own[1:])
         for function in _functions(module):
@@ -163,7 +166,7 @@ def _macro(name: str) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, those that occurred before with a number behind."""
+    """The names, those that occurred before with a number after."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:

@@ -115,7 +115,7 @@ class _Walk:
                     steps[step] = steps.get(step, True) and is_whole
 
     def _node(self, *before: int) -> int:
-        """Starts a node that comes behind others."""
+        """Starts a node that comes after others."""
         self.nodes.append(Node(len(self.node_of)))
         for node in before:
             self.nodes[node].successors.append(len(self.nodes) - 1)

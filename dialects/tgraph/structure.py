@@ -259,7 +259,7 @@ class FusionOp(TensorOp):
 class RegionOp(TensorOp):
     """An operation whose regions see nothing from outside but their arguments.
 
-    On tensors at every level; behind the signature come the regions, one block each.
+    On tensors at every level; after the signature come the regions, one block each.
     """
 
     KEYWORDS: ClassVar[Sequence[str]] = ()
@@ -332,8 +332,8 @@ class WhileOp(RegionOp):
         }
 
     The first inputs, as many as there are results, start what the loop carries; in both
-    regions these are variables, and their contents after the last turn are the results.
-    The other inputs stay as they are. The condition reads only.
+    regions these are variables, and their contents after the last iteration are the
+    results. The other inputs stay as they are. The condition reads only.
     """
 
     name = "tgraph.while"

@@ -98,10 +98,10 @@ def _gather_nd(n: Node) -> Sequence[Value]:
 
 
 def _check_tuples(batch: int, length: int, rank: int) -> None:
-    """Indices come in tuples, for the dimensions behind those of a batch."""
+    """Indices come in tuples, for the dimensions after those of a batch."""
     if not 0 <= batch <= batch + length <= rank:
         raise Unsupported(
-            f"with {length} indices behind {batch} dimensions, expected at most {rank} "
+            f"with {length} indices after {batch} dimensions, expected at most {rank} "
             "together"
         )
 

@@ -224,7 +224,7 @@ class _Enclosed:
     """A new block, and what the values that it takes from outside are in it."""
 
     def __init__(self, carried: Sequence[AnyTensor], outside: Values):
-        """`outside`: values at level 1 that are arguments behind the carried ones."""
+        """`outside`: values at level 1 that are arguments after the carried ones."""
         types = [*map(VariableType, carried), *(v.type for v in outside)]
         self.block = Block(arg_types=types)
         self.ops: list[Operation] = []

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p plan-in-place --split-input-file 2>&1 | filecheck %s
 
-// A chain of elementwise operations needs one memory: freed behind its last reader.
+// A chain of elementwise operations needs one memory: freed after its last reader.
 // CHECK-LABEL: @chain
 // CHECK: [[X:%.+]] = memref.alloc()
 // CHECK-NEXT: tgraph.negate %a outs([[X]])

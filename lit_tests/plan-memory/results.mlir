@@ -1,6 +1,6 @@
 // Buffers lie in the memory of results that are not written yet.
 // RUN: plan-opt %s -p plan-memory | filecheck %s
-// RUN: plan-opt %s -p 'plan-memory{lend=false}' | filecheck %s --check-prefix=ALONE
+// RUN: plan-opt %s -p 'plan-memory{reuse-outputs=false}' | filecheck %s --check-prefix=ALONE
 // ALONE-NOT: tgraph.buffer
 
 // %x is over before %r is written, so it lies there; %y is read when %r is written.
@@ -48,8 +48,8 @@ func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r:
   func.return
 }
 
-// Not lent: to elements of another type, to what is needed in the last step, to what
-// is larger; what the loop has written, the next turn must not overwrite; a variable
+// Not reused: by elements of another type, to what is needed in the last step, to what
+// is larger; what the loop has written, the next iteration must not overwrite; a variable
 // holds what the caller put there.
 // CHECK-LABEL: func.func @alone
 // CHECK-NOT:   tgraph.buffer

@@ -19,7 +19,7 @@ func.func @static_and_dynamic(%size: memref<index>, %in: memref<16xf32>) {
 
 // -----
 
-// Freed in both branches; in one, three deep. Behind, %y takes its bytes.
+// Freed in both branches; in one, three deep. After, %y takes its bytes.
 // CHECK-LABEL: func.func @freed_in_branches
 // CHECK:         memref<64xi8>
 // CHECK-NOT:     memref.dealloc %x
@@ -96,7 +96,7 @@ func.func @never_freed(%in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// Handed on by a loop, which frees nothing: the new buffer of each turn is left alone.
+// Handed on by a loop, which frees nothing: the new buffer of each iteration is left alone.
 // CHECK-LABEL: func.func @replaced_without_dealloc
 // CHECK:         scf.for
 // CHECK-NEXT:      memref.alloc() : memref<16xf32>

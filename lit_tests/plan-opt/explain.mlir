@@ -1,6 +1,6 @@
 // RUN: plan-opt %s --explain | filecheck %s
 // RUN: plan-opt %s --explain=json | filecheck %s --check-prefix JSON
-// RUN: plan-opt %s --explain -p 'plan-pipeline{lend=false}' | filecheck %s --check-prefix LEND
+// RUN: plan-opt %s --explain -p 'plan-pipeline{reuse-outputs=false}' | filecheck %s --check-prefix REUSE
 
 // Level 2, so only what concerns memrefs is tried.
 func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
@@ -14,21 +14,21 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
   func.return
 }
 
-// What there is without lending: both at the second operation.
-// LEND:      @f: 512 B in the arena
-// LEND-NEXT: most is live at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
-// LEND:      size  buffer
-// LEND-NEXT: 256 B  %x {{.*}} tgraph.negate ({{.*}}:8:3) {{.*}} in use
-// LEND-NEXT: 256 B  %y {{.*}} tgraph.exponential ({{.*}}:10:3) {{.*}} in use
-// LEND:      %x is not in place: %a is an argument that is not donated
-// LEND-NEXT: %y is not in place: %x is not looked at: see plan-in-place
-// LEND:      what would help
-// LEND:      256 B 256 B {{.*}} plan-in-place
-// LEND:      256 B 256 B {{.*}} lend=true
+// What there is without output reuse: both at the second operation.
+// REUSE:      @f: 512 B in the arena
+// REUSE-NEXT: most is live at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
+// REUSE:      size  buffer
+// REUSE-NEXT: 256 B  %x {{.*}} tgraph.negate ({{.*}}:8:3) {{.*}} in use
+// REUSE-NEXT: 256 B  %y {{.*}} tgraph.exponential ({{.*}}:10:3) {{.*}} in use
+// REUSE:      %x is not in place: %a is an argument that is not donated
+// REUSE-NEXT: %y is not in place: %x is not looked at: see plan-in-place
+// REUSE:      what would help
+// REUSE:      256 B 256 B {{.*}} plan-in-place
+// REUSE:      256 B 256 B {{.*}} reuse-outputs=true
 
 // CHECK:      @f: 256 B in the arena
 // CHECK:      what helps already
-// CHECK:      256 B 512 B {{.*}} without lend
+// CHECK:      256 B 512 B {{.*}} without output reuse
 
 // JSON: "arena_bytes": 256
 // JSON: "peaks": [

@@ -2,6 +2,6 @@
 
 // CHECK:      plan-memory {{.*}}Plans the allocations of each function into arenas.
 // CHECK-NEXT:     alignment: int = 64
-// CHECK-NEXT:     lend: bool = true
+// CHECK-NEXT:     reuse-outputs: bool = true
 // CHECK-NEXT:     strategy: str = auto
 // CHECK:      canonicalize

@@ -1,11 +1,11 @@
-// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB lend=false}' | filecheck %s
-// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB lend=false}' 2>&1 | filecheck %s --check-prefix=ERROR
-// RUN: plan-opt %s -p 'plan-pipeline{effort=high lend=false}' | filecheck %s --check-prefix=HIGH
+// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB reuse-outputs=false}' | filecheck %s
+// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB reuse-outputs=false}' 2>&1 | filecheck %s --check-prefix=ERROR
+// RUN: plan-opt %s -p 'plan-pipeline{effort=high reuse-outputs=false}' | filecheck %s --check-prefix=HIGH
 // RUN: not plan-opt %s -p 'plan-pipeline{effort=some}' 2>&1 | filecheck %s --check-prefix=EFFORT
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=some}' 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not plan-opt %s -p 'tgraph-rematerialize{budget=0}' 2>&1 | filecheck %s --check-prefix=ZERO
 
-// 61 is prime: nothing can be computed in pieces.
+// 61 is prime: nothing can be computed in tiles.
 // CHECK: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
 // CHECK: tgraph.recomputed
 // HIGH:  memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">

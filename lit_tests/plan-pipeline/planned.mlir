@@ -20,9 +20,9 @@ func.func @planned(%a: memref<16xf32>) {
 }
 
 // The same in the memory of a result, without an arena.
-// CHECK-LABEL: func.func @lent
+// CHECK-LABEL: func.func @reused
 // CHECK-COUNT-2: memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
-func.func @lent(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+func.func @reused(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
   %x = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
   tgraph.negate %a outs(%x) : memref<16xf32>
   tgraph.negate %x outs(%b) : memref<16xf32>

@@ -37,7 +37,7 @@ func.func @as_it_is(%x: memref<4x8xf64>, %w: memref<8x5xf64>, %y: memref<4x5xf64
 
 // -----
 
-// In a loop the workspace belongs to the turn.
+// In a loop the workspace belongs to the iteration.
 // CHECK-LABEL: func.func @loop
 // CHECK:       } do {
 // CHECK-NEXT:    %workspace = memref.alloc()

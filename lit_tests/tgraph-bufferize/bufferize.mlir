@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-bufferize --split-input-file 2>/dev/null | filecheck %s
 
 // A result is computed into its argument; what is in between is allocated and freed
-// behind its last use; an operand that dies gives its buffer to the result.
+// after its last use; an operand that dies gives its buffer to the result.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME:    %a: memref<4x4xf32, "cpu:0">, %[[R:[0-9]+]]: memref<4x4xf32, "cpu:0"> {tgraph.result = 0 : i32}) {
 // CHECK-NEXT:    %x = memref.alloc() : memref<4x4xf32, "cpu:0">

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-eliminate-assigns,tgraph-bufferize' --split-input-file | filecheck %s
 
 // The loop runs in the result's memory, from the start: nothing is copied but what it
-// starts from, and each turn's value is computed over the last one's.
+// starts from, and each iteration's value is computed over the last one's.
 // CHECK-LABEL: @in_place
 // CHECK-SAME:    (%[[X:.*]]: memref<4xf32, "cpu:0">, %[[W:.*]]: memref<4xf32, "cpu:0">, %[[R:.*]]: memref<4xf32, "cpu:0"> {tgraph.result
 // CHECK:         "memref.copy"(%[[X]], %[[R]])

@@ -50,7 +50,7 @@ func.func @devices(%a: !t) -> !v {
 
 !t = tensor<128x128xf32, "cpu:0">
 
-// The variable is written behind its reader, so that is no parallel branch.
+// The variable is written after its reader, so that is no parallel branch.
 // CHECK-LABEL: func.func @ordered
 // CHECK:         tgraph.dot_general %w, %g {{.*}}tgraph.stream = 0 : i32}
 // CHECK-NEXT:    tgraph.negate %g outs(%v) {tgraph.stream = 0 : i32}

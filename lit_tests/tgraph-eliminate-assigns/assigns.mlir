@@ -105,12 +105,12 @@ func.func @read_between(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) 
   func.return %w : tensor<4xf32>
 }
 
-// The copy comes behind the last reader of the old contents: nothing has to be saved.
+// The copy comes after the last reader of the old contents: nothing has to be saved.
 // CHECK-LABEL: func.func @moved
 // CHECK:         tgraph.exponential %w
 // CHECK-NEXT:    tgraph.assign %v, %n
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign stays a copy, behind tgraph.exponential: tgraph.exponential reads the old contents later
+// REMARK: remark: assign stays a copy, after tgraph.exponential: tgraph.exponential reads the old contents later
 func.func @moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tensor<4xf32> {
   %w = tgraph.read %v : tensor<4xf32>
   %n = tgraph.negate %g : tensor<4xf32>
@@ -119,7 +119,7 @@ func.func @moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tens
   func.return %e : tensor<4xf32>
 }
 
-// But not behind a read of the new contents.
+// But not after a read of the new contents.
 // CHECK-LABEL: func.func @not_moved
 // CHECK:         tgraph.assign %v, %n
 // CHECK-NEXT:    %x = tgraph.read %v
@@ -178,13 +178,13 @@ func.func @reset(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   func.return %s : tensor<4xf32>
 }
 
-// A read that nobody needs keeps no assign from moving behind the old contents' reader.
+// A read that nobody needs keeps no assign from moving after the old contents' reader.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT:    %old = tgraph.read %v
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
 // CHECK-NEXT:    tgraph.assign %v, %x
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign stays a copy, behind tgraph.minimum
+// REMARK: remark: assign stays a copy, after tgraph.minimum
 func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   %old = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>

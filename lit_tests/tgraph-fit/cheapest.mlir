@@ -1,4 +1,4 @@
-// RUN: plan-opt %s --split-input-file -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=2MiB lend=false slices=false offload="cpu:1"}' 2>&1 | filecheck %s
+// RUN: plan-opt %s --split-input-file -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=2MiB reuse-outputs=false tiles=false offload="cpu:1"}' 2>&1 | filecheck %s
 
 // A product takes longer to compute again than to copy beside other products.
 // CHECK:       remark: copies to cpu:1 meets the budget of 2097152 bytes, with 2097152 ({{.*}}% longer); tried as well: {{.*}}, recomputation 2097152 ({{.*}}% longer)

@@ -1,15 +1,15 @@
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=48KiB lend=false}' 2>&1 | filecheck %s --check-prefix=ENOUGH
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=32KiB lend=false}' 2>&1 | filecheck %s --check-prefix=AGAIN
-// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB lend=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=MOVED
-// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB lend=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=ERROR
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=48KiB reuse-outputs=false}' 2>&1 | filecheck %s --check-prefix=ENOUGH
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=32KiB reuse-outputs=false}' 2>&1 | filecheck %s --check-prefix=AGAIN
+// RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB reuse-outputs=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=MOVED
+// RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB reuse-outputs=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=ERROR
 
 // What the default sequence does is enough, and nothing is said of it.
 // ENOUGH-NOT: budget
 
 // %a cannot be computed again once its variable is overwritten: without another device the
-// budget is not met: 61 is prime, so there are no pieces either. With another device,
+// budget is not met: 61 is prime, so there are no tiles either. With another device,
 // nothing has to be computed again.
-// AGAIN: remark: fusion and order comes nearest to the budget of 32768 bytes, with 44708; tried as well: a longer search 44708, smaller groups 44708, no groups 44708, more pieces 44708, recomputation 44708
+// AGAIN: remark: fusion and order comes nearest to the budget of 32768 bytes, with 44708; tried as well: a longer search 44708, smaller groups 44708, no groups 44708, more tiles 44708, recomputation 44708
 
 // MOVED: remark: copies to cpu:1 meets the budget of 32768 bytes, with 29796 ({{.*}}% longer); tried as well: {{.*}}, recomputation 44708
 // MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-infer-devices | filecheck %s
 
-// The example in Relay's source: each copy says where the operation behind it is, and
+// The example in Relay's source: each copy says where the operation after it is, and
 // the one before it is where another copy or attribute says. %x and %y are on cpu:0 with
 // their reader (Relay puts parameters on the target of the last copy).
 // CHECK-LABEL: func.func @relay_example

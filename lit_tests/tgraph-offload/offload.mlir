@@ -1,6 +1,6 @@
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB lend=false}' | filecheck %s
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB lend=false}' 2>&1 | filecheck %s --check-prefix=REMARK
-// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=48KiB lend=false}' | filecheck %s --check-prefix=FITS
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB reuse-outputs=false}' | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=32KiB reuse-outputs=false}' 2>&1 | filecheck %s --check-prefix=REMARK
+// RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-offload{device="cpu:0" to="cpu:1" budget=48KiB reuse-outputs=false}' | filecheck %s --check-prefix=FITS
 // RUN: plan-opt %s -p 'tgraph-offload{device="cpu:0" to="cpu:1" budget=1KiB}' 2>&1 | filecheck %s --check-prefix=UNPLACED
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-color-streams,tgraph-offload{device="cpu:0" to="cpu:1" budget=1KiB}' 2>&1 | filecheck %s --check-prefix=STREAMS
 
@@ -8,7 +8,7 @@
 // UNPLACED: remark: nothing is moved: its tensors have no devices
 // STREAMS:  remark: nothing is moved: its operations have streams
 
-// REMARK:      remark: 16384 bytes of tgraph.exponential are on cpu:1 behind tgraph.dot_general ({{.*}}:[[#]]:8), until tgraph.multiply ({{.*}}:[[#]]:8) (which waits); fetched ahead of tgraph.multiply
+// REMARK:      remark: 16384 bytes of tgraph.exponential are on cpu:1 after tgraph.dot_general ({{.*}}:[[#]]:8), until tgraph.multiply ({{.*}}:[[#]]:8) (which waits); fetched ahead of tgraph.multiply
 // REMARK-NEXT: remark: copies to cpu:1 and back: 2, for 16384 bytes; operations wait for them for an estimated {{.*}} % of the function's time
 // REMARK-NEXT: remark: cpu:1 has 16384 live bytes at its peak
 // REMARK-NEXT: remark: the peak on cpu:0 goes from 49152 to 32768 bytes

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-place-devices | filecheck %s
 
 // Written copies count like made ones: the second %far is the first one, which comes
-// directly behind %e; the copy back home is %e itself.
+// directly after %e; the copy back home is %e itself.
 // CHECK-LABEL: func.func @shared_and_hoisted
 // CHECK-NEXT:    %e = tgraph.exponential %a : tensor<4xf32, "cpu:0">
 // CHECK-NEXT:    %far = tgraph.device_copy %e : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"}' | filecheck %s
 
-// One copy for a value and a target, behind the value's definition; a result goes where
+// One copy for a value and a target, after the value's definition; a result goes where
 // its attribute says; a constant is made where it is used.
 // CHECK-LABEL: func.func @two_devices
 // CHECK-SAME:    (%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "cpu:0">

@@ -22,7 +22,7 @@ other is begun, in whatever way the streams run (placement/stream_order.py).
 
 Where that makes the arena smaller, a buffer lies in the memory of a result
 (`tgraph.result`) that is written later, as a view with `tgraph.buffer`
-(placement/lending.py).
+(placement/output_reuse.py).
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: sizes that do not
@@ -72,9 +72,9 @@ from ...dialects.sizes.symbolic import (
 )
 from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from ...planning import Buffer, Limits, Plan, Problem, solve
-from ...planning.lending import Loan, lend
+from ...planning.output_reuse import Reuse, reuse
 from ..options import MemoryOptions
-from .placement.lending import Lender, find_lenders, is_movable, move
+from .placement.output_reuse import Output, find_outputs, is_movable, move
 from .placement.runtime_offsets import place
 from .placement.stream_order import Placed, StreamOrder
 
@@ -111,7 +111,7 @@ class PlanMemory(ModulePass, MemoryOptions):
         if not pools:
             return
         order = _stream_order(func, flow)
-        lenders = find_lenders(func, flow) if self.lend else []
+        outputs = find_outputs(func, flow) if self.reuse_outputs else []
         bounds = self.largest
         for space, allocations in pools.items():
             alignment = max(self.alignment, *(a.alignment for a in allocations))
@@ -129,9 +129,9 @@ class PlanMemory(ModulePass, MemoryOptions):
                 continue
             if is_symbolic:
                 _note(func, BOUNDS, bounds)
-            here = [lender for lender in lenders if lender.space == space]
-            loans, plan = self._placed(pool, () if is_symbolic else here)
-            rest = [a for i, a in enumerate(allocations) if i not in loans]
+            here = [output for output in outputs if output.space == space]
+            reuses, plan = self._placed(pool, () if is_symbolic else here)
+            rest = [a for i, a in enumerate(allocations) if i not in reuses]
             if rest:
                 if plan.peak > LARGEST_SIZE:
                     raise LocatedError(
@@ -141,24 +141,24 @@ class PlanMemory(ModulePass, MemoryOptions):
                     )
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
                 _rewrite(func, type, alignment, rest, plan.offsets)
-            for index, (lender, offset) in loans.items():
-                move(allocations[index], here[lender].argument, offset)
+            for index, (output, offset) in reuses.items():
+                move(allocations[index], here[output].argument, offset)
 
     def _placed(
-        self, pool: "_Pool", lenders: Sequence[Lender]
-    ) -> tuple[Mapping[int, Loan], Placed]:
+        self, pool: "_Pool", outputs: Sequence[Output]
+    ) -> tuple[Mapping[int, Reuse], Placed]:
         """What lies in results, and the plan of the arena, for all the others."""
-        loans: Mapping[int, Loan] = {}
-        if lenders:
-            loans = lend(pool.spans, pool.spans_of(lenders))
-        rest = [i for i in range(len(pool.buffers)) if i not in loans]
+        reuses: Mapping[int, Reuse] = {}
+        if outputs:
+            reuses = reuse(pool.spans, pool.spans_of(outputs))
+        rest = [i for i in range(len(pool.buffers)) if i not in reuses]
         plan = pool.place(rest, self._solve)
         bound = Problem([replace(pool.spans[i], pool="") for i in rest]).lower_bound
-        if loans and plan.peak > bound:
+        if reuses and plan.peak > bound:
             alone = pool.place(range(len(pool.buffers)), self._solve)
             if alone.peak <= plan.peak:
                 return {}, alone
-        return loans, plan
+        return reuses, plan
 
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
@@ -215,17 +215,17 @@ class _Pool:
         """The buffers with the steps in which nobody else may have their bytes, in the
         pool of their element type if they may lie in results."""
 
-    def spans_of(self, lenders: Sequence[Lender]) -> list[Buffer]:
+    def spans_of(self, outputs: Sequence[Output]) -> list[Buffer]:
         """The same of the results: when they need their memory themselves."""
-        alone = live_steps(self._flow, [lender.uses for lender in lenders])
+        alone = live_steps(self._flow, [output.uses for output in outputs])
         live = for_all_agents(self._flow, alone)
         buffers = [
             replace(buffer_of(x.name, x.size, ranges, 1), pool=str(x.type.element_type))
-            for x, ranges in zip(lenders, live, strict=True)
+            for x, ranges in zip(outputs, live, strict=True)
         ]
         if self._order is None:
             return buffers
-        accesses = [self._order.places(x.uses.accesses) for x in lenders]
+        accesses = [self._order.places(x.uses.accesses) for x in outputs]
         return self._order.to_the_end(buffers, accesses)
 
     def place(self, indices: Sequence[int], solve: Callable[[Problem], Plan]) -> Placed:

@@ -37,7 +37,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.place_devices import TGraphPlaceDevices
         from ..tgraph.schedule import TGraphSchedule
         from ..tgraph.search import TGraphSearch
-        from ..tgraph.slice import TGraphSlice
+        from ..tgraph.tile import TGraphTile
         from .budget import PlanBudget
         from .check import PlanCheck
         from .memory import PlanMemory
@@ -50,7 +50,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:
-            lower.append(TGraphSlice(**placing))
+            lower.append(TGraphTile(**placing))
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
             lower = [TGraphSearch(time_limit=self.time_limit, **placing)]
@@ -58,7 +58,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             fit = TGraphFit(
                 self.budget,
                 EFFORTS[self.effort],
-                slices=self.streams == 1,
+                tiles=self.streams == 1,
                 device=self.device,
                 offload=self.offload,
                 time_limit=self.time_limit,

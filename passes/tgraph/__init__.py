@@ -2,7 +2,7 @@
 
 gradients/       tgraph-gradient: the rules, and what asks for them
 fusion/          tgraph-fuse: which operations are computed together
-slicing/         tgraph-slice: which chains are computed in pieces
+tiling/         tgraph-tile: which chains are computed in tiles
 bufferization/   tgraph-bufferize: tensors to memrefs
 shared/          what a few passes are made of
 """

@@ -32,7 +32,7 @@
 
 Needs: level 1, placed (`tgraph-place-devices`), one block; symbolic sizes that follow
 from those of the arguments, of which they are computed first of all.
-Leaves: level 2: memref IR; every alloc has one dealloc in its block, behind its last
+Leaves: level 2: memref IR; every alloc has one dealloc in its block, after its last
 use. Operations keep their attributes; copies and deallocs have the stream of the
 operation that they serve.
 Does not: share memory between buffers; that is plan-memory's.

@@ -19,7 +19,7 @@ for that: parallel branches do not share bytes, so that neither waits for the ot
  * `mode=nnvm` is NNVM's ColorNodeGroup, on each device: the longest path, counted in
    operations, gets a stream; then the longest of what is left.
 
-Needs: level 1, best behind fusion, placement and tgraph-eliminate-assigns.
+Needs: level 1, best after fusion, placement and tgraph-eliminate-assigns.
 Leaves: level 1; streams that there were are replaced.
 Does not: reorder operations.
 """

@@ -15,7 +15,7 @@ them element by element (`TensorOp.overwritable`).
    read, is dropped.
  * A loop's result is left to be assigned: bufferization runs the loop in the variable.
  * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
- * Otherwise the assign stays, a copy. It moves behind the last reader of the old
+ * Otherwise the assign stays, a copy. It moves after the last reader of the old
    contents if it can, so that bufferization need not save them: `a, b = b, n` takes two
    copies in whatever order it is written, and a swap, which is a cycle, three.
 
@@ -110,8 +110,8 @@ class _Elimination:
                 copies.append((op, reason))
             else:
                 self._compute_into_variable(op)
-        # The last one first: it may be the reader that another is to come behind.
-        places = {op: self._move_behind_readers(op) for op, _ in reversed(copies)}
+        # The last one first: it may be the reader that another is to come after.
+        places = {op: self._move_after_readers(op) for op, _ in reversed(copies)}
         for op, reason in copies:
             place = places[op]
             constant = op.value.owner
@@ -191,8 +191,8 @@ class _Elimination:
         producer.properties["operandSegmentSizes"] = segments(inputs, (op.variable,))
         _erase(op)
 
-    def _move_behind_readers(self, op: AssignOp) -> str:
-        """Moves an assign behind all readers of the old contents, if it may; where to.
+    def _move_after_readers(self, op: AssignOp) -> str:
+        """Moves an assign after all readers of the old contents, if it may; where to.
 
         It may not pass another access of the variable, nor a write to the variable that
         the value lies in.
@@ -223,7 +223,7 @@ class _Elimination:
         )
         op.detach()
         Rewriter.insert_op(op, InsertPoint.after(reader))
-        return f", behind {reader.name}"
+        return f", after {reader.name}"
 
 
 def _needless(version: Version) -> str | None:

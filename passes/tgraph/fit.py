@@ -1,11 +1,11 @@
 """`tgraph-fit`: lowers the peak, what costs the least first, until a budget is met.
 
 It begins as the default sequence does, with tgraph-fuse, tgraph-eliminate-assigns,
-tgraph-schedule and tgraph-slice. If that is not enough, it tries in this order:
+tgraph-schedule and tgraph-tile. If that is not enough, it tries in this order:
 
  * a longer search for an order, which costs nothing at run time;
  * other groups: NNVM's, or none, where a group keeps what it reads for too long;
- * more pieces, and slower ones, of chains with a wide middle;
+ * more tiles, and slower ones, of chains with a wide middle;
  * tgraph-rematerialize: values are computed again rather than kept; or, with a device
    for that, tgraph-offload: values are there in between. If both are enough, that which
    takes less time, estimated from types (analysis/cost.py);
@@ -38,13 +38,13 @@ from .fuse import TGraphFuse
 from .offload import TGraphOffload
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
-from .slice import TGraphSlice
+from .tile import TGraphTile
 
 LONGER = 1.0
 """The effort of a longer search for an order."""
 
 PIECES, SLOWDOWN = 32, 0.1
-"""Of more slices."""
+"""Of more tiles."""
 
 LITTLE = 0.001
 """A part of the time that is not worth to be told."""
@@ -55,7 +55,7 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     """Lowers the peak of live bytes until the arenas fit a budget.
 
     effort: of tgraph-schedule.
-    slices: whether chains of operations may be computed in pieces.
+    tiles: whether chains of operations may be computed in tiles.
     device: whose values may be moved.
     offload: the device that they are moved to, whose arena has no limit; without it,
         nothing is moved.
@@ -64,7 +64,7 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     name = "tgraph-fit"
 
     effort: float = 0.2
-    slices: bool = True
+    tiles: bool = True
     device: str = "cpu:0"
     offload: str = ""
 
@@ -92,12 +92,12 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
             if found is None or found.bytes <= budget:
                 return trials.best
         best = trials.best
-        behind = "" if best is trials.made[0] else f" behind {best.what}"
+        after = "" if best is trials.made[0] else f" after {best.what}"
         again = TGraphRematerialize(budget, **placing)
-        tried = [trials.run(f"recomputation{behind}", best.module, [again])]
+        tried = [trials.run(f"recomputation{after}", best.module, [again])]
         if self.offload:
             move = TGraphOffload(budget, self.device, self.offload, **placing)
-            what = f"copies to {self.offload}{behind}"
+            what = f"copies to {self.offload}{after}"
             tried.append(trials.run(what, best.module, [move]))
             fitting = [found for found in tried if found and found.bytes <= budget]
             if fitting:
@@ -112,18 +112,18 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
         """What can be done at little cost: what costs the least comes first."""
         fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
         order = TGraphSchedule(self.effort, alignment=self.alignment)
-        slices: list[ModulePass] = []
-        if self.slices:
-            slices = [TGraphSlice(**placing)]
-        yield "fusion and order", [fuse, assigns, order, *slices]
+        tiling: list[ModulePass] = []
+        if self.tiles:
+            tiling = [TGraphTile(**placing)]
+        yield "fusion and order", [fuse, assigns, order, *tiling]
         if self.effort < LONGER:
             longer = TGraphSchedule(LONGER, alignment=self.alignment)
-            yield "a longer search", [fuse, assigns, longer, *slices]
+            yield "a longer search", [fuse, assigns, longer, *tiling]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [TGraphFuse(mode), assigns, order, *slices]
-        if self.slices:
-            more = TGraphSlice(PIECES, SLOWDOWN, **placing)
-            yield "more pieces", [fuse, assigns, order, more]
+            yield what, [TGraphFuse(mode), assigns, order, *tiling]
+        if self.tiles:
+            more = TGraphTile(PIECES, SLOWDOWN, **placing)
+            yield "more tiles", [fuse, assigns, order, more]
 
     def _described(self, best: Attempt, attempts: Sequence[Attempt]) -> str:
         """What each attempt has reached, and how much longer it takes."""

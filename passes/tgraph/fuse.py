@@ -15,7 +15,7 @@
     }
 
 So what is between the operations is never stored. Groups are chains of elementwise
-operations, these behind a contraction or before a reduction, and whole rows with their
+operations, these after a contraction or before a reduction, and whole rows with their
 reductions, such as softmax (`dialects/tgraph/fusing.py`). Which operations belong
 together is found by post-dominators, as in TVM Relay, or by NNVM's scans. Broadcasts,
 constants with one number and iotas cost nothing to repeat and are copied into every

@@ -22,7 +22,7 @@ said, and copied to where else they are read; an assigned value is copied to its
 variable. (Relay reads them there without a copy.)
 
 Needs: level 1. Leaves: every tensor type with a device, one `tgraph.device_copy` per
-value and target, behind the value's definition, no annotations.
+value and target, after the value's definition, no annotations.
 Does not: know groups (`tgraph-place-devices` does), touch functions in which nothing
 names a device unless there is a fallback.
 

@@ -25,8 +25,8 @@ result's. It runs beside the other operations, in a queue of its own
 and only what is to have its bytes waits. Both devices' arenas are planned as ever.
 Values stay as they are, bit for bit. Remarks tell what is moved, and when.
 
-Needs: level 1 with devices, behind `canonicalize`, which drops copies there and back,
-and best behind tgraph-schedule and tgraph-rematerialize. Leaves: level 1. Does not:
+Needs: level 1 with devices, after `canonicalize`, which drops copies there and back,
+and best after tgraph-schedule and tgraph-rematerialize. Leaves: level 1. Does not:
 move arguments, variables and results, which lie in the caller's memory (an argument can
 be placed on the other device instead), what is saved of a variable, concatenations in
 place, or what is stored within loops and branches; touch functions whose operations
@@ -144,7 +144,7 @@ class TGraphOffload(OptionalPass, Budget, Placing):
             waits = " (which waits)" if move.stall else ""
             remark(
                 f"{size} bytes of {owner.name} are on {self.to} "
-                f"behind {_described(memory, move.out - 1)}, until "
+                f"after {_described(memory, move.out - 1)}, until "
                 f"{_described(memory, move.reader)}{waits}; fetched ahead of "
                 f"{_described(memory, move.back)}",
                 owner,

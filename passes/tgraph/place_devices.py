@@ -29,7 +29,7 @@ names another device is an error, as in NNVM. An assigned value from elsewhere i
 copied. Results stay where they are computed, or go where the result's attributes say.
 
 Needs: level 1. Leaves: every tensor type with a device, every operation on one device,
-one `tgraph.device_copy` per value and target, behind the value's definition; of a copy
+one `tgraph.device_copy` per value and target, after the value's definition; of a copy
 of a copy back home, nothing.
 Does not: choose devices by cost, move variables.
 """

@@ -20,8 +20,8 @@ what they need is gone too; with `exact`, for small functions, an order that tak
 least time is searched by constraint programming, as in Checkmate. A value that nobody
 read before is only computed later. Remarks tell what was repeated, and what that costs.
 
-Needs: level 1, behind `cse`, which would merge the repetitions' operands, behind
-tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best behind
+Needs: level 1, after `cse`, which would merge the repetitions' operands, after
+tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best after
 tgraph-schedule. Leaves: level 1. Does not: repeat loops, branches and operations that
 write variables, results or concatenations in place, touch functions whose operations
 have streams, or fail where the budget is not reached: then it leaves the lowest peak

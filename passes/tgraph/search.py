@@ -1,9 +1,9 @@
-"""`tgraph-search`: fusion, order, slices and recomputation are chosen together.
+"""`tgraph-search`: fusion, order, tiles and recomputation are chosen together.
 
 What each of them should do depends on the others: a group may keep a value too long for
 one order and not for another, and what is sliced need not be computed again. The search
 starts with the default sequence, tgraph-fuse, tgraph-eliminate-assigns, tgraph-schedule
-and tgraph-slice, and varies one choice at a time, keeping what takes fewer bytes, until
+and tgraph-tile, and varies one choice at a time, keeping what takes fewer bytes, until
 none helps (coordinate descent). From there, tgraph-rematerialize looks for the lowest
 budget that it meets at a price. Each way is planned on a copy, placement and all, so
 the outcome never takes more bytes than the default.
@@ -32,7 +32,7 @@ from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
-from .slice import TGraphSlice
+from .tile import TGraphTile
 
 BUDGETS = 5
 """That tgraph-rematerialize is given, each between one missed and one met."""
@@ -43,13 +43,13 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
     """Searches for the way of lowering a program that takes the fewest bytes.
 
     recompute: how many FLOPs may be computed again, as a part of the program's.
-    slices: whether chains of operations may be computed in pieces.
+    tiles: whether chains of operations may be computed in tiles.
     """
 
     name = "tgraph-search"
 
     recompute: float = 0.1
-    slices: bool = True
+    tiles: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,10 +92,10 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
                 for effort in (0.2, 2.0, 10.0)
             ),
         }
-        if self.slices:
+        if self.tiles:
             choices["slices"] = tuple(
-                TGraphSlice(pieces, slowdown, **placing)
-                for pieces, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
+                TGraphTile(tiles, slowdown, **placing)
+                for tiles, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
             )
         return choices
 
@@ -142,7 +142,7 @@ class _Search:
             if not budget:  # nothing is stored
                 return
             again = TGraphRematerialize(budget, **self.trials.placing.shared(Placing))
-            what = f"recomputation behind {start.what}"
+            what = f"recomputation after {start.what}"
             found = self._try(what, start.module, [again])
             if found is None:
                 return

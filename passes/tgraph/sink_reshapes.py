@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes`: reshapes go behind elementwise operations.
+"""`tgraph-sink-reshapes`: reshapes go after elementwise operations.
 
     %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<32x8xf32>
     %1 = tgraph.reshape %0 : (tensor<32x8xf32>) -> tensor<4x8x8xf32>
@@ -56,7 +56,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphSinkReshapes(OptionalPass):
-    """Moves reshapes behind elementwise operations, so that these can be fused."""
+    """Moves reshapes after elementwise operations, so that these can be fused."""
 
     name = "tgraph-sink-reshapes"
     LOWERS_PEAK = True

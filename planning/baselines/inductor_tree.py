@@ -156,7 +156,7 @@ class Pool:
         return may_grow
 
     def append(self, block: Block) -> None:
-        """Puts the block behind all others."""
+        """Puts the block after all others."""
         right = Temporal(children=[block])
         both = Spatial(left=self.root, right=right, alignment=self.alignment)
         self.root = Temporal(children=[both])

@@ -1,7 +1,7 @@
 """The cheapest repetitions that fit a budget, by constraint programming.
 
 The model of Checkmate (Jain et al., MLSys 2020), solved by OR-tools' CP-SAT: the given
-order is a sequence of stages, in each of which one task runs for the first time, behind
+order is a sequence of stages, in each of which one task runs for the first time, after
 repetitions of tasks before it. What is held between the stages, and what is computed in
 each, is free. Its size is cubic in the tasks, so it is for small graphs.
 
@@ -157,7 +157,7 @@ class _Model:
         return [value for value in values if value in taking_part]
 
     def _later(self, stage: int, task: int, value: int) -> list[Any]:
-        """Who wants a value behind a task of a stage."""
+        """Who wants a value after a task of a stage."""
         wanted = [
             self.runs[stage, reader]
             for reader in self.graph.readers[value]

@@ -35,8 +35,10 @@ class Graph:
         self.kept = [value in kept for value in range(len(sizes))]
         self.writer: list[int | None] = [None] * len(sizes)
         self.readers: Sequence[list[int]] = [[] for _ in sizes]
-        self.before: list[Sequence[int]] = []  # of each task, what must precede it
-        self.behind: Sequence[list[int]] = [[] for _ in tasks]
+        self.predecessors: list[
+            Sequence[int]
+        ] = []  # of each task, what must precede it
+        self.successors: Sequence[list[int]] = [[] for _ in tasks]
         for index, task in enumerate(tasks):
             for value in task.writes:
                 self.writer[value] = index
@@ -50,8 +52,8 @@ class Graph:
             for other in needed:
                 if other >= index:
                     raise ValueError(f"task {index} depends on task {other}")
-                self.behind[other].append(index)
-            self.before.append(list(needed))
+                self.successors[other].append(index)
+            self.predecessors.append(list(needed))
 
     @property
     def uses(self) -> list[int]:
@@ -85,7 +87,7 @@ def profile(graph: Graph, order: Sequence[int]) -> list[int]:
     them reads what was written last. In between they are not live.
     """
     sizes = graph.sizes
-    live = list(graph.kept)  # whether each value is, behind the task that is looked at
+    live = list(graph.kept)  # whether each value is, after the task that is looked at
     total = sum([size for size, is_kept in zip(sizes, live, strict=True) if is_kept])
     result: list[int] = []
     for index in reversed(order):

@@ -71,7 +71,7 @@ class _Backwards:
 def forwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
     """A new order, built from its start."""
     return _listed(
-        _Forwards(graph), graph.before, graph.behind, _rank(order), by_growth
+        _Forwards(graph), graph.predecessors, graph.successors, _rank(order), by_growth
     )
 
 
@@ -79,7 +79,9 @@ def backwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
     """A new order, built from its end."""
     rank = [-rank for rank in _rank(order)]
     direction = _Backwards(graph)
-    return _listed(direction, graph.behind, graph.before, rank, by_growth)[::-1]
+    return _listed(direction, graph.successors, graph.predecessors, rank, by_growth)[
+        ::-1
+    ]
 
 
 def _rank(order: Sequence[int]) -> list[int]:
@@ -91,13 +93,13 @@ def _rank(order: Sequence[int]) -> list[int]:
 
 def _listed(
     direction: _Direction,
-    before: Sequence[Sequence[int]],
-    behind: Sequence[Sequence[int]],
+    predecessors: Sequence[Sequence[int]],
+    successors: Sequence[Sequence[int]],
     rank: Sequence[int],
     by_growth: bool,
 ) -> list[int]:
     growth = direction.growth
-    blockers = [len(tasks) for tasks in before]
+    blockers = [len(tasks) for tasks in predecessors]
     done = [False] * len(rank)
 
     def key(task: int) -> tuple[int, int, int]:
@@ -116,7 +118,7 @@ def _listed(
         for lowered in direction.take(task):
             if not blockers[lowered] and not done[lowered]:
                 heappush(heap, key(lowered))
-        for other in behind[task]:
+        for other in successors[task]:
             blockers[other] -= 1
             if not blockers[other]:
                 heappush(heap, key(other))

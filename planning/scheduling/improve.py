@@ -45,12 +45,12 @@ def _moves(graph: Graph, order: list[int], at: int) -> Iterator[list[int]]:
         writer = graph.writer[value]
         uses = [position[reader] for reader in graph.readers[value]]
         if writer is not None and position[writer] < at < min(uses):
-            moved = _reached([writer], graph.behind, position, range(at + 1))
+            moved = _reached([writer], graph.successors, position, range(at + 1))
             if moved is not None:
                 yield _placed(order, moved, at + 1)
         if at < max(uses):
             late = [reader for reader in graph.readers[value] if position[reader] > at]
-            moved = _reached(late, graph.before, position, range(at, len(order)))
+            moved = _reached(late, graph.predecessors, position, range(at, len(order)))
             if moved is not None and order[at] not in moved:
                 yield _placed(order, moved, at)
 

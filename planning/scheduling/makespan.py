@@ -22,7 +22,7 @@ def makespan(
     free: dict[Hashable, int] = {}
     ends = [0] * len(times)
     for task in order:
-        ready = max([ends[other] for other in graph.before[task]], default=0)
+        ready = max([ends[other] for other in graph.predecessors[task]], default=0)
         start = max(ready, free.get(queues[task], 0))
         ends[task] = free[queues[task]] = start + times[task]
     return max(ends, default=0)

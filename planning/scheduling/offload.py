@@ -5,7 +5,7 @@
     v here  ##########               ########
     copies       out->               <-in
 
-A value that nobody uses for long is copied out behind its use and fetched ahead of the
+A value that nobody uses for long is copied out after its use and fetched ahead of the
 next one; in between its bytes are free. Copies run beside the tasks, one at a time in
 each direction: while a task runs, as much can be copied as takes its time. So a copy
 out may end as late, and a fetch start as early, as that needs, except where too much is
@@ -210,7 +210,7 @@ class _Moves:
         return (limit if missing else parts[-1][0] + 1), parts, missing
 
     def _inwards(self, gap: _Gap, limit: int) -> tuple[int, list[tuple[int, int]], int]:
-        """The same of a fetch that starts behind the task `limit`."""
+        """The same of a fetch that starts after the task `limit`."""
         within = range(gap.next - 1, limit, -1)
         parts, missing = _taken(self.inwards, within, self.copies[gap.value])
         return (limit + 1 if missing else parts[-1][0]), parts, missing

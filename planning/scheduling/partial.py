@@ -38,7 +38,7 @@ class Builder:
             sum(1 << task for task in tasks) | never * kept
             for tasks, kept in zip(graph.readers, graph.kept, strict=True)
         ]
-        self.before = [sum(1 << task for task in tasks) for tasks in graph.before]
+        self.before = [sum(1 << task for task in tasks) for tasks in graph.predecessors]
 
     @cached_property
     def start(self) -> Partial:
@@ -69,7 +69,7 @@ class Builder:
         for peak, live, index in grown:
             done = partial.done | 1 << index
             ready = [task for task in partial.ready if task != index]
-            for task in self.graph.behind[index]:
+            for task in self.graph.successors[index]:
                 if not self.before[task] & ~done:
                     ready.append(task)
             yield Partial(peak, live, done, tuple(ready), index, partial)

@@ -9,18 +9,18 @@ def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:
     """Half-open ranges of positions that every order of the graph keeps to.
 
     A part ends with a task that depends on all tasks before it, and that all tasks
-    behind it depend on (an articulation point). Takes time near-linear in the graph.
+    after it depend on (an articulation point). Takes time near-linear in the graph.
     """
     position = [0] * len(order)
     for at, task in enumerate(order):
         position[task] = at
     last = len(order)
-    # Going back from a task behind a cut, one cannot but come by the cut ...
+    # Going back from a task after a cut, one cannot but come by the cut ...
     lowest = last
     leads_back = [False] * last
     for at in range(last - 1, -1, -1):
         leads_back[at] = lowest >= at
-        before = (position[task] for task in graph.before[order[at]])
+        before = (position[task] for task in graph.predecessors[order[at]])
         lowest = min(lowest, max(before, default=-1))
     # ... and so does going on from a task before it.
     highest = -1
@@ -28,8 +28,8 @@ def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:
     for at in range(last):
         if highest <= at and leads_back[at] and at + 1 < last:
             starts.append(at + 1)
-        behind = (position[task] for task in graph.behind[order[at]])
-        highest = max(highest, min(behind, default=last))
+        after = (position[task] for task in graph.successors[order[at]])
+        highest = max(highest, min(after, default=last))
     return list(zip(starts, [*starts[1:], last], strict=True))
 
 
@@ -37,7 +37,7 @@ def subgraph(graph: Graph, order: Sequence[int], part: tuple[int, int]) -> Graph
     """The tasks of a part, numbered in the given order, and what they touch."""
     start, end = part
     number = {task: at for at, task in enumerate(order[start:end])}
-    behind = set(order[end:])
+    after = set(order[end:])
     values: dict[int, int] = {}
     tasks: list[Task] = []
     for index in number:
@@ -55,6 +55,6 @@ def subgraph(graph: Graph, order: Sequence[int], part: tuple[int, int]) -> Graph
     kept = [
         new
         for value, new in values.items()
-        if graph.kept[value] or not behind.isdisjoint(graph.readers[value])
+        if graph.kept[value] or not after.isdisjoint(graph.readers[value])
     ]
     return Graph(tasks, [graph.sizes[value] for value in values], kept)

@@ -1,18 +1,18 @@
 """Streams: no reuse that would make an operation wait for one it need not wait for.
 
-With several streams, operations run in the order of their stream and behind what they
+With several streams, operations run in the order of their stream and after what they
 depend on; else in any order. Lifespans, which are ranges of one total order, do not say
 that two operations may run at the same time. `across_streams` makes them say it:
 
     step 0  stream 0   writes a
     step 1  stream 0   reads a           a: [0, 2)
     step 2  stream 1   writes b          b: [2, 3)  may run before step 1
-    step 3  stream 0   writes c          c: [3, 4)  is behind step 1
+    step 3  stream 0   writes c          c: [3, 4)  is after step 1
 
-`a` is then also live in step 2, the first of another stream that is not ordered behind
+`a` is then also live in step 2, the first of another stream that is not ordered after
 all of its accesses: [0, 3). So `b` cannot have its bytes, and `c` can.
 
-The general rule behind NNVM's colouring of nodes and PyTorch Inductor's stream in the
+The general rule after NNVM's colouring of nodes and PyTorch Inductor's stream in the
 key of reuse, both of which forbid more: any sharing between colours or streams.
 """
 

@@ -8,7 +8,7 @@ from . import kernels
 
 _WORK = 1_000_000_000  # sections that the searches of a pool look at, about
 _FAST, _PLAIN = 10_000_000, 200_000  # work in a second, until that has been measured
-_SURE = 0.1  # seconds of searching behind which its speed is known
+_SURE = 0.1  # seconds of searching after which its speed is known
 
 
 class Budget:

@@ -21,7 +21,7 @@ handles that dangle when a region is given back; this queue holds addresses, loo
 when they are needed. It forgets to queue a part that is split off a stamped chunk, and
 a chunk that a forced merge leaves at its address; these never merge. Here each stamped
 chunk that stays free is in the queue. When two neighbours become safe at once, it
-merges them with each other, but not with what is free behind them.
+merges them with each other, but not with what is free after them.
 """
 
 from bisect import bisect_left, insort

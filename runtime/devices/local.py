@@ -198,7 +198,7 @@ def _stop(threads: dict[Queue, _Thread]) -> None:
 def _queues(
     steps: Sequence[Step], before: Sequence[Sequence[int]]
 ) -> dict[Queue, list[_Part]]:
-    """The queues, cut before steps that wait and behind those that others wait for."""
+    """The queues, cut before steps that wait and after those that others wait for."""
     awaited = {other for needed in before for other in needed}
     queues: dict[Queue, list[_Part]] = {}
     part_of: dict[int, _Part] = {}

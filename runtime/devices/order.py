@@ -121,7 +121,7 @@ class _Part:
 
 
 class _Touched:
-    """Who touched the bytes of a memory, in parts. Bytes behind all accesses count as
+    """Who touched the bytes of a memory, in parts. Bytes after all accesses count as
     part of the last one, which nobody has touched."""
 
     def __init__(self) -> None:

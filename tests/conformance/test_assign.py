@@ -100,7 +100,7 @@ class _Program:
         return read.result
 
     def _visit(self, name: str) -> None:
-        """Adds a node behind its inputs, in NNVM's order of execution."""
+        """Adds a node after its inputs, in NNVM's order of execution."""
         if (name, 0) in self.values:
             return
         node = self.nodes[name]

@@ -40,7 +40,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="the first (default: 0)")
     parser.add_argument("--count", type=int, default=1, help="of seeds (default: 1)")
     parser.add_argument(
-        "--minutes", type=float, help="of CPU time: stops each target behind these"
+        "--minutes", type=float, help="of CPU time: stops each target after these"
     )
     parser.add_argument(
         "--shrink", action="store_true", help="print the smallest program that fails so"

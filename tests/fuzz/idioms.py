@@ -128,7 +128,7 @@ def stacked_rows(b: Builder) -> None:
         b.variables.remove(variable)
 
 
-class Turn(NamedTuple):
+class Iteration(NamedTuple):
     """What the body of a loop starts with."""
 
     rows: int
@@ -138,7 +138,7 @@ class Turn(NamedTuple):
     stacks: Sequence[SSAValue]  # variables to be written, or tensors to be read
 
     def row(self, b: Builder, *, is_backwards: bool) -> SSAValue:
-        """The number of this turn's row."""
+        """The number of this iteration's row."""
         if not is_backwards:
             return self.number
         last = filled(b, i32, (), self.rows - 1)
@@ -150,11 +150,11 @@ def _loop(
     rows: int,
     carried: Sequence[SSAValue],
     given: Sequence[SSAValue],
-    write: Callable[[Builder, Turn], None],
+    write: Callable[[Builder, Iteration], None],
 ) -> Sequence[SSAValue]:
-    """What is carried, behind a loop of a turn for each row, or nearly."""
+    """What is carried, after a loop of an iteration for each row, or nearly."""
     first = b.pick([0] * 8 + [1])
-    turns = b.pick([rows] * 8 + [rows - 1])
+    iterations = b.pick([rows] * 8 + [rows - 1])
     start = filled(b, i32, (), first)
     inputs = [start, *carried, *given]
     regions: list[Region] = []
@@ -170,13 +170,13 @@ def _loop(
             stacks = [*others, *inner.values]
             inner.block.add_op(old := structure.ReadOp(state))
             inner.values[:], inner.variables[:] = [old.result], []
-            write(inner, Turn(rows, read.result, state, old.result, stacks))
+            write(inner, Iteration(rows, read.result, state, old.result, stacks))
             following = inner.emit(ew.AddOp, [read.result, filled(inner, i32, (), 1)])
             inner.block.add_op(structure.AssignOp(counter, following))
             inner.block.add_op(structure.YieldOp())
         else:
             how: dict[str, Attribute] = {"direction": StringAttr("LT")}
-            limit = filled(inner, i32, (), turns)
+            limit = filled(inner, i32, (), iterations)
             test = inner.emit(ew.CompareOp, [read.result, limit], how)
             inner.block.add_op(structure.YieldOp(test))
         regions.append(Region(inner.block))
@@ -199,17 +199,17 @@ def _compute(b: Builder) -> None:
 
 
 def _carry(b: Builder, state: SSAValue, value: SSAValue) -> None:
-    """Into the next turn: of floats, something between 0 and 1."""
+    """Into the next iteration: of floats, something between 0 and 1."""
     if tensor_type_of(value.type).element_type != i32:
         value = b.emit(ew.LogisticOp, [value])
     b.block.add_op(structure.AssignOp(state, value))
 
 
-def _write(b: Builder, turn: Turn) -> None:
+def _write(b: Builder, iteration: Iteration) -> None:
     _compute(b)
-    found = [value for value in b.values if value.type == turn.old.type]
-    at = turn.row(b, is_backwards=b.random.random() < 0.4)
-    for variable in turn.stacks:
+    found = [value for value in b.values if value.type == iteration.old.type]
+    at = iteration.row(b, is_backwards=b.random.random() < 0.4)
+    for variable in iteration.stacks:
         row = b.pick(found[-3:])
         shape = shape_of(tensor_type_of(row.type))
         wide = TensorType(tensor_type_of(row.type).element_type, (1, *shape))
@@ -219,13 +219,13 @@ def _write(b: Builder, turn: Turn) -> None:
         starts = [at, *[filled(b, i32, (), 0) for _ in shape]]
         new = b.emit(indexing.DynamicUpdateSliceOp, [whole.result, placed, *starts])
         b.block.add_op(structure.AssignOp(variable, new))
-    _carry(b, turn.state, found[-1])
+    _carry(b, iteration.state, found[-1])
 
 
-def _read(b: Builder, turn: Turn) -> None:
-    type = tensor_type_of(turn.old.type)
-    at = turn.row(b, is_backwards=b.random.random() < 0.5)
-    for stack in turn.stacks:
+def _read(b: Builder, iteration: Iteration) -> None:
+    type = tensor_type_of(iteration.old.type)
+    at = iteration.row(b, is_backwards=b.random.random() < 0.5)
+    for stack in iteration.stacks:
         sizes = [1, *shape_of(type)]
         starts = [at, *[filled(b, i32, (), 0) for _ in sizes[1:]]]
         how: dict[str, Attribute] = {"slice_sizes": ints(sizes)}
@@ -233,7 +233,7 @@ def _read(b: Builder, turn: Turn) -> None:
         b.emit(shaping.ReshapeOp, [row], to=[type])
     _compute(b)
     found = [value for value in b.values if value.type == type]
-    _carry(b, turn.state, b.emit(ew.AddOp, [found[-1], b.pick(found)]))
+    _carry(b, iteration.state, b.emit(ew.AddOp, [found[-1], b.pick(found)]))
 
 
 def _update(b: Builder, variable: SSAValue, old: SSAValue, stack: SSAValue) -> None:

@@ -192,7 +192,7 @@ class _Reference(NamedTuple):
 
 
 class _Stop(Exception):
-    """Enough turns of loops."""
+    """Enough iterations of loops."""
 
 
 def run(function: FuncOp, seed: int, most: int = 3000) -> dict[int, list[object]]:

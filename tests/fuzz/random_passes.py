@@ -39,8 +39,8 @@ OPTIONS: Mapping[str, Callable[[Random], Mapping[str, Any]]] = {
         "default": r.choice(["cpu:0", "cpu:1"]),
     },
     "tgraph-fold-scale-axis": lambda r: {"always": r.random() < 0.5},
-    "tgraph-slice": lambda r: {
-        "pieces": r.choice([2, 8]),
+    "tgraph-tile": lambda r: {
+        "tiles": r.choice([2, 8]),
         "max_slowdown": r.choice([0.03, 9]),
         "alignment": r.choice([1, 64]),
     },
@@ -108,6 +108,6 @@ def plan_pipeline(random: Random) -> PlanPipeline:
         budget=random.choice([None, None, None, "1KiB", "16KiB"]),
         effort=random.choice([*["low"] * 7, "high"]),
         streams=random.choice([1, 1, 2, 3]),
-        lend=random.random() < 0.8,
+        reuse_outputs=random.random() < 0.8,
         workspaces=random.choice(["none", "none", "numpy", "native"]),
     )

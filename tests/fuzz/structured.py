@@ -3,7 +3,7 @@
     data = mutated_model(data, Random(17))
 
 ONNX models are mutated field by field, archives (npz) member by member with the right
-checksums, so that what is wrong is met behind the decoder. Data that can't be decoded
+checksums, so that what is wrong is met after the decoder. Data that can't be decoded
 comes back as it is.
 """
 

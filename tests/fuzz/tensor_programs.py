@@ -627,7 +627,7 @@ class Builder:
         self.emit(structure.IfOp, [condition, *inputs], to=types, regions=regions)
 
     def loop(self) -> None:
-        """Up to three turns: a counter, what is carried, what stays."""
+        """Up to three iterations: a counter, what is carried, what stays."""
         if self.depth > 1:
             raise NothingFits
         count = TensorType(i32, ())

@@ -63,7 +63,7 @@ class Source:
         self.x, self.y = "%x", "%y"
         self.shapes: dict[str, Shape] = {"%x": shape, "%y": shape}
         self.early: Sequence[str] = ()  # passes before deallocations are added
-        self.late: Sequence[str] = ()  # and behind
+        self.late: Sequence[str] = ()  # and after
 
     def type(self, shape: Shape) -> str:
         return f"tensor<{'x'.join(map(str, shape))}{'x' if shape else ''}f32>"
@@ -401,7 +401,7 @@ def control_flow(s: Source, number: int) -> str:
                 lambda: s.matmul(s.map("exp", x), y),
                 lambda: s.map("tanh", s.map("negf", s.map("abs", y))),
             )
-        case 1:  # what is used behind the branch, and in one side only
+        case 1:  # what is used after the branch, and in one side only
             a, b = s.map("exp", x), s.map("tanh", y)
             r = s.choose(lambda: s.map("negf", a), lambda: s.map("add", a, b))
             return s.map("add", r, a)
@@ -473,7 +473,7 @@ def control_flow(s: Source, number: int) -> str:
                 ),
                 lambda: s.map("tanh", s.map("abs", y)),
             )
-        case 14:  # a buffer from outside, used in the loop and behind it
+        case 14:  # a buffer from outside, used in the loop and after it
             a = s.map("exp", s.map("negf", x))
             r = s.repeat(
                 s.map("tanh", y), lambda v: s.map("add", v, s.matmul(v, a), into=v)

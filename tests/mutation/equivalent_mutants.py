@@ -192,7 +192,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "compare",
         ): "what frees it is understood",
     },
-    "passes/plan/placement/lending.py": {
+    "passes/plan/placement/output_reuse.py": {
         (
             "if strides is None or offset is None or DYNAMIC_INDEX in shape:",
             "without part 0",

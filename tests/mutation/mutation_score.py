@@ -90,7 +90,7 @@ TESTS = {
         "tests/test_allocations.py",
     ),
     "analysis/allocations.py": ("tests/test_allocations.py",),
-    "passes/plan/placement/lending.py": ("tests/test_result_lending.py",),
+    "passes/plan/placement/output_reuse.py": ("tests/test_output_reuse.py",),
     "analysis/dependencies.py": ("tests/test_dependencies.py",),
 }
 

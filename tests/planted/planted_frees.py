@@ -36,8 +36,10 @@ def never_freed_in_a_loop(last: str) -> str:
 
 @plant(sound=False, faulty=True)
 def freed_in_each_iteration(inside: bool) -> str:
-    turns = loop(copy("x", "y"), free()) if inside else loop(copy("x", "y")) + free()
-    return program(arena(), USE, turns)
+    iterations = (
+        loop(copy("x", "y"), free()) if inside else loop(copy("x", "y")) + free()
+    )
+    return program(arena(), USE, iterations)
 
 
 @plant(sound=False, faulty=True)
@@ -64,7 +66,7 @@ def freed_on_one_branch_only(other: str) -> str:
 
 
 @plant(sound="", faulty=free())
-def freed_on_a_branch_and_again_behind(early: str) -> str:
+def freed_on_a_branch_and_again_after(early: str) -> str:
     return program(arena(), USE, branch([copy("x", "z"), early]), free())
 
 
@@ -275,7 +277,7 @@ def reallocated_before_a_use(early: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def freed_in_one_of_many_iterations(early: bool) -> str:
-    """In the last one, the third; or behind."""
+    """In the last one, the third; or after."""
     return program(
         *(arena(), USE),
         loop(
@@ -292,8 +294,8 @@ def freed_in_one_of_many_iterations(early: bool) -> str:
 @plant(sound=False, faulty=True)
 def freed_in_a_parallel_loop(inside: bool) -> str:
     body = copy("x", "y")
-    turns = parallel(body, free() if inside else "", to="%c2")
-    return program(arena(), USE, turns, "" if inside else free())
+    iterations = parallel(body, free() if inside else "", to="%c2")
+    return program(arena(), USE, iterations, "" if inside else free())
 
 
 @plant(sound=False, faulty=True)

@@ -166,7 +166,7 @@ def kept_for_the_next_iteration(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def used_behind_a_loop(at: str) -> str:
+def used_after_a_loop(at: str) -> str:
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         *(loop(each("x", "b"), copy("b", "z")), copy("a", "y"), free()),
@@ -174,7 +174,7 @@ def used_behind_a_loop(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def used_behind_one_branch(at: str) -> str:
+def used_after_one_branch(at: str) -> str:
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         *(branch([each("x", "b"), copy("b", "z")]), copy("a", "y"), free()),
@@ -182,7 +182,7 @@ def used_behind_one_branch(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def used_behind_a_case(at: str) -> str:
+def used_after_a_case(at: str) -> str:
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         *("scf.index_switch %n", "case 3 {", each("x", "b"), copy("b", "z")),

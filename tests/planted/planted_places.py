@@ -58,7 +58,7 @@ def overlap_in_an_else(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def overlap_behind_a_branch_of_blocks(at: str) -> str:
+def overlap_after_a_branch_of_blocks(at: str) -> str:
     return program("cf.br ^next", "^next:", arena(), both(at), free())
 
 
@@ -237,7 +237,7 @@ def overlap_of_reinterpreted_floats(at: int) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def overlap_behind_a_cast(at: str) -> str:
+def overlap_through_a_cast(at: str) -> str:
     loose = "memref<?xi8>"
     return program(
         arena(),
@@ -248,7 +248,7 @@ def overlap_behind_a_cast(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def overlap_of_a_view_and_one_behind_a_cast(at: str) -> str:
+def overlap_of_a_view_and_one_through_a_cast(at: str) -> str:
     loose = "memref<?xi8>"
     return program(
         arena(),
@@ -259,7 +259,7 @@ def overlap_of_a_view_and_one_behind_a_cast(at: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def overlap_behind_a_subview_of_bytes(at: str) -> str:
+def overlap_through_a_subview_of_bytes(at: str) -> str:
     half = "memref<128xi8>"
     return program(
         arena(),
@@ -411,7 +411,7 @@ def past_an_arena_of_dynamic_size(size: str) -> str:
 
 
 @plant(sound="%c256", faulty="%c64")
-def past_an_arena_behind_a_false_cast(size: str) -> str:
+def past_an_arena_through_a_false_cast(size: str) -> str:
     """The cast says 256 bytes."""
     return program(
         f"%bytes = memref.alloc({size}) {{alignment = 64 : i64}} : memref<?xi8>",

@@ -95,7 +95,7 @@ def an_operation_later(func: FuncOp, random: Random) -> bool:
         return False
     step = random.choice(steps)
     mine, passed = _memories(step), list[Operation]()
-    for op in _behind(step):
+    for op in _after(step):
         if isinstance(op, memref.DeallocOp) or _ends(op) or mine & _memories(op):
             break
         passed.append(op)
@@ -114,7 +114,7 @@ def an_arena_freed_early(func: FuncOp, random: Random) -> bool:
     alloc = free.memref.owner
     if not isinstance(alloc, memref.AllocOp) or alloc.parent is not free.parent:
         return False
-    following = list(_behind(alloc))
+    following = list(_after(alloc))
     before = following[: following.index(free)]
     if not before:
         return False
@@ -172,8 +172,8 @@ REWRITES: Sequence[Rewrite] = (
 )
 
 
-def _behind(op: Operation) -> list[Operation]:
-    """The operations behind one in its block."""
+def _after(op: Operation) -> list[Operation]:
+    """The operations after one in its block."""
     assert op.parent is not None
     ops = list(op.parent.ops)
     return ops[ops.index(op) + 1 :]
@@ -207,17 +207,17 @@ def _memory(value: SSAValue) -> SSAValue:
 
 
 def _is_last_use(value: SSAValue, op: Operation) -> bool:
-    """Whether a buffer is made in the block of `op`, and not used behind it."""
+    """Whether a buffer is made in the block of `op`, and not used after it."""
     view = _memory(value)
     if not isinstance(view.owner, memref.ViewOp) or view.owner.parent is not op.parent:
         return False
-    return not any(view in _memories(other) for other in _behind(op))
+    return not any(view in _memories(other) for other in _after(op))
 
 
 def _is_first_use(value: SSAValue, op: Operation) -> bool:
     view = value.owner
     if not isinstance(view, memref.ViewOp) or view.parent is not op.parent:
         return False
-    following = _behind(view)
+    following = _after(view)
     before = following[: following.index(op)]
     return not any(value in _memories(other) for other in before)

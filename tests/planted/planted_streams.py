@@ -128,7 +128,7 @@ def the_next_iteration(at: str, mode: str) -> str:
     may_refuse="a stream inside of a region, or several blocks",
 )
 def before_a_loop_and_in_it(at: str, mode: str) -> str:
-    """A stream's chain begins before the other's loop, and goes on behind it."""
+    """A stream's chain begins before the other's loop, and goes on after it."""
     first, last = on(1, "add", "x", "x", "a"), on(1, "negate", "a", "z")
     inner = loop(on(0, "negate", "x", "b"), on(0, "negate", "b", "y"))
     order = (first, inner, last) if mode == "swapped" else (first, last, inner)

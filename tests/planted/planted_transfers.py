@@ -93,8 +93,8 @@ def wait(mode: str, form: str = "memref") -> str:
     return {"checked": FORMS[form].wait, "early": "", "late": copy("a", "b")}[mode]
 
 
-def transfer(*between: str, behind: str = "", mode: str, form: str = "memref") -> str:
-    """%a to %b, with something between start and wait, and behind the wait."""
+def transfer(*between: str, after: str = "", mode: str, form: str = "memref") -> str:
+    """%a to %b, with something between start and wait, and after the wait."""
     return program(
         *(
             FORMS[form].tags,
@@ -109,7 +109,7 @@ def transfer(*between: str, behind: str = "", mode: str, form: str = "memref") -
             *between,
             wait(mode, form),
             copy("b", "y"),
-            behind,
+            after,
             free(),
         ),
     )
@@ -124,7 +124,7 @@ def source_taken(form: str) -> Callable[[str, str], str]:
 
 
 def target_taken(form: str) -> Callable[[str, str], str]:
-    """Another buffer is written before the wait, and read behind."""
+    """Another buffer is written before the wait, and read after."""
 
     def build(at: str, mode: str) -> str:
         other = (view("c", at), each("x", "c"), copy("c", "z"))
@@ -171,8 +171,8 @@ def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
     again = each("x", "a")
     rest = copy("a", "z")
     if early:
-        return transfer(again, mode=mode, behind=rest)
-    return transfer(mode=mode, behind=again + "\n" + rest)
+        return transfer(again, mode=mode, after=rest)
+    return transfer(mode=mode, after=again + "\n" + rest)
 
 
 @plant(sound=False, faulty=True, modes=MODES)

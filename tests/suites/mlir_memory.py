@@ -5,7 +5,7 @@
 FOLDER holds `.mlir` files, such as MLIR's own `mlir/test/Dialect/Bufferization` and
 `mlir/test/Dialect/MemRef`. They are split where `mlir-opt --split-input-file` splits
 them. Each part is taken in three variants, which `mlir-opt` makes: as it is ("raw"),
-behind `-buffer-deallocation-pipeline` ("dealloc"), and behind one-shot-bufferize and
+after `-buffer-deallocation-pipeline` ("dealloc"), and after one-shot-bufferize and
 that ("bufferized"). What `mlir-opt` refuses or what allocates nothing does not count.
 Each variant goes through `plan-memory` once.
 

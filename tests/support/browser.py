@@ -115,7 +115,7 @@ def _request(method: str, url: str, body: object = None) -> Any:
 
 @contextmanager
 def browser(width: int = 1400, height: int = 900) -> Iterator[Browser]:
-    """A browser that is closed behind the block."""
+    """A browser that is closed after the block."""
     assert _DRIVER is not None
     with subprocess.Popen(
         [_DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -2,10 +2,10 @@
 
 The folder has links to `examples`, `tests` and `benchmarks`.
 
-    ```console     commands behind `$ `, then what they print; `...` is anything.
+    ```console     commands after `$ `, then what they print; `...` is anything.
                    Remarks may be left out.
                    `$ cat FILE` writes a file that is not there: how a page has inputs.
-    ```python      in one process for the page; what it prints is in an ```output behind
+    ```python      in one process for the page; what it prints is in an ```output after
     ```sh          commands without output
     ```mlir, text, c, ...   is shown, not run
 
@@ -39,7 +39,7 @@ class Block(NamedTuple):
     line: int  # of its first line
 
     def says(self, word: str) -> str | None:
-        """What the first line says behind `# word`, if it does."""
+        """What the first line says after `# word`, if it does."""
         match = re.match(rf"# {word}(.*)\n", self.text)
         return match[1].strip(": ") if match else None
 
@@ -145,11 +145,11 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
     starts = [n for n, line in enumerate(lines) if line.startswith("$ ")]
     assert starts, f"line {block.line}: no command"
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        behind = start + 1
-        while lines[behind - 1].endswith("\\\n"):
-            behind += 1
-        command = "".join(lines[start:behind])[2:].strip()
-        yield block.line + start, command, "".join(lines[behind:end])
+        following = start + 1
+        while lines[following - 1].endswith("\\\n"):
+            following += 1
+        command = "".join(lines[start:following])[2:].strip()
+        yield block.line + start, command, "".join(lines[following:end])
 
 
 def stripped(text: str) -> str:

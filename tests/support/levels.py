@@ -25,7 +25,7 @@ READY = (
     TGraphFuse(),
     TGraphEliminateAssigns(),
 )
-REST = (TGraphBufferize(), PlanMemory(lend=False))  # as memory_graph reckons
+REST = (TGraphBufferize(), PlanMemory(reuse_outputs=False))  # as memory_graph reckons
 
 
 def inputs(module: ModuleOp) -> list[np.ndarray]:
@@ -59,11 +59,11 @@ def stored_bytes(module: ModuleOp, alignment: int) -> dict[str | None, int]:
 
 
 def lower_bounds(module: ModuleOp, alignment: int) -> dict[str | None, int]:
-    """What the plan of a placed program cannot do without, nothing lent."""
+    """What the plan of a placed program cannot do without, no output reused."""
     planned = module.clone()
     passes = [
         TGraphBufferize(),
-        PlanMemory(strategy="best-fit", alignment=alignment, lend=False),
+        PlanMemory(strategy="best-fit", alignment=alignment, reuse_outputs=False),
     ]
     driver.run(tensorplan.context(), planned, passes, verify=False)
     pools = tensorplan.report(planned)["pools"]

@@ -80,5 +80,5 @@ def numbers(*body: str) -> tuple[str, str]:
 
 
 def operations(text: str, name: str) -> list[Operation]:
-    """Those whose names start so, with their region's behind them."""
+    """Those whose names start so, with their region's after them."""
     return [op for op in parsed(text).walk() if name_of(op).startswith(name)]

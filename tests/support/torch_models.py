@@ -159,7 +159,7 @@ class Loss(nn.Module):
 
 
 class BERTBlock(nn.Module):
-    """Attention behind a mask of padding, norms behind the sums."""
+    """Attention after a mask of padding, norms after the sums."""
 
     def __init__(self, width: int = 32, heads: int = 4):
         super().__init__()

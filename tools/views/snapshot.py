@@ -37,7 +37,7 @@ def snapshot(plans: Sequence[PlanView]) -> bytes:
 def _segment(
     pool: PoolView, address: int, device: int, frames: Sequence[object]
 ) -> dict[str, object]:
-    """As it is behind the last step: nothing is live."""
+    """As it is after the last step: nothing is live."""
     free: dict[str, object] = {
         "address": address,
         "size": pool.size,

@@ -37,7 +37,7 @@ def pad(values: Values, op: PadOp, target: Stored) -> None:
         strict=True,
     ):
         step = interior + 1
-        first = max(0, -(low // step))  # the first element at 0 or behind
+        first = max(0, -(low // step))  # the first element at 0 or after
         last = min(size - 1, (limit - 1 - low) // step)
         firsts.append(first)
         starts.append(low + first * step)

@@ -83,7 +83,7 @@ class Trials:
         except _OutOfTime:
             return None
         if not self.made:
-            self._end -= 2 * (monotonic() - begin)  # for what comes behind it
+            self._end -= 2 * (monotonic() - begin)  # for what comes after it
         self.made.append(Attempt(what, module, bytes, remarks))
         return self.made[-1]
 
@@ -105,7 +105,7 @@ def planned_arenas(
 ) -> list[PlannedPool]:
     """Plans a program of level 1 with devices, in place; returns its arenas.
 
-    Results that lend their memory are not among them.
+    Results whose memory is reused are not among them.
     """
     passes = [
         TGraphBufferize(),

@@ -1,9 +1,8 @@
 """How few bytes have to be live for a function's arenas to fit a budget.
 
-A plan may take less than what is live, since results lend their memory, or more, since
-kernels have workspaces. So passes that lower what is live
-to a target are given one that follows from the plan, and another one where that was too
-high.
+A plan may take less than what is live, since the memory of results is reused, or more,
+since kernels have workspaces. So passes that lower what is live to a target are given
+one that follows from the plan, and another one where that was too high.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,7 +38,7 @@ def is_static_block(block: Block) -> bool:
 
 
 def live_peaks(func: FuncOp, alignment: int) -> Peaks:
-    """What is live at most, nothing lent."""
+    """What is live at most, no output reused."""
     memory = memory_graph(func.body.block, alignment)
     return memory.peaks(range(len(memory.ops)))
 

@@ -6,7 +6,7 @@
     ...
     %y = multiply %d, %r
 
-A group of a few simple operations is copied into the groups that read its value behind
+A group of a few simple operations is copied into the groups that read its value after
 the peak, if what it reads itself is there anyhow, or smaller. Masks, computed of iotas
 and numbers alone, are copied through broadcasts, too. (XLA's instruction fusion
 duplicates cheap producers; here only where bytes live.)
@@ -106,7 +106,7 @@ class Duplication:
 def duplicate(
     function: Function, grouping: Grouping, liveness: Liveness
 ) -> Duplication | None:
-    """Copies values that live at the peak into the groups that read them behind it.
+    """Copies values that live at the peak into the groups that read them after it.
 
     `grouping` and `liveness` are of the function before. Returns None if there are no
     such values, or if they are too small.
@@ -130,7 +130,7 @@ def duplicate(
         crossed = peaks[storage.device].intersection(lived)
         if not crossed:
             continue
-        reads = _reads_behind(min(crossed), ops[-1], function, grouping)
+        reads = _reads_after(min(crossed), ops[-1], function, grouping)
         if 0 < len(reads) <= MOST and _is_worth_it(ops, reads, storage.size, liveness):
             found += ((ops, group) for group in reads.values())
             saved += storage.size
@@ -155,10 +155,10 @@ def _taken_out(function: Function) -> Iterator[Unused]:
         yield unused
 
 
-def _reads_behind(
+def _reads_after(
     peak: int, op: TensorOp, function: Function, grouping: Grouping
 ) -> Mapping[int, Sequence[Read]]:
-    """What reads a result at the peak or behind it, by the roots of its groups.
+    """What reads a result at the peak or after it, by the roots of its groups.
 
     None of it if the result has to be stored for one of them.
     """

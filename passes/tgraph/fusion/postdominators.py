@@ -51,7 +51,7 @@ class _Dominator:
 def _post_dominators(
     edges: Sequence[Sequence[tuple[int, int]]], results: Sequence[int]
 ) -> list[_Dominator]:
-    """By least common ancestors in the tree of the nodes behind."""
+    """By least common ancestors in the tree of the nodes after."""
     tree = [_Dominator(None, 1, Pattern.OPAQUE) for _ in edges]
     leaving = set(results)
     for node in range(len(edges) - 1, -1, -1):

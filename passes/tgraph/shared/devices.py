@@ -96,7 +96,7 @@ class Placement:
         """What operations say themselves, by attribute, type or annotation."""
         self._copies: dict[tuple[SSAValue, str], SSAValue] = {}
         self._types: dict[tuple[Attribute, str], Attribute] = {}
-        self._behind: dict[Operation | Block, Operation] = {}
+        self._latest: dict[Operation | Block, Operation] = {}
         self._read_names()
         self.ops = [op for op in block.ops if _handles_tensors(op)]
 
@@ -216,7 +216,7 @@ class Placement:
     ) -> SSAValue:
         """The value on a device: itself, what it is a copy of, or a shared copy.
 
-        A new copy comes directly behind the value; `explicit`, if given, is moved there
+        A new copy comes directly after the value; `explicit`, if given, is moved there
         to be that copy.
         """
         if self.devices[value] == device:
@@ -240,14 +240,14 @@ class Placement:
         else:
             copy = explicit
             copy.detach()
-        if previous := self._behind.get(owner):
+        if previous := self._latest.get(owner):
             point = InsertPoint.after(previous)
         elif isinstance(owner, Operation):
             point = InsertPoint.after(owner)
         else:
             point = InsertPoint.at_start(self.block)
         Rewriter.insert_op(copy, point)
-        self._behind[owner] = copy
+        self._latest[owner] = copy
         self.put(copy, device)
         self._copies[value, device] = copy.result
         return copy.result

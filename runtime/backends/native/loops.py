@@ -144,7 +144,7 @@ class _Lowering:
     ) -> Iterator[_Scope]:
         """The scopes of a loop's body: one for each width of vector that it takes.
 
-        After every so many turns the `sums` are added to their totals.
+        After every so many iterations the `sums` are added to their totals.
         """
         size = self.nest.sizes[loop]
         if loop != self.nest.lane:
@@ -167,7 +167,7 @@ class _Lowering:
         step: int,
         sums: Sequence[Accumulator],
     ) -> Iterator[str]:
-        """The index of a loop, which is none if there is but one turn."""
+        """The index of a loop, which is none if there is but one iteration."""
         if stop - start <= step:
             yield from [str(start)] * (stop > start)
         elif not sums or stop - start <= 2 * BLOCK * step:
@@ -207,11 +207,11 @@ class _Lowering:
             self._store(nest.root, scope)
 
     def _accumulator(self, node: Node, scope: _Scope) -> Accumulator:
-        turns = prod(self.nest.sizes[self.nest.kept :])
+        iterations = prod(self.nest.sizes[self.nest.kept :])
         if self.is_across:
-            turns //= self.wide[self.stage]
+            iterations //= self.wide[self.stage]
         widths = self.widths if self.is_across else [scope.lanes]
-        is_long = turns > 2 * BLOCK
+        is_long = iterations > 2 * BLOCK
         return Accumulator(self.code, node, widths, self.is_across, is_long)
 
     def _inner(self, scope: _Scope, loop: int, made: Sequence[Accumulator]) -> None:

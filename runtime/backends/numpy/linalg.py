@@ -3,8 +3,9 @@
     calls(op, arrays) -> the calls that compute
 
 An operation is loops with a body: the body is computed for all places of the parallel
-loops at a time, once for each turn of the reduction loops, in order. It is there for
-programs that mlir-opt bufferized, and simple; `runtime/backends/mlir/` is native code.
+loops at a time, once for each iteration of the reduction loops, in order. It is there
+for programs that mlir-opt bufferized, and simple; `runtime/backends/mlir/` is native
+code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -108,27 +109,30 @@ def calls(op: Operation, arrays: Mapping[SSAValue, Array]) -> list[Call]:
         for argument in values
         if values[argument].ndim == len(shape) and argument not in arrays
     }
-    turns = [shape[d] for d in order if d in loops.reduced]
+    iterations = [shape[d] for d in order if d in loops.reduced]
     outs = [values[argument] for argument in body.args[-len(yielded) :]]
-    return [(_run, (turns, values, moving, steps, yielded, outs))]
+    return [(_run, (iterations, values, moving, steps, yielded, outs))]
 
 
 def _run(
-    turns: Sequence[int],
+    iterations: Sequence[int],
     values: Mapping[SSAValue, Array],
     moving: Mapping[SSAValue, Array],
     steps: Sequence[tuple[SSAValue, Callable[..., Any], Sequence[SSAValue]]],
     yielded: Sequence[SSAValue],
     outs: Sequence[Array],
 ) -> None:
-    """`moving` are those of the values that each turn sees a part of."""
-    for turn in product(*map(range, turns)):
-        known = {**values, **{value: array[turn] for value, array in moving.items()}}
+    """`moving` are those of the values that each iteration sees a part of."""
+    for iteration in product(*map(range, iterations)):
+        known = {
+            **values,
+            **{value: array[iteration] for value, array in moving.items()},
+        }
         for result, function, operands in steps:
             known[result] = function(*(known[value] for value in operands))
         results = [known[value] for value in yielded]
         for out, result in zip(outs, results, strict=True):
-            out[turn] = result
+            out[iteration] = result
 
 
 def _load(array: Array, *indices: Array) -> Any:

@@ -1,4 +1,4 @@
-// The sanitizer took what a branch writes last of all for what it leaves behind.
+// The sanitizer took what a branch writes last of all for what it leaves after.
 // passes: tgraph-bufferize,plan-memory{strategy=greedy-by-duration}
 func.func @main(%0: tensor<ui64, "cpu:0">, %p: tensor<i1, "cpu:0">) -> (tensor<ui64, "cpu:0">) {
     %2, %3 = tgraph.if %p, %0, %0, %0 : (tensor<i1, "cpu:0">, tensor<ui64, "cpu:0">, tensor<ui64, "cpu:0">, tensor<ui64, "cpu:0">) -> (tensor<ui64, "cpu:0">, tensor<ui64, "cpu:0">) {

@@ -1,4 +1,4 @@
-// A view of what was fetched back was taken for a view of the copy, and moved behind it.
+// A view of what was fetched back was taken for a view of the copy, and moved after it.
 // passes: tgraph-offload{device="cpu:0" to="cpu:1" budget=64},plan-pipeline
 func.func @main(%0: tensor<i32, "cpu:0">) -> tensor<f16, "cpu:0"> {
   %1 = tgraph.convert %0 : (tensor<i32, "cpu:0">) -> tensor<f16, "cpu:0">

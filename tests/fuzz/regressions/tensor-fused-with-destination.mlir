@@ -1,4 +1,4 @@
-// Behind tgraph-eliminate-assigns, tgraph-fuse left the fused operation as well, so that
+// After tgraph-eliminate-assigns, tgraph-fuse left the fused operation as well, so that
 // the variable was incremented twice.
 func.func @main(%v: !tgraph.variable<tensor<i32>>) {
   %0 = tgraph.read %v : tensor<i32>

@@ -1,4 +1,4 @@
-"""`tgraph-compare-clipped`: masks of what was clipped are computed from the result.
+"""`tgraph-mask-from-output`: masks of what was clipped are computed from the result.
 
     %y = tgraph.maximum %x, %zero : tensor<4x8xf32>
     ...
@@ -11,7 +11,7 @@ was computed from can be overwritten. `x > c` is `maximum(x, c) > c`, and `x <= 
 opposite; `minimum` likewise with `<` and `>=`. That holds for NaN and zeros of both
 signs as well, so no value changes.
 
-Done where everything else that reads `%x` is such a comparison behind the `maximum`:
+Done where everything else that reads `%x` is such a comparison after the `maximum`:
 then what is live never grows.
 
 Needs: level 1, before fusion. Leaves: the same.
@@ -38,10 +38,10 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 @dataclass(frozen=True)
-class TGraphCompareClipped(OptionalPass):
+class TGraphMaskFromOutput(OptionalPass):
     """Compares the results of maximum and minimum instead of what they clipped."""
 
-    name = "tgraph-compare-clipped"
+    name = "tgraph-mask-from-output"
     LOWERS_PEAK = True
     TOPIC = "in place"
 
@@ -79,8 +79,8 @@ def _comparisons(
         op = use.operation
         if op is clip:
             continue
-        is_behind = computed and position.get(op, -1) > position[clip]
-        if not is_behind or not isinstance(op, CompareOp):
+        is_later = computed and position.get(op, -1) > position[clip]
+        if not is_later or not isinstance(op, CompareOp):
             yield None
             return
         other = op.inputs[1 - use.index]

@@ -1,8 +1,8 @@
-"""Regions and numbers of pieces that bring the peak of live bytes below a target.
+"""Regions and numbers of tiles that bring the peak of live bytes below a target.
 
 Where more lives than the target, the smallest region around it that helps is searched:
-it starts with the operations there, in few pieces, and takes in what comes before or
-behind, whichever leaves less alive. After AutoChunk (Zhao et al., ICLR 2024), which
+it starts with the operations there, in few tiles, and takes in what comes before or
+after, whichever leaves less alive. After AutoChunk (Zhao et al., ICLR 2024), which
 grows regions from the peak, too. Attention in slices of its queries or heads comes out
 as in Rabe and Staats, "Self-attention does not need O(n^2) memory" (2021).
 """
@@ -35,11 +35,11 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True)
 class Cut:
-    """A region that is computed in pieces."""
+    """A region that is computed in tiles."""
 
     seed: Operation  # the member that the region has grown from
     region: Region
-    pieces: int
+    tiles: int
     window: Window
     peak: int  # bytes that live in the window at most
     longer: int  # by how many nanoseconds it takes longer
@@ -47,7 +47,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Slicing:
-    """Regions that are computed in pieces, in order."""
+    """Regions that are computed in tiles, in order."""
 
     cuts: Sequence[Cut]
     peak: int  # bytes
@@ -57,13 +57,13 @@ class Slicing:
 class Search:
     """Looks for slicings of a block on one device.
 
-    pieces: the most that a region may have.
+    tiles: the most that a region may have.
     allowed: by how many nanoseconds all of them may take longer.
     """
 
     rules: Rules
     lifetimes: Lifetimes
-    pieces: int
+    tiles: int
     allowed: int
 
     def lowest(self, limit: int) -> Slicing | None:
@@ -80,7 +80,7 @@ class Search:
         return best and self._refined(best)
 
     def _refined(self, slicing: Slicing) -> Slicing:
-        """More pieces for regions that need the most, while that lowers the peak."""
+        """More tiles for regions that need the most, while that lowers the peak."""
         cuts = list(slicing.cuts)
         while cuts:
             index = max(range(len(cuts)), key=lambda i: cuts[i].peak)
@@ -88,13 +88,13 @@ class Search:
             if old.peak < slicing.peak:
                 break
             size = shape_of(old.seed.results[0])[old.region.dims[old.seed]]
-            more = range(old.pieces + 1, self.pieces + 1)
-            pieces = next((n for n in more if size % n == 0), None)
-            if pieces is None:
+            more = range(old.tiles + 1, self.tiles + 1)
+            tiles = next((n for n in more if size % n == 0), None)
+            if tiles is None:
                 break
             seed = self.lifetimes.number[old.seed]
             dim = old.region.dims[old.seed]
-            new = self._tried(seed, dim, pieces, old.window)
+            new = self._tried(seed, dim, tiles, old.window)
             others = sum(cut.longer for cut in cuts) - old.longer
             if not new or new.peak >= old.peak or others + new.longer > self.allowed:
                 break
@@ -140,7 +140,7 @@ class Search:
         return sorted(found, key=lambda w: (-max(during[w[0] : w[1]]), w))
 
     def _around(self, above: Window, limits: Window, target: int) -> Cut | None:
-        """The cheapest way, in the fewest pieces, to bring tasks below the target."""
+        """The cheapest way, in the fewest tiles, to bring tasks below the target."""
         start, end = above
         if end - start > LONGEST:
             return None
@@ -166,19 +166,19 @@ class Search:
     def _from(
         self, seed: int, above: Window, limits: Window, target: int
     ) -> Cut | None:
-        """The cheapest cut of a region around a seed, in the fewest pieces."""
+        """The cheapest cut of a region around a seed, in the fewest tiles."""
         op = self.lifetimes.memory.ops[seed]
         if not isinstance(op, TensorOp) or len(op.res) != 1:
             return None
         cuts: dict[int, list[Cut]] = {}
         for dim, size in enumerate(shape_of(op.result)):
-            numbers = [n for n in range(2, self.pieces + 1) if size % n == 0]
-            # What is too much in the most pieces is too much in fewer.
+            numbers = [n for n in range(2, self.tiles + 1) if size % n == 0]
+            # What is too much in the most tiles is too much in fewer.
             while numbers:
                 cut = self._grown(seed, dim, numbers.pop(), above, limits, target)
                 if cut is None:
                     break
-                cuts.setdefault(cut.pieces, []).append(cut)
+                cuts.setdefault(cut.tiles, []).append(cut)
         if not cuts:
             return None
         return min(cuts[min(cuts)], key=lambda cut: cut.longer)
@@ -187,17 +187,17 @@ class Search:
         self,
         seed: int,
         dim: int,
-        pieces: int,
+        tiles: int,
         window: Window,
         limits: Window,
         target: int,
     ) -> Cut | None:
         """The smallest region around a seed that brings the window below the target.
 
-        It grows by the task before or behind it, whichever leaves the lower peak, or
+        It grows by the task before or after it, whichever leaves the lower peak, or
         by both.
         """
-        cut = self._tried(seed, dim, pieces, window)
+        cut = self._tried(seed, dim, tiles, window)
         lowest, patience = cut.peak if cut else None, PATIENCE
         while cut is None or cut.peak > target:
             start, end = window
@@ -210,11 +210,11 @@ class Search:
                 wider.append((start, end + 1))
             if not wider:
                 return None
-            cuts = [self._tried(seed, dim, pieces, w) for w in wider]
+            cuts = [self._tried(seed, dim, tiles, w) for w in wider]
             peaks = [inf if cut is None else cut.peak for cut in cuts]
             if min(peaks) == max(peaks):
                 window = wider[0][0], wider[-1][1]
-                cut = self._tried(seed, dim, pieces, window)
+                cut = self._tried(seed, dim, tiles, window)
             else:
                 best = peaks.index(min(peaks))
                 cut, window = cuts[best], wider[best]
@@ -223,14 +223,14 @@ class Search:
                 lowest, patience = cut.peak, PATIENCE
         return cut
 
-    def _tried(self, seed: int, dim: int, pieces: int, window: Window) -> Cut | None:
+    def _tried(self, seed: int, dim: int, tiles: int, window: Window) -> Cut | None:
         if deadline.passed():
             return None
         ops, rules = self.lifetimes.memory.ops, self.rules
         start, last = rules.position[ops[window[0]]], rules.position[ops[window[1] - 1]]
         part = rules.ops[start : last + 1]
-        found = region(rules, ops[seed], dim, pieces, part)
+        found = region(rules, ops[seed], dim, tiles, part)
         if found is None:
             return None
-        peak = self.lifetimes.in_pieces(found, pieces, window[1])
-        return Cut(ops[seed], found, pieces, window, peak, longer(found, pieces))
+        peak = self.lifetimes.in_tiles(found, tiles, window[1])
+        return Cut(ops[seed], found, tiles, window, peak, longer(found, tiles))

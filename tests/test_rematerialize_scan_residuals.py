@@ -1,4 +1,5 @@
-"""tgraph-recompute-stacked: values bit for bit, bytes, and what is left alone."""
+"""tgraph-rematerialize-scan-residuals: values bit for bit, bytes, and what is left
+alone."""
 
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.plan.pipeline import PlanPipeline
-from tensorplan.passes.tgraph.recompute_stacked import TGraphRecomputeStacked
+from tensorplan.passes.tgraph.rematerialize_scan_residuals import (
+    TGraphRematerializeScanResiduals,
+)
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "lit_tests/tgraph-recompute-stacked/stacked.mlir").read_text()
+TEXT = (ROOT / "lit_tests/tgraph-rematerialize-scan-residuals/stacked.mlir").read_text()
 TEXT = TEXT.replace("@derived", "@main")
 
 
@@ -29,9 +32,9 @@ def loops(module: ModuleOp) -> list[WhileOp]:
 
 
 def after(text: str) -> ModuleOp:
-    """The module behind the pass, with its values compared."""
+    """The module after the pass, with its values compared."""
     module = parse(text)
-    changed = run(module, TGraphRecomputeStacked())
+    changed = run(module, TGraphRematerializeScanResiduals())
     want = run_reference(module, inputs(module))
     for a, b in zip(run_reference(changed, inputs(module)), want, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -83,7 +86,7 @@ def test_what_is_left_alone(change: str, to: str) -> None:
 def test_gates_of_a_recurrent_network() -> None:
     module = tensorplan.from_stablehlo(ROOT / "tests/models/lstm_scan_train.mlir")
     passes = PlanPipeline().passes()
-    others = [p for p in passes if not isinstance(p, TGraphRecomputeStacked)]
+    others = [p for p in passes if not isinstance(p, TGraphRematerializeScanResiduals)]
     planned, without = run(module, *passes), run(module, *others)
     assert planned_bytes(planned) * 10 < planned_bytes(without) * 9
     arguments = [np.abs(array) for array in inputs(planned)]

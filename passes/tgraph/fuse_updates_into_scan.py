@@ -1,24 +1,26 @@
-"""`tgraph-consume-stacked`: what a loop stacks for an update is consumed row by row.
+"""`tgraph-fuse-updates-into-scan`: what a loop stacks for an update is consumed row by
+row.
 
     %m = tgraph.read %vm : tensor<12x768x768xf32>
-    %0:2 = tgraph.while ...                   // turn i puts a gradient into row 11 - i
+    %0:2 = tgraph.while ...              // iteration i puts a gradient into row 11 - i
     %1 = tgraph.multiply %0#1, %tenths ...
     %2 = tgraph.add %m, %1 ...
     tgraph.assign %vm, %2 : tensor<12x768x768xf32>
 
-    %0:2 = tgraph.while ..., %m ...           // turn i reads row 11 - i of %m, and puts
-    tgraph.assign %vm, %0#1 : ...             // its sum with the gradient back there
+    %0:2 = tgraph.while ..., %m ...      // iteration i reads row 11 - i of %m, and puts
+    tgraph.assign %vm, %0#1 : ...        // its sum with the gradient back there
 
 The loop of a backward pass over equal layers stacks the gradients of their weights, and
-an optimiser updates all layers at once behind it, element by element. In the loop it
-needs one gradient at a time, and none is stored for longer than a turn. Every element
-is computed from the same elements as before, so values stay bit for bit. The loop runs
-in the variables (tgraph-eliminate-assigns, tgraph-bufferize), and what it reads of
-them, such as weights, it reads there.
+an optimiser updates all layers at once after it, element by element. In the loop it
+needs one gradient at a time, and none is stored for longer than an iteration. Every
+element is computed from the same elements as before, so values stay bit for bit. The
+loop runs in the variables (tgraph-eliminate-assigns, tgraph-bufferize), and what it
+reads of them, such as weights, it reads there.
 
-The loop has to write each row in a turn of its own, the first or the last one first.
+The loop has to write each row in an iteration of its own, the first or the last one
+first.
 
-Needs: level 1, behind `cse` and before tgraph-fuse. Leaves: level 1. Does not: touch
+Needs: level 1, after `cse` and before tgraph-fuse. Leaves: level 1. Does not: touch
 stacks that anything else looks at, as clipping by the norm of all gradients does,
 updates of variables that others read or write meanwhile, few rows, or functions whose
 operations have streams.
@@ -53,10 +55,10 @@ from ..optional import OptionalPass
 
 
 @dataclass(frozen=True)
-class TGraphConsumeStacked(OptionalPass):
+class TGraphFuseUpdatesIntoScan(OptionalPass):
     """Updates variables in the loop that stacks what they are updated with."""
 
-    name = "tgraph-consume-stacked"
+    name = "tgraph-fuse-updates-into-scan"
     LOWERS_PEAK = True
     TOPIC = "loops"
 
@@ -200,7 +202,7 @@ class _Finding:
         return old
 
     def _check_uses(self, old: SSAValue) -> None:
-        """Refuses a value that is read behind the loop, or in it but for its rows."""
+        """Refuses a value that is read after the loop, or in it but for its rows."""
         for use in old.uses:
             op = use.operation
             if isinstance(op, ViewOp) and not op.outs:
@@ -218,7 +220,7 @@ class _Finding:
             yield from region.block.args[index].uses
 
     def _takes_row(self, op: Operation) -> bool:
-        """Whether an operation in the body takes the row that this turn writes."""
+        """Whether an operation in the body takes the row that this iteration writes."""
         starts = self.stack.update.inputs[2:]
         return (
             isinstance(op, DynamicSliceOp)
@@ -278,7 +280,7 @@ def _row_bytes(loop: WhileOp, update: _Update) -> int:
 def _moved(
     loop: WhileOp, updates: Sequence[_Update], position: Mapping[Operation, int]
 ) -> WhileOp:
-    """The loop with the updates, which are no longer behind it."""
+    """The loop with the updates, which are no longer after it."""
     block = loop.parent
     assert block is not None
     hoisted = dict.fromkeys(op for update in updates for op in update.hoisted)
@@ -361,7 +363,7 @@ class _Rows:
                     use.operation.operands[use.index] = whole
 
     def _row(self, value: SSAValue) -> SSAValue:
-        """A row of what is computed behind the loop."""
+        """A row of what is computed after the loop."""
         if value not in self.rows:
             self.rows[value] = self._new_row(value)
         return self.rows[value]

@@ -1,4 +1,4 @@
-"""`tgraph-slice`: chains of operations with a wide middle are computed in pieces.
+"""`tgraph-tile`: chains of operations with a wide middle are computed in tiles.
 
     %1 = tgraph.dot_general %q, %k ...   : ... -> tensor<4x512x512xf32>
     %2 = tgraph.exponential %1           : tensor<4x512x512xf32>
@@ -12,22 +12,22 @@
     ...                                  // the same for %q1, %k1, %v1: %9
     %3 = tgraph.concatenate %6, %9 {dimension = 0, tgraph.in_place} : ...
 
-The pieces are computed one after the other, so what is in the middle needs the memory
-of one. Slices are views, and the pieces of the result are computed straight into it. A
+The tiles are computed one after the other, so what is in the middle needs the memory
+of one. Slices are views, and the tiles of the result are computed straight into it. A
 region is cut along a dimension that all its operations keep apart: heads or queries of
 attention, rows, the batch. Every element is computed from the same elements in the same
-order as before. A region may end in variables, each piece in their rows at once: so an
-optimiser needs the gradient of one piece.
+order as before. A region may end in variables, each tile in their rows at once: so an
+optimiser needs the gradient of one tile.
 
-Where, and into how many pieces, follows from the peak of live bytes, counted as tgraph-
+Where, and into how many tiles, follows from the peak of live bytes, counted as tgraph-
 schedule counts it. It is brought as low as it goes, if that is a tenth or more below
-what plan-memory needs as it is; otherwise nothing is changed. What each piece reads all
+what plan-memory needs as it is; otherwise nothing is changed. What each tile reads all
 of, such as weights, it reads anew: `max-slowdown` limits an estimate of the time for
 that.
 
-Needs: level 1, in the order in which it is to run: behind tgraph-schedule. Leaves:
-level 1. Does not: cut sums, so that no value changes; cut into unequal pieces; or touch
-functions whose operations have streams, which could run the pieces side by side.
+Needs: level 1, in the order in which it is to run: after tgraph-schedule. Leaves:
+level 1. Does not: cut sums, so that no value changes; cut into unequal tiles; or touch
+functions whose operations have streams, which could run the tiles side by side.
 """
 
 from collections.abc import Sequence
@@ -46,36 +46,36 @@ from ...dialects.tgraph.base import STREAM
 from ..optional import OptionalPass
 from ..options import Placing
 from ..plan.candidates.fitting import is_static_block, planned_bytes
-from .slicing.bytes import Lifetimes
-from .slicing.regions import Rules
-from .slicing.rewriting import write
-from .slicing.search import Search
+from .tiling.bytes import Lifetimes
+from .tiling.regions import Rules
+from .tiling.rewriting import write
+from .tiling.search import Search
 
 MOST_PIECES = 1024
 
 
 @dataclass(frozen=True)
-class TGraphSlice(OptionalPass, Placing):
-    """Computes chains of operations in pieces, to lower the peak of live bytes.
+class TGraphTile(OptionalPass, Placing):
+    """Computes chains of operations in tiles, to lower the peak of live bytes.
 
-    pieces: the most that a region is cut into, up to 1024.
+    tiles: the most that a region is cut into, up to 1024.
     max_slowdown: how much longer a function may take, as a part of its time, both
         estimated from types.
     """
 
-    name = "tgraph-slice"
+    name = "tgraph-tile"
     EXACT = False  # a product of a slice may add up in another order
-    IDEMPOTENT = False  # a piece may be cut again
+    IDEMPOTENT = False  # a tile may be cut again
     LOWERS_PEAK = True
     TOPIC = "slicing"
 
-    pieces: int = 8
+    tiles: int = 8
     max_slowdown: float = 0.03
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.pieces <= MOST_PIECES:
-            raise ValueError(f"pieces is {self.pieces}, expected 1 to {MOST_PIECES}")
+        if not 1 <= self.tiles <= MOST_PIECES:
+            raise ValueError(f"tiles is {self.tiles}, expected 1 to {MOST_PIECES}")
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
 
@@ -89,7 +89,7 @@ class TGraphSlice(OptionalPass, Placing):
                 bytes = self._lower(func, number, bytes)
 
     def _lower(self, func: FuncOp, number: int, before: int | None) -> int | None:
-        """Writes chains of one block in pieces, if that lowers the function's peak.
+        """Writes chains of one block in tiles, if that lowers the function's peak.
 
         Takes and returns the bytes that the function needs, if they are known.
         """
@@ -104,7 +104,7 @@ class TGraphSlice(OptionalPass, Placing):
         rules = Rules(block)
         allowed = int(self.max_slowdown * sum(map(time, memory.ops)))
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
-        search = Search(rules, lifetimes, self.pieces, allowed)
+        search = Search(rules, lifetimes, self.tiles, allowed)
         if search.below(peaks[device] * 9 // 10) is None:
             return before
         if before is None:
@@ -118,14 +118,14 @@ class TGraphSlice(OptionalPass, Placing):
         original = func.clone()
         for cut in found.cuts:
             last = rules.position[memory.ops[cut.window[1] - 1]]
-            write(cut.region, cut.pieces, rules.ops[last + 1])
+            write(cut.region, cut.tiles, rules.ops[last + 1])
         after = planned_bytes(func, self)
         if after * 10 > before * 9:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
             return before
         remark(
-            f"chains of operations computed in pieces: {len(found.cuts)}; the peak "
+            f"chains of operations computed in tiles: {len(found.cuts)}; the peak "
             f"goes from {before} to {after} bytes",
             func,
             passed=True,

@@ -1,4 +1,4 @@
-"""Regions written out in pieces, one after the other.
+"""Regions written out in tiles, one after the other.
 
 %1 = tgraph.exponential %0 : tensor<4x8xf32>
 
@@ -30,14 +30,14 @@ from . import regions
 from .dimensions import body_dimensions
 
 
-def write(region: regions.Region, pieces: int, last: Operation) -> None:
-    """Replaces a region by its pieces, in front of `last`."""
+def write(region: regions.Region, tiles: int, last: Operation) -> None:
+    """Replaces a region by its tiles, in front of `last`."""
     block = last.parent
     assert block is not None
-    for op in region.behind:
+    for op in region.after:
         op.detach()
         block.insert_op_before(op, last)
-    anchor = next(iter(region.behind), last)
+    anchor = next(iter(region.after), last)
     contents: dict[TensorOp, SSAValue] = {}  # of the variables, by who writes them
     for op in region.overwritten:
         read = ReadOp(op.outs[0])
@@ -47,8 +47,8 @@ def write(region: regions.Region, pieces: int, last: Operation) -> None:
     parts: dict[SSAValue, list[SSAValue]] = {
         op.results[0]: [] for op in region.outputs if op not in contents
     }
-    for piece in range(pieces):
-        new = _write_piece(region, piece, pieces, contents, anchor)
+    for tile in range(tiles):
+        new = _write_tile(region, tile, tiles, contents, anchor)
         for value, found in parts.items():
             found.append(new[value])
     for op, value in contents.items():
@@ -73,14 +73,14 @@ def write(region: regions.Region, pieces: int, last: Operation) -> None:
             op.erase()
 
 
-def _write_piece(
+def _write_tile(
     region: regions.Region,
-    piece: int,
-    pieces: int,
+    tile: int,
+    tiles: int,
     contents: dict[TensorOp, SSAValue],
     anchor: Operation,
 ) -> dict[SSAValue, SSAValue]:
-    """Adds the operations of a piece; returns its values by the original ones.
+    """Adds the operations of a tile; returns its values by the original ones.
 
     Brings the contents of variables up to date.
     """
@@ -100,7 +100,7 @@ def _write_piece(
         if value.owner in region.dims:
             return new[value]
         if (value, along) not in slices:
-            taken = _slice(now.get(value, value), along, piece, pieces)
+            taken = _slice(now.get(value, value), along, tile, tiles)
             taken.location = reader.location
             taken.attributes |= reader.attributes
             block.insert_op_before(taken, anchor)
@@ -113,12 +113,12 @@ def _write_piece(
             operand(value, along, op)
             for value, along in zip(op.inputs, region.needs[op], strict=False)
         ]
-        copy = _in_piece(op, operands, dim, pieces)
+        copy = _in_tile(op, operands, dim, tiles)
         block.insert_op_before(copy, anchor)
         new[op.results[0]] = copy.results[0]
         copy.results[0].name_hint = op.results[0].name_hint
         if op in contents:
-            for part in _update(contents[op], copy, op, dim, piece):
+            for part in _update(contents[op], copy, op, dim, tile):
                 part.location = op.location
                 block.insert_op_before(part, anchor)
                 contents[op] = part.results[0]
@@ -126,7 +126,7 @@ def _write_piece(
 
 
 def _update(
-    contents: SSAValue, part: TensorOp, op: TensorOp, dim: int, piece: int
+    contents: SSAValue, part: TensorOp, op: TensorOp, dim: int, tile: int
 ) -> Iterator[TensorOp]:
     """Puts a part into the variable that an operation writes."""
     type = tensor_type_of(contents.type)
@@ -134,7 +134,7 @@ def _update(
     number = TensorType(i32, (), type.encoding)
     starts: list[SSAValue] = []
     for d, size in enumerate(shape):
-        constant = ConstantOp(IntegerAttr(piece * size if d == dim else 0, i32), number)
+        constant = ConstantOp(IntegerAttr(tile * size if d == dim else 0, i32), number)
         starts.append(constant.result)
         yield constant
     yield DynamicUpdateSliceOp(
@@ -144,15 +144,15 @@ def _update(
     )
 
 
-def _slice(value: SSAValue, dim: int, piece: int, pieces: int) -> SliceOp:
+def _slice(value: SSAValue, dim: int, tile: int, tiles: int) -> SliceOp:
     type = tensor_type_of(value.type)
     shape = type.get_shape()
     starts, limits = [0] * len(shape), list(shape)
-    size = shape[dim] // pieces
-    starts[dim], limits[dim] = piece * size, (piece + 1) * size
+    size = shape[dim] // tiles
+    starts[dim], limits[dim] = tile * size, (tile + 1) * size
     return SliceOp(
         [value],
-        result_types=[_divided(type, dim, pieces)],
+        result_types=[_divided(type, dim, tiles)],
         properties={
             "start_indices": ints(starts),
             "limit_indices": ints(limits),
@@ -161,27 +161,27 @@ def _slice(value: SSAValue, dim: int, piece: int, pieces: int) -> SliceOp:
     )
 
 
-def _divided(type: AnyTensor, dim: int | None, pieces: int) -> AnyTensor:
+def _divided(type: AnyTensor, dim: int | None, tiles: int) -> AnyTensor:
     if dim is None:
         return type
     shape = list(type.get_shape())
-    shape[dim] //= pieces
+    shape[dim] //= tiles
     return with_shape(type, shape)
 
 
-def _in_piece(
-    op: TensorOp, operands: Sequence[SSAValue], dim: int | None, pieces: int
+def _in_tile(
+    op: TensorOp, operands: Sequence[SSAValue], dim: int | None, tiles: int
 ) -> TensorOp:
-    """The operation on pieces of its operands, with a piece of its result."""
+    """The operation on tiles of its operands, with a tile of its result."""
     properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
     if isinstance(op, SliceOp) and dim is not None:  # of all there is along `dim`
         limits = list(op.limit_indices.get_values())
-        limits[dim] //= pieces
+        limits[dim] //= tiles
         properties["limit_indices"] = ints(limits)
     body = []
     if isinstance(op, FusionOp) and dim is not None:
-        body = [Region(_body(op, dim, pieces))]
-    type = _divided(tensor_type_of(op.results[0].type), dim, pieces)
+        body = [Region(_body(op, dim, tiles))]
+    type = _divided(tensor_type_of(op.results[0].type), dim, tiles)
     return op.__class__.create(
         operands=operands,
         result_types=[type],
@@ -192,12 +192,12 @@ def _in_piece(
     )
 
 
-def _body(op: FusionOp, dim: int, pieces: int) -> Block:
-    """The body of a fusion for a piece of its result."""
+def _body(op: FusionOp, dim: int, tiles: int) -> Block:
+    """The body of a fusion for a tile of its result."""
     dims = body_dimensions(op, dim)
     assert dims is not None
     old = op.body.block
-    types = [_divided(tensor_type_of(a.type), dims[a], pieces) for a in old.args]
+    types = [_divided(tensor_type_of(a.type), dims[a], tiles) for a in old.args]
     block = Block(arg_types=types)
     new: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
     for value, argument in zip(old.args, block.args, strict=True):
@@ -205,7 +205,7 @@ def _body(op: FusionOp, dim: int, pieces: int) -> Block:
     for inner in old.ops:
         if isinstance(inner, TensorOp) and inner.results[0] in dims:
             operands = [new[value] for value in inner.operands]
-            copy = _in_piece(inner, operands, dims[inner.results[0]], pieces)
+            copy = _in_tile(inner, operands, dims[inner.results[0]], tiles)
             copy.results[0].name_hint = inner.results[0].name_hint
             block.add_op(copy)
             new[inner.results[0]] = copy.results[0]

@@ -1,5 +1,5 @@
-// RUN: plan-opt %s -p 'tgraph-slice{max-slowdown=1.0 pieces=2 lend=false}' | filecheck %s
-// RUN: plan-opt %s -p 'tgraph-slice{max-slowdown=1.0 pieces=2 lend=false},tgraph-bufferize' | filecheck %s --check-prefix=BUF
+// RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=1.0 tiles=2 reuse-outputs=false}' | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=1.0 tiles=2 reuse-outputs=false},tgraph-bufferize' | filecheck %s --check-prefix=BUF
 
 // A gradient that two variables are updated with: half of it at a time, each half at once
 // put into its rows of both. The second half reads the rows that are not written yet.

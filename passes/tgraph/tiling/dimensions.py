@@ -1,7 +1,7 @@
 """Along which dimensions operands are sliced when a result is.
 
-A piece of a result needs the same piece of some operands, along a dimension of theirs,
-and all of the others: a piece of the rows of `dot(a, b)` needs those rows of `a`, and
+A tile of a result needs the same tile of some operands, along a dimension of theirs,
+and all of the others: a tile of the rows of `dot(a, b)` needs those rows of `a`, and
 all of `b`. Every element is computed from the same elements in the same order as in one
 go.
 """
@@ -42,7 +42,7 @@ def shape_of(value: SSAValue) -> Shape:
 
 
 def needs(op: Operation, dim: int) -> Needs | None:
-    """What a piece of the only result along `dim` needs; None if it can't be sliced."""
+    """What a tile of the only result along `dim` needs; None if it can't be sliced."""
     match op:
         case ElementwiseOp():
             return [dim] * len(op.inputs)
@@ -128,9 +128,9 @@ def _of_convolution(op: ConvolutionOp, dim: int) -> Needs | None:
 
 
 def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
-    """The dimension with as many elements behind it: then pieces are the same.
+    """The dimension with as many elements after it: then tiles are the same.
 
-    Both have to be divisible by the number of pieces.
+    Both have to be divisible by the number of tiles.
     """
     source, result = shape_of(op.inputs[0]), shape_of(op.result)
     before = prod(result[:dim])
@@ -141,7 +141,7 @@ def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
 def body_dimensions(op: FusionOp, dim: int) -> dict[SSAValue, int | None] | None:
     """For all values of a fusion's body the dimensions along which they are sliced.
 
-    None if the result can't be sliced so, or needs both a piece and all of a value.
+    None if the result can't be sliced so, or needs both a tile and all of a value.
     """
     if len(op.yielded) != 1:
         return None
@@ -162,7 +162,7 @@ def body_dimensions(op: FusionOp, dim: int) -> dict[SSAValue, int | None] | None
 
 
 def sliced_sizes(op: TensorOp, dim: int) -> Iterator[int]:
-    """Of all that is sliced for a piece of the result: the number of pieces has to
+    """Of all that is sliced for a tile of the result: the number of tiles has to
     divide these."""
     yield shape_of(op.results[0])[dim]
     if isinstance(op, FusionOp):
@@ -176,7 +176,7 @@ def sliced_sizes(op: TensorOp, dim: int) -> Iterator[int]:
 
 
 def is_repeated(op: Operation) -> bool:
-    """Whether every piece makes its own: what costs nothing, or next to it."""
+    """Whether every tile makes its own: what costs nothing, or next to it."""
     if isinstance(op, ConstantOp):
         return op.splat is not None and not op.outs
     return isinstance(op, ViewOp | IotaOp) and not op.outs

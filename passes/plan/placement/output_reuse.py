@@ -46,7 +46,7 @@ from ....dialects.tgraph.base import (
 
 
 @dataclass(frozen=True, slots=True)
-class Lender:
+class Output:
     """A result that other buffers may lie in."""
 
     argument: SSAValue
@@ -63,9 +63,9 @@ class Lender:
         return f"%{self.argument.name_hint or 'result'}"
 
 
-def find_lenders(func: FuncOp, flow: ControlFlow) -> list[Lender]:
-    """The results whose memory is of static size and not lent yet, in order."""
-    lenders: list[Lender] = []
+def find_outputs(func: FuncOp, flow: ControlFlow) -> list[Output]:
+    """The results whose memory is of static size and not reused yet, in order."""
+    outputs: list[Output] = []
     entry = func.body.blocks[0]
     for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
         given: Attribute = argument.type
@@ -85,8 +85,8 @@ def find_lenders(func: FuncOp, flow: ControlFlow) -> list[Lender]:
             continue
         if uses := argument_uses(argument, func, flow):
             size = prod(type.get_shape()) * element_bytes(type.element_type)
-            lenders.append(Lender(argument, type, size, uses))
-    return lenders
+            outputs.append(Output(argument, type, size, uses))
+    return outputs
 
 
 def is_movable(alloc: memref.AllocOp) -> bool:
@@ -104,13 +104,13 @@ def is_movable(alloc: memref.AllocOp) -> bool:
     return True
 
 
-def move(allocation: Allocation, lender: SSAValue, offset: int) -> None:
+def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
     """Makes an allocation a buffer in a result's memory, at an offset in bytes."""
     erase_deallocs([allocation])
     alloc = allocation.alloc
     type = alloc.memref.type
     first = offset // element_bytes(type.element_type)
-    view = _view(lender, Layout.contiguous(type.get_shape()), type, first)
+    view = _view(output, Layout.contiguous(type.get_shape()), type, first)
     view.attributes[BUFFER] = UnitAttr()
     view.location = alloc.location
     pending = [(cast(Operation, alloc), view)]

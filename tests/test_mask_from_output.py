@@ -1,4 +1,5 @@
-"""`tgraph-compare-clipped` changes no mask: NaN, infinities and both zeros included."""
+"""`tgraph-mask-from-output` changes no mask: NaN, infinities and both zeros
+included."""
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from modules import parse, run
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.passes.tgraph.compare_clipped import TGraphCompareClipped
+from tensorplan.passes.tgraph.mask_from_output import TGraphMaskFromOutput
 
 SPECIAL = np.array([np.nan, -np.inf, -1, -0.0, 0.0, 1, 2, np.inf], "f4")
 
@@ -33,7 +34,7 @@ ANSWERED = {
 def test_masks_stay_as_they_are(clip: str, operands: str, direction: str) -> None:
     text = MASK.format(clip=clip, operands=operands, direction=direction)
     before = parse(text)
-    after = run(before, TGraphCompareClipped())
+    after = run(before, TGraphMaskFromOutput())
     a, b = np.repeat(SPECIAL, 8), np.tile(SPECIAL, 8)
     for got, want in zip(
         run_reference(after, [a, b]), run_reference(before, [a, b]), strict=True
@@ -70,5 +71,7 @@ func.func @main(%h0: {width}, %w: {width}) -> {width} {{
 """
         gradient = f"g{i}"
     text = f"{forward}{backward}  func.return %{gradient} : {width}\n}}"
-    (pool,) = tensorplan.report(tensorplan.plan(parse(text), lend=False))["pools"]
+    (pool,) = tensorplan.report(tensorplan.plan(parse(text), reuse_outputs=False))[
+        "pools"
+    ]
     assert pool["bytes"] <= 4 * 1024  # h1, h2, h3 and one gradient; with z1, z2: 6

@@ -1,5 +1,5 @@
-// RUN: plan-opt %s -p 'tgraph-slice{max-slowdown=1.0 pieces=2}' | filecheck %s
-// RUN: plan-opt %s -p 'tgraph-slice{max-slowdown=0.0}' | filecheck %s --check-prefix=NONE
+// RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=1.0 tiles=2}' | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=0.0}' | filecheck %s --check-prefix=NONE
 
 // The middle is wide and both ends are narrow: half of it at a time needs half of the
 // memory. Rows of the result need the same rows of %a, and all of %b and %c. The second
@@ -40,7 +40,7 @@ func.func @no_dimension_in_common(%a: tensor<64x16xf32>, %b: tensor<16x512xf32>)
 }
 
 // The group's body and the numbers in it are cut as well, and what is viewed in between
-// is viewed piece by piece. Along columns, each piece reads all of %a; along rows it
+// is viewed tile by tile. Along columns, each tile reads all of %a; along rows it
 // would be all of %b, which is more.
 // CHECK-LABEL: func.func @groups
 // CHECK:         tgraph.fusion({{.*}}) : (tensor<64x16xf32>, tensor<16x256xf32>, tensor<256xf32>) -> tensor<64x256xf32>

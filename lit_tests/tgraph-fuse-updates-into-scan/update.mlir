@@ -1,7 +1,7 @@
-// RUN: plan-opt %s -p tgraph-consume-stacked 2>&1 | filecheck %s
+// RUN: plan-opt %s -p tgraph-fuse-updates-into-scan 2>&1 | filecheck %s
 // RUN: plan-opt %s -p plan-pipeline 2>/dev/null | filecheck %s --check-prefix=PLANNED
 
-// Turn i of the loop makes row 8 - i of a gradient, from that row of the weights. The
+// Iteration i of the loop makes row 8 - i of a gradient, from that row of the weights. The
 // update of the weights, and of what is averaged for it, needs a row at a time: so it is
 // done in the loop, which carries both variables and stacks no gradient.
 // CHECK:       remark: 1 of 1 values that the loop stacks update variables row by row: 2304 bytes less

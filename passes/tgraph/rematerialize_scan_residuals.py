@@ -1,20 +1,21 @@
-"""`tgraph-recompute-stacked`: what one loop stacks for another is computed there.
+"""`tgraph-rematerialize-scan-residuals`: what one loop stacks for another is computed
+there.
 
-    %0:3 = tgraph.while ...                  // turn i puts y into row i of %0#1,
-                                             // and 1 - y into row i of %0#2
+    %0:3 = tgraph.while ...             // iteration i puts y into row i of %0#1,
+                                        // and 1 - y into row i of %0#2
     %1 = tgraph.while ..., %0#1, %0#2 ...    // reads a row of both
 
     %0:2 = tgraph.while ...
-    %1 = tgraph.while ..., %0#1 ...          // computes 1 - y from the row of %0#1
+    %1 = tgraph.while ..., %0#1 ...     // computes 1 - y from the row of %0#1
 
 The loop of a forward pass stacks what the loop of the backward pass needs: in a
 recurrent network a lot of that follows from the rest by an operation or two, such as
 the derivatives of its gates. What follows element by element is not stacked, but
-computed anew in each turn of the other loop, so values stay bit for bit.
+computed anew in each iteration of the other loop, so values stay bit for bit.
 
 The first loop has to write all rows: it counts from 0, by 1, to the number of rows.
 
-Needs: level 1, behind `cse` and before tgraph-fuse. Leaves: level 1. Does not: look at
+Needs: level 1, after `cse` and before tgraph-fuse. Leaves: level 1. Does not: look at
 what is read by anything but slices in a later loop, or repeat more than a few
 operations for a value.
 """
@@ -42,17 +43,17 @@ MOST = 4
 
 
 @dataclass(frozen=True)
-class TGraphRecomputeStacked(OptionalPass):
+class TGraphRematerializeScanResiduals(OptionalPass):
     """Computes values in a loop rather than stacking them in an earlier one."""
 
-    name = "tgraph-recompute-stacked"
+    name = "tgraph-rematerialize-scan-residuals"
     LOWERS_PEAK = True
     TOPIC = "loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):
             at = block.first_op
-            while at is not None:  # loops behind it are made anew
+            while at is not None:  # loops after it are made anew
                 at = (_rewritten(at) if isinstance(at, WhileOp) else at).next_op
 
 

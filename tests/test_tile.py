@@ -1,4 +1,4 @@
-"""tgraph-slice: values bit for bit, never more bytes, and what it gains."""
+"""tgraph-tile: values bit for bit, never more bytes, and what it gains."""
 
 from itertools import pairwise
 from math import prod
@@ -28,12 +28,12 @@ from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
-from tensorplan.passes.tgraph.slice import TGraphSlice
+from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.runtime.executor import Executable
 
 MODELS = Path(__file__).parent / "models"
 
-EAGER = TGraphSlice(max_slowdown=100.0, lend=False)
+EAGER = TGraphTile(max_slowdown=100.0, reuse_outputs=False)
 """Slices at any price: that of small operations is to be started."""
 
 
@@ -52,7 +52,7 @@ def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
 @given(programs(max_ops=40))
 def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
-    sliced = run(ready, TGraphSlice(max_slowdown=100.0))
+    sliced = run(ready, TGraphTile(max_slowdown=100.0))
     rest = (TGraphBufferize(), PlanMemory())
     planned = run(sliced, *rest)
     assert planned_bytes(planned) <= planned_bytes(run(ready, *rest))
@@ -95,12 +95,12 @@ func.func @main(%q: {line}, %k: {line}, %v: {line}) -> {line} {{
 }}""")
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 4, 8])
-def test_attention_needs_the_scores_of_one_piece(pieces: int) -> None:
+@pytest.mark.parametrize("tiles", [1, 2, 4, 8])
+def test_attention_needs_the_scores_of_one_tile(tiles: int) -> None:
     ready = run(attention(64), *READY)
-    sliced = run(ready, TGraphSlice(pieces, max_slowdown=1.0, lend=False))
+    sliced = run(ready, TGraphTile(tiles, max_slowdown=1.0, reuse_outputs=False))
     planned = run(sliced, *REST)
-    assert planned_bytes(planned) == 4 * 64 * 64 * 4 // pieces
+    assert planned_bytes(planned) == 4 * 64 * 64 * 4 // tiles
     want = run_reference(ready, inputs(ready))
     for got in (
         run_reference(sliced, inputs(ready)),
@@ -112,7 +112,9 @@ def test_attention_needs_the_scores_of_one_piece(pieces: int) -> None:
 def test_more_time_allowed_is_more_memory_saved() -> None:
     ready = run(attention(64), *READY)
     peaks = [
-        modelled_bytes(run(ready, TGraphSlice(max_slowdown=slowdown, lend=False)))
+        modelled_bytes(
+            run(ready, TGraphTile(max_slowdown=slowdown, reuse_outputs=False))
+        )
         for slowdown in (0.0, 0.05, 0.1, 0.5)
     ]
     assert peaks[0] == modelled_bytes(ready)
@@ -124,7 +126,7 @@ def test_more_time_allowed_is_more_memory_saved() -> None:
 def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir")
     ready = run(module, *READY)
-    sliced = run(ready, TGraphSlice())
+    sliced = run(ready, TGraphTile())
     assert modelled_bytes(sliced) * 2 < modelled_bytes(ready)
     joined = [op for op in sliced.walk() if isinstance(op, ConcatenateOp)]
     assert joined
@@ -133,7 +135,7 @@ def test_images_of_a_batch_one_after_the_other(model: str) -> None:
 
 
 def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is won where pieces of the scores take a mebibyte to compute."""
+    """Nothing is won where tiles of the scores take a mebibyte to compute."""
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
     workspaces.provide("small", lambda: bytes_of)
 
@@ -145,7 +147,7 @@ def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     ready = run(attention(64), *READY)
-    sliced = run(ready, TGraphSlice(max_slowdown=1.0))
+    sliced = run(ready, TGraphTile(max_slowdown=1.0))
     assert len(list(sliced.walk())) > len(list(ready.walk()))
-    kept = run(ready, TGraphSlice(max_slowdown=1.0, workspaces="small"))
+    kept = run(ready, TGraphTile(max_slowdown=1.0, workspaces="small"))
     assert str(kept) == str(ready)

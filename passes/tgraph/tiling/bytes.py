@@ -1,7 +1,7 @@
-"""What a region needs when it is computed in pieces, counted as the scheduler counts.
+"""What a region needs when it is computed in tiles, counted as the scheduler counts.
 
-Values inside take the memory of one piece. What is read from outside stays until the
-last piece is computed, and what is needed outside is there from the first one on.
+Values inside take the memory of one tile. What is read from outside stays until the
+last tile is computed, and what is needed outside is there from the first one on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from .dimensions import is_repeated
 from .regions import Region
 
 SEEN = 3
-"""Pieces that are looked at: all between the first and the last need the same."""
+"""Tiles that are looked at: all between the first and the last need the same."""
 
 
 class Lifetimes:
@@ -41,17 +41,17 @@ class Lifetimes:
         for value, size in enumerate(graph.sizes):
             changes[graph.writer[value] or 0] += size
             changes[self.last[value]] -= size
-        self.behind = list(accumulate(changes))  # live bytes behind each task
+        self.after = list(accumulate(changes))  # live bytes after each task
 
-    def in_pieces(self, region: Region, pieces: int, end: int) -> int:
+    def in_tiles(self, region: Region, tiles: int, end: int) -> int:
         """The most bytes that live in a window, which ends before a task, if a region
-        in it is computed in pieces."""
+        in it is computed in tiles."""
         sizes: dict[int, int] = {}
-        tasks = list(self._tasks(region, pieces, sizes))
+        tasks = list(self._tasks(region, tiles, sizes))
         touched = {value for task in tasks for value in (*task.reads, *task.writes)}
         live = {v for v in touched if v < len(self.last) and self.last[v] >= end}
         sizes |= {v: self.graph.sizes[v] for v in touched if v not in sizes}
-        total = self.behind[end - 1]
+        total = self.after[end - 1]
         peak = 0
         for task in reversed(tasks):
             during = total
@@ -70,7 +70,7 @@ class Lifetimes:
         return peak
 
     def _tasks(
-        self, region: Region, pieces: int, sizes: dict[int, int]
+        self, region: Region, tiles: int, sizes: dict[int, int]
     ) -> Iterator[Task]:
         """What runs in the window; adds the sizes of values that are new."""
         tasks, number = self.graph.tasks, self.number
@@ -78,25 +78,25 @@ class Lifetimes:
         members = [number[op] for op in region.dims if op in number]
         written = {value for index in members for value in tasks[index].writes}
         outputs = {value for op in region.outputs for value in tasks[number[op]].writes}
-        for piece in range(min(pieces, SEEN)):
+        for tile in range(min(tiles, SEEN)):
             renamed: dict[int, int] = {}
             for value in sorted(written - outputs):
                 new = len(self.graph.sizes) + len(sizes)
-                size = -(-self.graph.sizes[value] // pieces)
+                size = -(-self.graph.sizes[value] // tiles)
                 sizes[new] = -(-size // self.alignment) * self.alignment
                 renamed[value] = new
             for index in members:
                 task = tasks[index]
                 reads = [renamed.get(value, value) for value in task.reads]
                 writes = [renamed.get(value, value) for value in task.writes]
-                if piece and not outputs.isdisjoint(writes):
+                if tile and not outputs.isdisjoint(writes):
                     reads = list(dict.fromkeys([*reads, *writes]))
                     writes = []
                 over = [renamed[v] for v in task.overwrites if v in renamed]
                 if not outputs.isdisjoint(task.writes):
                     over = []
                 yield Task(reads, writes, (), over)
-        yield from (tasks[number[op]] for op in region.behind if op in number)
+        yield from (tasks[number[op]] for op in region.after if op in number)
 
 
 def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
@@ -107,10 +107,10 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
     return size if fits else 0
 
 
-def longer(region: Region, pieces: int) -> int:
-    """How many nanoseconds longer a region takes in pieces.
+def longer(region: Region, tiles: int) -> int:
+    """How many nanoseconds longer a region takes in tiles.
 
-    Each piece starts its operations anew, and reads anew what it needs all of.
+    Each tile starts its operations anew, and reads anew what it needs all of.
     """
     again = 0
     for op in region.dims:
@@ -123,7 +123,7 @@ def longer(region: Region, pieces: int) -> int:
                     if along is None
                 )
             )
-    return (pieces - 1) * again
+    return (tiles - 1) * again
 
 
 def _bytes(value: SSAValue) -> int:

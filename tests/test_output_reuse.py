@@ -8,9 +8,9 @@ import tensorplan
 from tensorplan.analysis.allocations import find_allocations
 from tensorplan.analysis.control_flow import ControlFlow
 from tensorplan.frontends.mlir_text import parse_module
-from tensorplan.passes.plan.placement.lending import (
-    Lender,
-    find_lenders,
+from tensorplan.passes.plan.placement.output_reuse import (
+    Output,
+    find_outputs,
     is_movable,
     move,
 )
@@ -31,28 +31,28 @@ def load(type: str, indices: str = "%n, %n") -> str:
     return f"%v = memref.load %r[{indices}] : {type}"
 
 
-def lenders(*lines: str, result: str = M, attributes: str = RESULT) -> list[Lender]:
+def outputs(*lines: str, result: str = M, attributes: str = RESULT) -> list[Output]:
     func = function(*lines, result=result, attributes=attributes)
-    return find_lenders(func, ControlFlow(func))
+    return find_outputs(func, ControlFlow(func))
 
 
 def test_a_lender() -> None:
     type = 'memref<3x3xi16, "cpu:1">'
-    (lender,) = lenders("%c = arith.constant 0 : index", load(type), result=type)
-    assert (lender.size, lender.name, str(lender.space)) == (18, "%r", '"cpu:1"')
-    assert lender.argument.name_hint == "r"
-    assert lender.uses.accesses == {1: False, 2: False}
+    (output,) = outputs("%c = arith.constant 0 : index", load(type), result=type)
+    assert (output.size, output.name, str(output.space)) == (18, "%r", '"cpu:1"')
+    assert output.argument.name_hint == "r"
+    assert output.uses.accesses == {1: False, 2: False}
 
 
 def test_a_lender_without_a_name() -> None:
     func = function(load(M))
     func.body.blocks[0].args[2].name_hint = None
-    (lender,) = find_lenders(func, ControlFlow(func))
-    assert lender.name == "%result"
+    (output,) = find_outputs(func, ControlFlow(func))
+    assert output.name == "%result"
 
 
 PART = "offset: [0], sizes: [8], strides: [1]"
-LENDS = {
+REUSED = {
     "a result": (M, RESULT, load(M), 1),
     "an index": ("memref<3x3xindex>", RESULT, load("memref<3x3xindex>"), 1),
     "an argument": (M, "", load(M), 0),
@@ -72,7 +72,7 @@ LENDS = {
         load("memref<3x3xcomplex<f32>>"),
         0,
     ),
-    "lent already": (
+    "reused already": (
         M,
         RESULT,
         f"%v = memref.reinterpret_cast %r to {PART} {{tgraph.buffer}} : {M} to "
@@ -83,10 +83,10 @@ LENDS = {
 
 
 @pytest.mark.parametrize(
-    ("result", "attributes", "line", "count"), LENDS.values(), ids=LENDS
+    ("result", "attributes", "line", "count"), REUSED.values(), ids=REUSED
 )
 def test_who_lends(result: str, attributes: str, line: str, count: int) -> None:
-    assert len(lenders(line, result=result, attributes=attributes)) == count
+    assert len(outputs(line, result=result, attributes=attributes)) == count
 
 
 def cast(where: str, type: str, of: str = "a", name: str = "v") -> str:

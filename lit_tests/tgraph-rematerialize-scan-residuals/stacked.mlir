@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p tgraph-recompute-stacked | filecheck %s
+// RUN: plan-opt %s -p tgraph-rematerialize-scan-residuals | filecheck %s
 
 // 1 - y follows from y, which is stacked as well: only y is, and the second loop
 // computes the rest from its rows.

@@ -1,4 +1,5 @@
-"""Lending: buffers in memory that is there anyhow, while its owner does not use it.
+"""Output reuse: buffers in memory that is there anyhow, while its owner does not use
+it.
 
     results    r: 8 bytes, live [4, 6)
     buffers    a: 6 bytes, live [0, 3)    lies in r, at 0
@@ -18,30 +19,30 @@ from typing import NamedTuple
 from .problem import Buffer, round_up
 
 
-class Loan(NamedTuple):
-    """A place in the memory of a lender."""
+class Reuse(NamedTuple):
+    """A place in the memory of an output."""
 
-    lender: int  # its index
+    output: int  # its index
     offset: int  # bytes
 
 
-def lend(buffers: Sequence[Buffer], lenders: Sequence[Buffer]) -> Mapping[int, Loan]:
-    """Places buffers, by their indices, in the memory of lenders.
+def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, Reuse]:
+    """Places buffers, by their indices, in the memory of outputs.
 
-    A lender's memory is free where the lender is not live; it takes buffers of its own
+    An output's memory is free where the output is not live; it takes buffers of its own
     `pool` only. Goes on as long as that lowers the largest sum of the live bytes of all
     other buffers: takes the largest buffer that is live there and fits (of several the
-    one that lives longest), the smallest lender with room for it, and the lowest
+    one that lives longest), the smallest output with room for it, and the lowest
     offset; and further ones until that sum is a sixteenth lower.
     """
     memories: dict[str, list[_Memory]] = {}
-    for index in sorted(range(len(lenders)), key=lambda i: lenders[i].size):
-        lender = lenders[index]
-        memories.setdefault(lender.pool, []).append(_Memory(index, lender))
-    loans: dict[int, Loan] = {}
+    for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
+        output = outputs[index]
+        memories.setdefault(output.pool, []).append(_Memory(index, output))
+    reuses: dict[int, Reuse] = {}
     candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
     if not candidates:
-        return loans
+        return reuses
     load = _Load(buffers)
     spans = {i: load.span(i) for i in candidates}
     while True:
@@ -55,22 +56,22 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Buffer]) -> Mapping[int, L
         for index in live:
             del spans[index]  # what finds no room now will never do
             buffer = buffers[index]
-            if loan := _loan(buffer, memories[buffer.pool]):
-                loans[index] = loan
+            if reused := _reuse(buffer, memories[buffer.pool]):
+                reuses[index] = reused
                 load.remove(index)
                 moved += buffer.size
                 if 16 * moved > bytes:
                     break
         if not moved:
-            return loans
+            return reuses
 
 
 @dataclass(slots=True)
 class _Memory:
-    """A lender, and what lies in its memory."""
+    """An output, and what lies in its memory."""
 
     index: int
-    lender: Buffer
+    output: Buffer
     placed: list[tuple[int, Buffer]] = field(default_factory=list[tuple[int, Buffer]])
     """With the offsets, ascending."""
     step: int = 0
@@ -79,7 +80,7 @@ class _Memory:
     def look_at(self, step: int) -> None:
         """Finds what is free in a step."""
         self.step = step
-        if _is_live(self.lender, step):
+        if _is_live(self.output, step):
             self.free = 0
             return
         last = 0
@@ -88,14 +89,14 @@ class _Memory:
             if _is_live(other, step):
                 pieces.append(place - last)
                 last = place + other.size
-        self.free = max(*pieces, self.lender.size - last, 0)
+        self.free = max(*pieces, self.output.size - last, 0)
 
     def room(self, buffer: Buffer) -> int | None:
         """The lowest offset at which the buffer fits."""
-        if buffer.overlaps(self.lender):
+        if buffer.overlaps(self.output):
             return None
         size, alignment = buffer.size, buffer.alignment
-        offset, last = 0, self.lender.size - size
+        offset, last = 0, self.output.size - size
         for place, other in self.placed:
             if offset > last or place >= offset + size:
                 break
@@ -115,13 +116,13 @@ def _is_live(buffer: Buffer, step: int) -> bool:
     return not any(start <= step < end for start, end in buffer.gaps)
 
 
-def _loan(buffer: Buffer, memories: Sequence[_Memory]) -> Loan | None:
+def _reuse(buffer: Buffer, memories: Sequence[_Memory]) -> Reuse | None:
     """In the first memory with room for a buffer that is live in their step."""
     size = buffer.size
     for memory in [m for m in memories if m.free >= size]:
         if (offset := memory.room(buffer)) is not None:
             memory.place(buffer, offset)
-            return Loan(memory.index, offset)
+            return Reuse(memory.index, offset)
     return None
 
 
@@ -144,7 +145,7 @@ class _Load:
         return sums.index(most), most
 
     def span(self, index: int) -> tuple[int, int]:
-        """From the first place at which a buffer lives to behind the last one."""
+        """From the first place at which a buffer lives to after the last one."""
         live = self._live[index]
         return live[0][0], live[-1][1]
 

@@ -1,8 +1,8 @@
-"""Operations that can be computed together in pieces.
+"""Operations that can be computed together in tiles.
 
 A region grows from one operation, along one dimension of its result, to what it reads
 and to what reads it, within a window of a block. Views and numbers are no members of
-their own: each piece makes those that it reads, and the original stays for others.
+their own: each tile makes those that it reads, and the original stays for others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ class Region:
     dims: Mapping[Operation, int]  # in order
     needs: Mapping[Operation, Needs]
     before: Sequence[Operation]  # what else of the window has to come before
-    behind: Sequence[Operation]  # and what can come behind
-    originals: frozenset[Operation]  # repeated ones that are needed in one piece, too
+    after: Sequence[Operation]  # and what can come after
+    originals: frozenset[Operation]  # repeated ones that are needed in one tile, too
     overwritten: Mapping[TensorOp, Sequence[SSAValue]]
     """What variables held before, by the members that write them."""
 
     @cached_property
     def outputs(self) -> Sequence[Operation]:
-        """The members whose results are needed in one piece, too."""
+        """The members whose results are needed in one tile, too."""
         return [
             op
             for op in self.dims
@@ -63,12 +63,12 @@ class Rules:
                     self.overwritten[version.writer] = before.values
                 version = before
 
-    def needs(self, op: Operation, dim: int, pieces: int) -> Needs | None:
-        """What `needs` says, if everything can be divided into pieces."""
+    def needs(self, op: Operation, dim: int, tiles: int) -> Needs | None:
+        """What `needs` says, if everything can be divided into tiles."""
         if (op, dim) not in self._found:
             self._found[op, dim] = self._look(op, dim)
         found = self._found[op, dim]
-        return found[0] if found and found[1] % pieces == 0 else None
+        return found[0] if found and found[1] % tiles == 0 else None
 
     def _look(self, op: Operation, dim: int) -> tuple[Needs, int] | None:
         if not isinstance(op, TensorOp) or len(op.res) != 1:
@@ -92,13 +92,13 @@ class Rules:
 
 
 def region(
-    rules: Rules, seed: Operation, dim: int, pieces: int, window: Sequence[Operation]
+    rules: Rules, seed: Operation, dim: int, tiles: int, window: Sequence[Operation]
 ) -> Region | None:
     """The largest region found in a window, which is a part of the block.
 
     None if the seed can't be sliced, or others come in between.
     """
-    growth = _Growth(rules, pieces, set(window))
+    growth = _Growth(rules, tiles, set(window))
     if is_repeated(seed) or not growth.join(seed, dim):
         return None
     growth.run()
@@ -106,9 +106,9 @@ def region(
 
 
 class _Growth:
-    def __init__(self, rules: Rules, pieces: int, window: set[Operation]):
+    def __init__(self, rules: Rules, tiles: int, window: set[Operation]):
         self.rules = rules
-        self.pieces = pieces
+        self.tiles = tiles
         self.window = window
         self.dims: dict[Operation, int] = {}
         self.needs: dict[Operation, Needs] = {}
@@ -116,12 +116,12 @@ class _Growth:
         self.queue: list[Operation] = []
 
     def join(self, op: Operation, dim: int) -> bool:
-        """Whether a piece of the result, along this dimension, can be computed."""
+        """Whether a tile of the result, along this dimension, can be computed."""
         if op in self.dims:
             return self.dims[op] == dim
         if op not in self.window and not is_repeated(op):
             return False
-        needed = self.rules.needs(op, dim, self.pieces)
+        needed = self.rules.needs(op, dim, self.tiles)
         if needed is None or not self.wanted.get(op.results[0], {dim}) <= {dim}:
             return False
         for value, along in zip(op.operands, needed, strict=True):
@@ -146,13 +146,13 @@ class _Growth:
                 self._join_reader(user, op.results[0], self.dims[op])
 
     def _join_reader(self, user: Operation, value: SSAValue, along: int) -> None:
-        """Has a reader join so that it reads pieces of the value."""
+        """Has a reader join so that it reads tiles of the value."""
         if user in self.dims or not (user in self.window or is_repeated(user)):
             return
         if not isinstance(user, TensorOp) or len(user.res) != 1:
             return
         for dim in range(len(shape_of(user.results[0]))):
-            needed = self.rules.needs(user, dim, self.pieces)
+            needed = self.rules.needs(user, dim, self.tiles)
             if needed and all(
                 need == along
                 for operand, need in zip(user.operands, needed, strict=True)
@@ -168,18 +168,18 @@ class _Growth:
             if is_repeated(op) and not is_read:
                 del self.dims[op]
         members = [op for op in members if op in self.dims]
-        # Everything in one piece that depends on a member comes behind.
-        behind = {op for op in members if not is_repeated(op)}
+        # Everything in one tile that depends on a member comes after.
+        dependent = {op for op in members if not is_repeated(op)}
         others: list[Operation] = []
         for op in window:
-            if op not in behind:
+            if op not in dependent:
                 others.append(op)
-                if any(value.owner in behind for value in op.operands):
-                    behind.add(op)
+                if any(value.owner in dependent for value in op.operands):
+                    dependent.add(op)
         for op in members:
             for value, along in zip(op.operands, self.needs[op], strict=True):
-                in_one_piece = along is None or value.owner not in self.dims
-                if in_one_piece and value.owner in behind:
+                in_one_tile = along is None or value.owner not in self.dims
+                if in_one_tile and value.owner in dependent:
                     return None
         overwritten = self.rules.overwritten
         if not self._overwrite_their_parts(members):
@@ -191,7 +191,7 @@ class _Growth:
         before = [
             op
             for op in others
-            if op not in behind and (op in early or position[op] < first)
+            if op not in dependent and (op in early or position[op] < first)
         ]
         moved = set(before)
         rest = [op for op in others if op not in moved]
@@ -209,8 +209,8 @@ class _Growth:
         )
 
     def _overwrite_their_parts(self, members: Sequence[Operation]) -> bool:
-        """Whether variables that pieces write are read by the same pieces only, and by
-        nobody behind."""
+        """Whether variables that tiles write are read by the same tiles only, and by
+        nobody after."""
         place = {op: index for index, op in enumerate(members)}
         for op in members:
             if not isinstance(op, TensorOp):
@@ -245,7 +245,7 @@ def _needed_by(
     dims: Mapping[Operation, int],
     others: set[Operation],
 ) -> set[Operation]:
-    """The others that members read in one piece, directly or not."""
+    """The others that members read in one tile, directly or not."""
     queue = [
         value.owner
         for op in members

@@ -1,4 +1,4 @@
-"""tgraph-consume-stacked: values bit for bit, bytes, and what is left alone."""
+"""tgraph-fuse-updates-into-scan: values bit for bit, bytes, and what is left alone."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.plan.pipeline import PlanPipeline
-from tensorplan.passes.tgraph.consume_stacked import TGraphConsumeStacked
+from tensorplan.passes.tgraph.fuse_updates_into_scan import TGraphFuseUpdatesIntoScan
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "lit_tests/tgraph-consume-stacked/update.mlir").read_text()
+TEXT = (ROOT / "lit_tests/tgraph-fuse-updates-into-scan/update.mlir").read_text()
 TEXT = TEXT.replace("@momentum", "@main")
 MODEL = ROOT / "tests/models/gpt2_scan_train.mlir"
 
@@ -43,9 +43,9 @@ def scaled(value: str) -> str:
 
 
 def after(text: str) -> ModuleOp:
-    """The module behind the pass, with its values compared."""
+    """The module after the pass, with its values compared."""
     module = parse(text)
-    changed = run(module, TGraphConsumeStacked())
+    changed = run(module, TGraphFuseUpdatesIntoScan())
     arrays = inputs(module)
     want = run_reference(module, arrays)
     for a, b in zip(run_reference(changed, arrays), want, strict=True):
@@ -70,7 +70,7 @@ def test_variables_are_updated_in_the_loop() -> None:
             STORED,
             f"{total('norm', '%m1')}  tgraph.assign %vn, %norm : tensor<f32>\n{STORED}",
         ),
-        "the weights are read behind the loop": (RATE, scaled("%w")),
+        "the weights are read after the loop": (RATE, scaled("%w")),
         "the variable is read again": (
             RATE,
             "  %again = tgraph.read %vm : tensor<9x8x8xf32>\n" + scaled("%again"),
@@ -108,7 +108,7 @@ def test_few_rows_are_stacked_as_before() -> None:
 
 def without() -> list[ModulePass]:
     passes = PlanPipeline().passes()
-    return [p for p in passes if not isinstance(p, TGraphConsumeStacked)]
+    return [p for p in passes if not isinstance(p, TGraphFuseUpdatesIntoScan)]
 
 
 def test_a_training_step_of_equal_layers_stores_no_gradients_of_all_layers() -> None:

@@ -1,8 +1,0 @@
-"""Chains of operations computed in pieces: which can be, what pays, the rewriting.
-
-dimensions.py   along which dimension of its operands an operation can be sliced
-regions.py      operations that can be sliced together
-bytes.py        what a region needs in pieces, and how much longer it takes
-search.py       the regions and pieces that lower the peak
-rewriting.py    regions written out in pieces
-"""
