@@ -264,8 +264,6 @@ def _takes(
 
 
 def _expect_options(options: Mapping[str, Any], kind: type[PlanOptions]) -> None:
-    from . import runtime as runtime  # plan-workspaces asks its kernels
-
     known = get_type_hints(kind)
     for name, value in options.items():
         if name not in known:

@@ -161,8 +161,10 @@ def _check_changes(module: Operation, checked: Contents) -> Contents:
     """As `check`, of a module that was valid with the contents `checked`; returns those
     that it has now."""
     contents = _contents(module)
-    if contents != checked:
-        _check(module, {op for op in contents if contents[op] != checked.get(op)})
+    # An operation that is gone changes what is around it.
+    changed = {op for op, own in contents.items() if own != checked.get(op)}
+    if changed:
+        _check(module, changed)
     return contents
 
 
