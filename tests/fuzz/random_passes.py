@@ -1,6 +1,7 @@
 """Random passes with random options, and what each of them promises."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -100,7 +101,7 @@ def plan_memory(random: Random) -> PlanMemory:
 
 
 def plan_pipeline(random: Random) -> PlanPipeline:
-    return PlanPipeline(
+    pipeline = PlanPipeline(
         strategy=random.choice(sorted(STRATEGIES)),
         alignment=random.choice([8, 64, 128]),
         device=random.choice(["cpu:0", "cpu:1"]),
@@ -111,3 +112,6 @@ def plan_pipeline(random: Random) -> PlanPipeline:
         reuse_outputs=random.random() < 0.8,
         workspaces=random.choice(["none", "none", "numpy", "native"]),
     )
+    if pipeline.effort == "high":  # which may search for as long as there is hope
+        return replace(pipeline, time_limit=5.0)
+    return pipeline
