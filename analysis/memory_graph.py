@@ -28,7 +28,6 @@ from .storage import (
     Action,
     Allocate,
     Branch,
-    Buffer,
     Copy,
     Free,
     Global,
@@ -36,6 +35,7 @@ from .storage import (
     Loop,
     Run,
     Storage,
+    TensorBuffer,
     during,
     storage_of,
 )
@@ -120,7 +120,7 @@ class _Building:
         self.names: dict[int, SSAValue] = {}
         self.sizes: list[int] = []
         self.devices: list[str | None] = []
-        self.inside: dict[Buffer, int] = {}  # what is in each buffer by now
+        self.inside: dict[TensorBuffer, int] = {}  # what is in each buffer by now
         self.elsewhere: dict[SSAValue, int] = {}  # what is in variables
         self.readers: dict[int, list[int]] = {}  # tasks
 
@@ -161,10 +161,10 @@ class _Building:
         numbers = map(self._value, op.operands)
         reads = dict.fromkeys(n for n in numbers if n is not None)
         overwrites: list[int | None] = []
-        made: dict[Buffer, int] = {}  # by this operation
+        made: dict[TensorBuffer, int] = {}  # by this operation
         taken: list[int] = []  # by a loop that goes on in them
 
-        def write(buffer: Buffer, *, anew: bool = False) -> None:
+        def write(buffer: TensorBuffer, *, anew: bool = False) -> None:
             if buffer in made or buffer.is_variable:
                 return
             if buffer in self.inside and not anew:  # another part of it

@@ -42,6 +42,7 @@ from ..dialects.tgraph.base import (
 )
 from ..dialects.tgraph.elementwise import ConvertOp
 from ..dialects.tgraph.indexing import GatherOp
+from .unsupported import Unsupported
 
 ELEMENTS: Mapping[str, Attribute] = {
     "bool": i1,
@@ -59,10 +60,6 @@ ELEMENTS: Mapping[str, Attribute] = {
 
 _LARGEST_TABLE = 1 << 24
 """Elements of a constant that a frontend makes of sizes."""
-
-
-class Unsupported(Exception):
-    """Why an operation has no tgraph form; follows its name in messages."""
 
 
 def check_table(*sizes: int) -> None:

@@ -17,7 +17,7 @@ from .builder import TensorBuilder, check_table, counted, shape_of, type_of
 
 
 @dataclass(frozen=True)
-class Window:
+class SpatialWindow:
     """A window over the spatial dimensions, all lists with an entry for each."""
 
     size: Sequence[int]
@@ -27,7 +27,7 @@ class Window:
     high: Sequence[int]
 
 
-def rounded_up(window: Window, image: Sequence[int]) -> Window:
+def rounded_up(window: SpatialWindow, image: Sequence[int]) -> SpatialWindow:
     """The window padded further, so that the last place is not cut (`ceil_mode`)."""
     high = list(window.high)
     for d, size in enumerate(image):
@@ -37,10 +37,14 @@ def rounded_up(window: Window, image: Sequence[int]) -> Window:
         if (places - 1) * stride >= size + low:  # it would begin outside
             places -= 1
         high[d] = (places - 1) * stride + reach - size - low
-    return Window(window.size, window.strides, window.dilations, window.low, high)
+    return SpatialWindow(
+        window.size, window.strides, window.dilations, window.low, high
+    )
 
 
-def reduce_window(b: TensorBuilder, kind: str, x: SSAValue, window: Window) -> SSAValue:
+def reduce_window(
+    b: TensorBuilder, kind: str, x: SSAValue, window: SpatialWindow
+) -> SSAValue:
     """Of images in the order batch, channel, space."""
     return b.emit(
         ReduceWindowOp,
@@ -56,7 +60,7 @@ def reduce_window(b: TensorBuilder, kind: str, x: SSAValue, window: Window) -> S
 
 
 def average(
-    b: TensorBuilder, x: SSAValue, window: Window, counted: Sequence[int]
+    b: TensorBuilder, x: SSAValue, window: SpatialWindow, counted: Sequence[int]
 ) -> SSAValue:
     """The mean of each window's elements.
 
@@ -71,7 +75,10 @@ def average(
 
 
 def _counts(
-    window: Window, image: Sequence[int], places: Sequence[int], pads: Sequence[int]
+    window: SpatialWindow,
+    image: Sequence[int],
+    places: Sequence[int],
+    pads: Sequence[int],
 ) -> Array:
     """How many elements each place averages over, of the places' shape."""
     check_table(*places)
@@ -87,7 +94,11 @@ def _counts(
 
 
 def convolve(
-    b: TensorBuilder, x: SSAValue, kernel: SSAValue, window: Window, groups: int
+    b: TensorBuilder,
+    x: SSAValue,
+    kernel: SSAValue,
+    window: SpatialWindow,
+    groups: int,
 ) -> SSAValue:
     """Of images in the order batch, channel, space; kernels output, input, space."""
     ones = [1] * len(window.size)
@@ -99,7 +110,7 @@ def _convolve(
     x: SSAValue,
     kernel: SSAValue,
     kernel_labels: str,
-    window: Window,
+    window: SpatialWindow,
     strides: Sequence[int],
     image_dilation: Sequence[int],
     groups: int,
@@ -124,7 +135,7 @@ def convolve_transposed(
     b: TensorBuilder,
     x: SSAValue,
     kernel: SSAValue,
-    window: Window,
+    window: SpatialWindow,
     extra: Sequence[int],
     groups: int,
 ) -> SSAValue:
@@ -136,7 +147,7 @@ def convolve_transposed(
     inputs, outputs, *size = shape_of(kernel)
     rank = len(size)
     reach = [(k - 1) * d for k, d in zip(size, window.dilations, strict=True)]
-    padded = Window(
+    padded = SpatialWindow(
         size,
         window.strides,
         window.dilations,

@@ -21,7 +21,6 @@ from .buffers import (
     Allocate,
     At,
     Branch,
-    Buffer,
     Copy,
     Free,
     Global,
@@ -30,6 +29,7 @@ from .buffers import (
     Place,
     Run,
     Storage,
+    TensorBuffer,
 )
 from .lifetimes import during, peaks
 from .storage import storage_of
@@ -40,7 +40,6 @@ __all__ = [
     "Allocate",
     "At",
     "Branch",
-    "Buffer",
     "Copy",
     "Free",
     "Global",
@@ -49,6 +48,7 @@ __all__ = [
     "Place",
     "Run",
     "Storage",
+    "TensorBuffer",
     "during",
     "peaks",
     "storage_of",

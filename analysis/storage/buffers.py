@@ -29,7 +29,7 @@ class Home(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class Buffer:
+class TensorBuffer:
     """A block of memory that values lie in."""
 
     type: AnyTensor  # of all of it
@@ -38,7 +38,7 @@ class Buffer:
     last: int = -1  # the position after which no value in it is read
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     """A variable's: what lies in it at the operation that is looked at."""
-    outside: "Buffer | None" = None  # what this is in the block around the region
+    outside: "TensorBuffer | None" = None  # what this is in the block around the region
 
     @property
     def shape(self) -> Shape:
@@ -48,15 +48,15 @@ class Buffer:
     def is_variable(self) -> bool:
         return self.home is Home.VARIABLE
 
-    def seen_inside(self, home: Home = Home.OUTSIDE) -> "Buffer":
+    def seen_inside(self, home: Home = Home.OUTSIDE) -> "TensorBuffer":
         """The buffer as a region of an operation sees it."""
-        return Buffer(self.type, home, self.name, outside=self)
+        return TensorBuffer(self.type, home, self.name, outside=self)
 
 
 class Place(NamedTuple):
     """Where a tensor value lies: in a buffer, with this layout."""
 
-    buffer: Buffer
+    buffer: TensorBuffer
     layout: Layout
 
     @property
@@ -66,7 +66,7 @@ class Place(NamedTuple):
         return layout.shape == self.buffer.shape and layout.is_contiguous
 
 
-def whole(buffer: Buffer, value: SSAValue | None = None) -> Place:
+def whole(buffer: TensorBuffer, value: SSAValue | None = None) -> Place:
     """All of a buffer, in the shape of a value if one is given."""
     type = buffer.type if value is None else tensor_type_of(value.type)
     return Place(buffer, Layout.contiguous(shape_of(type)))
@@ -85,13 +85,13 @@ class At(NamedTuple):
 class Allocate(NamedTuple):
     """A buffer's memory begins; without it, with the first `Run` that writes it."""
 
-    buffer: Buffer
+    buffer: TensorBuffer
 
 
 class Free(NamedTuple):
     """A buffer's memory ends."""
 
-    buffer: Buffer
+    buffer: TensorBuffer
 
 
 class Copy(NamedTuple):
@@ -117,8 +117,8 @@ class Loop(NamedTuple):
     """The regions of a loop run, on buffers that it carries."""
 
     op: WhileOp
-    flag: Buffer  # what the condition is computed into
-    carried: Sequence[Buffer]
+    flag: TensorBuffer  # what the condition is computed into
+    carried: Sequence[TensorBuffer]
     condition: "Storage"
     body: "Storage"
 
@@ -135,7 +135,7 @@ class Global(NamedTuple):
     """A constant that the module holds is named."""
 
     op: ConstantOp
-    buffer: Buffer
+    buffer: TensorBuffer
 
 
 Action: TypeAlias = Allocate | Free | Copy | Run | Loop | Branch | Global
@@ -146,11 +146,13 @@ class Storage:
     """What is stored for one block, which sees nothing from outside."""
 
     block: Block
-    variables: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    variables: dict[SSAValue, TensorBuffer] = field(
+        default_factory=dict[SSAValue, TensorBuffer]
+    )
     """By argument."""
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     """Where each value lies; what is saved of a variable, where it is saved."""
-    results: Sequence[Buffer] = ()
+    results: Sequence[TensorBuffer] = ()
     """What the terminator's operands are delivered to."""
     steps: list[tuple[Operation, Sequence[Action]]] = field(
         default_factory=list[tuple[Operation, Sequence[Action]]]

@@ -12,7 +12,18 @@ from ...dialects.tgraph.base import device_of, element_alignment, typical_bytes
 from ...planning import problem
 from ..control_flow import Node
 from ..liveness import Uses, buffer_of, live_steps
-from .buffers import Allocate, At, Branch, Buffer, Copy, Home, Loop, Run, Storage, whole
+from .buffers import (
+    Allocate,
+    At,
+    Branch,
+    Copy,
+    Home,
+    Loop,
+    Run,
+    Storage,
+    TensorBuffer,
+    whole,
+)
 
 
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
@@ -46,7 +57,7 @@ def _lifetimes(
     walk = _Walk()
     starts = walk.add(storage)
     uses = [Uses(walk.begin[b], accesses) for b, accesses in walk.accesses.items()]
-    pools: dict[str | None, list[tuple[Buffer, Sequence[problem.Steps]]]] = {}
+    pools: dict[str | None, list[tuple[TensorBuffer, Sequence[problem.Steps]]]] = {}
     for buffer, live in zip(walk.accesses, live_steps(walk, uses), strict=True):
         pools.setdefault(device_of(buffer.type), []).append((buffer, live))
     found: dict[str | None, Sequence[problem.Buffer]] = {}
@@ -66,8 +77,8 @@ class _Walk:
         self.nodes = [Node(0)]
         self.node_of: list[int] = []
         """By step."""
-        self.begin: dict[Buffer, int] = {}
-        self.accesses: dict[Buffer, dict[int, bool]] = {}
+        self.begin: dict[TensorBuffer, int] = {}
+        self.accesses: dict[TensorBuffer, dict[int, bool]] = {}
         """By step: whether all of the buffer is written, and nothing of it read."""
 
     def add(self, storage: Storage) -> Sequence[int]:
@@ -95,7 +106,7 @@ class _Walk:
         self.node_of.append(len(self.nodes) - 1)
         return len(self.node_of) - 1
 
-    def _begin(self, buffer: Buffer) -> None:
+    def _begin(self, buffer: TensorBuffer) -> None:
         self.begin[buffer] = self._step()
         self.accesses[buffer] = {}
 

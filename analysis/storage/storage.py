@@ -48,7 +48,6 @@ from .buffers import (
     Allocate,
     At,
     Branch,
-    Buffer,
     Copy,
     Free,
     Global,
@@ -57,6 +56,7 @@ from .buffers import (
     Place,
     Run,
     Storage,
+    TensorBuffer,
     whole,
 )
 
@@ -70,12 +70,14 @@ def storage_of(block: Block) -> Storage:
     for argument in block.args:
         type, name = tensor_type_of(argument.type), argument.name_hint
         if isinstance(argument.type, VariableType):
-            storage.variables[argument] = Buffer(type, Home.VARIABLE, name)
+            storage.variables[argument] = TensorBuffer(type, Home.VARIABLE, name)
         else:
-            storage.put(argument, Buffer(type, Home.ARGUMENT, name))
+            storage.put(argument, TensorBuffer(type, Home.ARGUMENT, name))
     assert block.last_op is not None
     values = block.last_op.operands
-    return storage.run([Buffer(tensor_type_of(v.type), Home.RESULT) for v in values])
+    return storage.run(
+        [TensorBuffer(tensor_type_of(v.type), Home.RESULT) for v in values]
+    )
 
 
 class _Block(Storage):
@@ -92,13 +94,13 @@ class _Block(Storage):
         self._actions: list[Action] = []  # of the operation that is looked at
         self._at = 0  # its position
         self._last_uses = _last_uses(self._ops)
-        self._destinations: dict[SSAValue, Buffer] = {}
+        self._destinations: dict[SSAValue, TensorBuffer] = {}
         self._parts: dict[SSAValue, Part] = {}
         self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
         self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
-        self._owned: dict[Buffer, None] = {}
+        self._owned: dict[TensorBuffer, None] = {}
 
-    def run(self, results: Sequence[Buffer] = ()) -> Storage:
+    def run(self, results: Sequence[TensorBuffer] = ()) -> Storage:
         """Goes through the block; what it ends with is to be in `results`."""
         self.results = results
         self._find_destinations()
@@ -131,7 +133,7 @@ class _Block(Storage):
             if value not in self._destinations and value not in self._parts:
                 self._updates[value] = self.early[value] = op
 
-    def _aim(self, value: SSAValue, buffer: Buffer) -> None:
+    def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
         """Has a value computed into a buffer, and what a loop starts from, too."""
         while isinstance(value.owner, ReshapeOp):
             value = value.owner.inputs[0]
@@ -146,7 +148,7 @@ class _Block(Storage):
     # Values and buffers
 
     def put(
-        self, value: SSAValue, buffer: Buffer, layout: Layout | None = None
+        self, value: SSAValue, buffer: TensorBuffer, layout: Layout | None = None
     ) -> None:
         """Says where a value lies: in the whole buffer, unless a layout is given."""
         self.places[value] = Place(buffer, layout) if layout else whole(buffer, value)
@@ -160,9 +162,9 @@ class _Block(Storage):
 
     def _allocate(
         self, type: AnyTensor, name: str | None, *, now: bool = True
-    ) -> Buffer:
+    ) -> TensorBuffer:
         """A new buffer; its memory begins now, or with the first that writes it."""
-        buffer = Buffer(type, Home.OWN, name)
+        buffer = TensorBuffer(type, Home.OWN, name)
         self._owned[buffer] = None
         if now:
             self._actions.append(Allocate(buffer))
@@ -202,7 +204,9 @@ class _Block(Storage):
                 self._compute(op)
             case _:
                 for result in op.results:
-                    self.put(result, Buffer(tensor_type_of(result.type), Home.UNKNOWN))
+                    self.put(
+                        result, TensorBuffer(tensor_type_of(result.type), Home.UNKNOWN)
+                    )
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
@@ -222,7 +226,7 @@ class _Block(Storage):
 
     def _destination_of(
         self, op: TensorOp, index: int, overwritable: Sequence[int]
-    ) -> Buffer:
+    ) -> TensorBuffer:
         if op.outs:
             return self.variables[op.outs[index]]
         for number in overwritable if index == 0 else ():
@@ -245,7 +249,7 @@ class _Block(Storage):
             and self._is_all_that_is_read(op, number, allowed)
         ]
 
-    def _destination(self, result: SSAValue, *, now: bool = True) -> Buffer:
+    def _destination(self, result: SSAValue, *, now: bool = True) -> TensorBuffer:
         """Where a result is wanted, or a new buffer."""
         if result in self._destinations:
             return self._destinations[result]
@@ -290,7 +294,7 @@ class _Block(Storage):
         target = At(whole(variable, op.value), op.value)
         self._copy(self._at_value(op.value), target)
 
-    def _overwrite(self, variable: Buffer) -> None:
+    def _overwrite(self, variable: TensorBuffer) -> None:
         """Readies a variable to be written: saves what of it is still to be read."""
         needed = [value for value in variable.values if self._is_needed(value)]
         variable.values = []
@@ -357,7 +361,7 @@ class _Block(Storage):
         if is_number and (is_large or op.result in self._destinations):
             self._compute(op)
             return
-        buffer = Buffer(type, Home.CONSTANT, op.result.name_hint)
+        buffer = TensorBuffer(type, Home.CONSTANT, op.result.name_hint)
         self._actions.append(Global(op, buffer))
         self.put(op.result, buffer)
 
@@ -443,7 +447,7 @@ class _Block(Storage):
         for result, buffer in zip(op.res, carried, strict=True):
             self.put(result, buffer)
 
-    def _carried(self, op: WhileOp, index: int) -> Buffer:
+    def _carried(self, op: WhileOp, index: int) -> TensorBuffer:
         """The buffer that a loop's variable is, with what it starts from in it."""
         start, result = op.inputs[index], op.res[index]
         if isinstance(start.owner, ConstantOp) and start.owner.splat is not None:
@@ -482,7 +486,7 @@ class _Block(Storage):
     def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
         """A region whose last arguments are these values."""
         inside = _Block(region.block)
-        seen: dict[Buffer, Buffer] = {}
+        seen: dict[TensorBuffer, TensorBuffer] = {}
         first = len(region.block.args) - len(inputs)
         for argument, value in zip(region.block.args[first:], inputs, strict=True):
             buffer, layout = self.places[value]

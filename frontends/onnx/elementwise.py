@@ -11,15 +11,16 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
-from ..builder import Unsupported, axis_of, element_type, shape_of, type_of
+from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
-from .node import Conversion, Known, Node, Value
+from ..unsupported import Unsupported
+from .node import Conversion, Known, OnnxNode, Value
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:
     """An operation of two inputs, repeated if there are more."""
 
-    def convert(n: Node) -> Sequence[Value]:
+    def convert(n: OnnxNode) -> Sequence[Value]:
         result, *others = (n.value(index) for index in range(len(n.inputs)))
         for other in others:
             result = n.apply(op_type, result, other)
@@ -28,7 +29,7 @@ def _repeated(op_type: type[TensorOp]) -> Conversion:
     return convert
 
 
-def _unary(formula: Callable[[Node, SSAValue], SSAValue]) -> Conversion:
+def _unary(formula: Callable[[OnnxNode, SSAValue], SSAValue]) -> Conversion:
     return lambda n: [formula(n, n.value(0))]
 
 
@@ -36,52 +37,52 @@ def _compared(direction: str) -> Conversion:
     return lambda n: [compare(n, n.value(0), direction, n.value(1))]
 
 
-def _leaky_relu(n: Node, x: SSAValue) -> SSAValue:
+def _leaky_relu(n: OnnxNode, x: SSAValue) -> SSAValue:
     return positive_or(n, x, n.apply(e.MultiplyOp, x, n.number("alpha", 0.01)))
 
 
-def _prelu(n: Node) -> Sequence[Value]:
+def _prelu(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
 
 
-def _elu(n: Node, x: SSAValue) -> SSAValue:
+def _elu(n: OnnxNode, x: SSAValue) -> SSAValue:
     grown = n.emit(e.ExponentialMinusOneOp, x)
     return positive_or(n, x, n.apply(e.MultiplyOp, grown, n.number("alpha", 1.0)))
 
 
-def _selu(n: Node, x: SSAValue) -> SSAValue:
+def _selu(n: OnnxNode, x: SSAValue) -> SSAValue:
     alpha = n.number("alpha", 1.6732632423543772)
     grown = n.apply(e.MultiplyOp, n.emit(e.ExponentialMinusOneOp, x), alpha)
     gamma = n.number("gamma", 1.0507009873554805)
     return n.apply(e.MultiplyOp, positive_or(n, x, grown), gamma)
 
 
-def _softsign(n: Node, x: SSAValue) -> SSAValue:
+def _softsign(n: OnnxNode, x: SSAValue) -> SSAValue:
     return n.apply(e.DivideOp, x, n.apply(e.AddOp, n.emit(e.AbsOp, x), 1))
 
 
-def _mish(n: Node, x: SSAValue) -> SSAValue:
+def _mish(n: OnnxNode, x: SSAValue) -> SSAValue:
     return n.apply(e.MultiplyOp, x, n.emit(e.TanhOp, softplus(n, x)))
 
 
-def _hard_sigmoid(n: Node, x: SSAValue) -> SSAValue:
+def _hard_sigmoid(n: OnnxNode, x: SSAValue) -> SSAValue:
     scaled = n.apply(e.MultiplyOp, x, n.number("alpha", 0.2))
     return clamp(n, n.apply(e.AddOp, scaled, n.number("beta", 0.5)), 0, 1)
 
 
-def _hard_swish(n: Node, x: SSAValue) -> SSAValue:
+def _hard_swish(n: OnnxNode, x: SSAValue) -> SSAValue:
     gate = n.apply(e.AddOp, n.apply(e.MultiplyOp, x, 1 / 6), 0.5)
     return n.apply(e.MultiplyOp, x, clamp(n, gate, 0, 1))
 
 
-def _gelu(n: Node, x: SSAValue) -> SSAValue:
+def _gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
     approximate = n.text("approximate", "none")
     n.expect("approximate", approximate, "none", "tanh")
     return gelu(n, x, approximate == "tanh")
 
 
-def _power(n: Node) -> Sequence[Value]:
+def _power(n: OnnxNode) -> Sequence[Value]:
     """The exponents that models have are products; a base keeps its element type."""
     x, exponent = n.value(0), n.scalar(1)
     if exponent == 0.5:
@@ -93,20 +94,20 @@ def _power(n: Node) -> Sequence[Value]:
     return [n.apply(e.PowerOp, x, powers)]
 
 
-def _modulo(n: Node) -> Sequence[Value]:
+def _modulo(n: OnnxNode) -> Sequence[Value]:
     a, b = n.value(0), n.value(1)
     if n.integer("fmod", 0):
         return [n.apply(e.RemainderOp, a, b)]
     return [modulo(n, a, b)]
 
 
-def _mean(n: Node) -> Sequence[Value]:
+def _mean(n: OnnxNode) -> Sequence[Value]:
     (total,) = _repeated(e.AddOp)(n)
     assert isinstance(total, SSAValue)
     return [n.apply(e.DivideOp, total, len(n.inputs))]
 
 
-def _clip(n: Node) -> Sequence[Value]:
+def _clip(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     if n.has(1):
         x = n.apply(e.MaximumOp, x, n.value(1))
@@ -115,30 +116,30 @@ def _clip(n: Node) -> Sequence[Value]:
     return [x]
 
 
-def _where(n: Node) -> Sequence[Value]:
+def _where(n: OnnxNode) -> Sequence[Value]:
     return [n.apply(e.SelectOp, n.value(0), n.value(1), n.value(2))]
 
 
-def _cast(n: Node) -> Sequence[Value]:
+def _cast(n: OnnxNode) -> Sequence[Value]:
     dtype = helper.tensor_dtype_to_np_dtype(n.integer("to", 0))
     return [n.convert(n.value(0), element_type(dtype))]
 
 
-def _cast_like(n: Node) -> Sequence[Value]:
+def _cast_like(n: OnnxNode) -> Sequence[Value]:
     return [n.convert(n.value(0), type_of(n.value(1)).element_type)]
 
 
-def _is_nan(n: Node, x: SSAValue) -> SSAValue:
+def _is_nan(n: OnnxNode, x: SSAValue) -> SSAValue:
     return compare(n, x, "NE", x)
 
 
-def _identity(n: Node) -> Sequence[Value]:
+def _identity(n: OnnxNode) -> Sequence[Value]:
     (value,) = n.inputs
     assert value is not None
     return [value]
 
 
-def _is_inf(n: Node) -> Sequence[Value]:
+def _is_inf(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     signs = [
         compare(n, x, "EQ", sign * float("inf"))
@@ -150,7 +151,7 @@ def _is_inf(n: Node) -> Sequence[Value]:
     return [signs[0] if len(signs) == 1 else n.apply(e.OrOp, *signs)]
 
 
-def _along(n: Node, x: SSAValue, values: SSAValue) -> SSAValue:
+def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
     """A scale or a zero point: one number, or one for each index of an axis."""
     if not shape_of(values):
         return n.broadcast(values, shape_of(x))
@@ -159,7 +160,7 @@ def _along(n: Node, x: SSAValue, values: SSAValue) -> SSAValue:
     return n.broadcast_in_dim(values, shape_of(x), [axis])
 
 
-def _quantize(n: Node) -> Sequence[Value]:
+def _quantize(n: OnnxNode) -> Sequence[Value]:
     """saturate(round(x / scale) + zero point)"""
     x, scale = n.value(0), n.value(1)
     zero = n.value(2) if n.has(2) else n.constant(np.zeros(shape_of(scale), np.uint8))
@@ -182,7 +183,7 @@ def _limits(type: AnyInteger) -> tuple[int, int]:
     return -(1 << width - 1), (1 << width - 1) - 1
 
 
-def _dequantize(n: Node) -> Sequence[Value]:
+def _dequantize(n: OnnxNode) -> Sequence[Value]:
     x, scale = n.value(0), n.value(1)
     element = type_of(scale).element_type
     y = n.convert(x, element)
@@ -192,7 +193,7 @@ def _dequantize(n: Node) -> Sequence[Value]:
     return [n.apply(e.MultiplyOp, y, _along(n, y, scale))]
 
 
-def _dropout(n: Node) -> Sequence[Value]:
+def _dropout(n: OnnxNode) -> Sequence[Value]:
     if n.has(2):
         n.expect("training_mode", n.known(2).item(), False)
     x = n.value(0)

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ..builder import Unsupported
+from ..unsupported import Unsupported
 from . import elementwise, indexing, reducing, shaping
-from .node import Known, Node
+from .node import Known, OnnxNode
 
 _LARGEST = 1 << 16  # elements of an input
 _LARGEST_RESULT = 1 << 24
@@ -38,7 +38,7 @@ _FOLDED = {
 """What the evaluator does not compute in loops of Python."""
 
 
-def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
+def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
     """The node's outputs, or None if it is to be computed at run time."""
     if "" in proto.output or node.op_type not in _FOLDED:
         return None
@@ -69,7 +69,7 @@ def fold(proto: onnx.NodeProto, node: Node) -> Sequence[Known] | None:
         raise Unsupported(f"on constants that do not fit ({message})") from None
 
 
-def _result_size(node: Node) -> float:
+def _result_size(node: OnnxNode) -> float:
     """How many elements come out of what makes many of few, at most; 0 for others."""
     match node.op_type:
         case "ConstantOfShape":

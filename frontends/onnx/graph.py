@@ -25,7 +25,8 @@ from ...choices import one_of
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
-from ..builder import Unsupported, at, element_type, name_hint, type_of
+from ..builder import at, element_type, name_hint, type_of
+from ..unsupported import Unsupported
 from . import (
     elementwise,
     indexing,
@@ -46,7 +47,7 @@ from .functions import (
     key_of,
     opset_of,
 )
-from .node import Conversion, Known, Node, Value
+from .node import Conversion, Known, OnnxNode, Value
 from .reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
@@ -206,7 +207,7 @@ class Importer:
             scope.update(zip(proto.output, outputs, strict=False))
             scope[""] = None
 
-    def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
+    def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> OnnxNode:
         place = self._place(_label(proto))
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
@@ -215,7 +216,7 @@ class Importer:
                     "function, and here is none",
                     at(place),
                 )
-        return Node(
+        return OnnxNode(
             self._ops,
             place,
             proto.op_type,
@@ -265,7 +266,7 @@ class Importer:
             proto, self._opset, self._functions
         )
 
-    def _branch(self, node: Node, scope: Scope) -> Sequence[Value | None]:
+    def _branch(self, node: OnnxNode, scope: Scope) -> Sequence[Value | None]:
         taken = "then_branch" if node.known(0).item() else "else_branch"
         graph = cast(onnx.GraphProto, node.attributes[taken])
         constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}

@@ -9,12 +9,13 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph.base import ints
 from ...dialects.tgraph.elementwise import SelectOp
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
-from ..builder import Unsupported, axis_of, shape_of, type_of
+from ..builder import axis_of, shape_of, type_of
 from ..indices import from_front, largest_along, one_hot, put_along, take_along
-from .node import Conversion, Known, Node, Value
+from ..unsupported import Unsupported
+from .node import Conversion, Known, OnnxNode, Value
 
 
-def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:
+def _from_front(n: OnnxNode, index: int, sizes: Sequence[int]) -> SSAValue:
     """An input of indices, negative ones counted from the end.
 
     `sizes` has that of the indexed dimension, or one for each entry of index vectors,
@@ -27,7 +28,7 @@ def _from_front(n: Node, index: int, sizes: Sequence[int]) -> SSAValue:
     return from_front(n, n.value(index), sizes)
 
 
-def _gather(n: Node) -> Sequence[Value]:
+def _gather(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
     if (place := n.scalar(1)) is not None:  # a view
@@ -38,14 +39,14 @@ def _gather(n: Node) -> Sequence[Value]:
     return [n.take(x, _from_front(n, 1, [shape_of(x)[axis]]), axis)]
 
 
-def _gather_elements(n: Node) -> Sequence[Value]:
+def _gather_elements(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
     indices = _from_front(n, 1, [shape_of(x)[axis]])
     return [take_along(n, x, indices, axis)]
 
 
-def _scatter_elements(n: Node) -> Sequence[Value]:
+def _scatter_elements(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
     indices = _from_front(n, 1, [shape_of(x)[axis]])
@@ -54,14 +55,14 @@ def _scatter_elements(n: Node) -> Sequence[Value]:
     return [put_along(n, x, indices, n.value(2), axis, _KINDS[reduction])]
 
 
-def _top_k(n: Node) -> Sequence[Value]:
+def _top_k(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", -1), len(shape_of(x)))
     (count,) = n.known_integers(1)
     return largest_along(n, x, axis, count, largest=bool(n.integer("largest", 1)))
 
 
-def _one_hot(n: Node) -> Sequence[Value]:
+def _one_hot(n: OnnxNode) -> Sequence[Value]:
     (depth,) = n.known_integers(1)
     rank = len(shape_of(n.value(0)))
     axis = axis_of(n.integer("axis", -1), rank + 1)
@@ -73,7 +74,7 @@ def _one_hot(n: Node) -> Sequence[Value]:
     return [n.apply(SelectOp, chosen, on, off)]
 
 
-def _gather_nd(n: Node) -> Sequence[Value]:
+def _gather_nd(n: OnnxNode) -> Sequence[Value]:
     x, batch = n.value(0), n.integer("batch_dims", 0)
     shape = shape_of(x)
     *outer, length = shape_of(n.value(1))
@@ -106,7 +107,7 @@ def _check_tuples(batch: int, length: int, rank: int) -> None:
         )
 
 
-def _scatter_nd(n: Node) -> Sequence[Value]:
+def _scatter_nd(n: OnnxNode) -> Sequence[Value]:
     x, updates = n.value(0), n.value(2)
     reduction = n.text("reduction", "none")
     n.expect("reduction", reduction, *_KINDS)

@@ -1,7 +1,7 @@
 """One ONNX node on its way to tgraph, and what conversions share.
 
 A value is `Known` (an array: an initialiser, or what follows from shapes and constants)
-or computed at run time (an SSA value). A conversion takes a `Node` and returns the
+or computed at run time (an SSA value). A conversion takes an `OnnxNode` and returns the
 node's outputs; `Unsupported` says why there is no tgraph form.
 """
 
@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
-from ..builder import TensorBuilder, Unsupported, axis_of
+from ..builder import TensorBuilder, axis_of
+from ..unsupported import Unsupported
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,7 +30,7 @@ Value: TypeAlias = Known | SSAValue
 
 
 @dataclass
-class Node(TensorBuilder):
+class OnnxNode(TensorBuilder):
     """A node's attributes and inputs, and the operations that come out of it."""
 
     op_type: str
@@ -111,4 +112,4 @@ class Node(TensorBuilder):
         return self.constant(value.array) if value.argument is None else value.argument
 
 
-Conversion: TypeAlias = Callable[[Node], Sequence[Value]]
+Conversion: TypeAlias = Callable[[OnnxNode], Sequence[Value]]

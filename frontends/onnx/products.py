@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ..builder import Unsupported, shape_of
+from ..builder import shape_of
 from ..formulas import matmul, per_channel
-from ..windows import Window, convolve, convolve_transposed
-from .node import Conversion, Node, Value
+from ..unsupported import Unsupported
+from ..windows import SpatialWindow, convolve, convolve_transposed
+from .node import Conversion, OnnxNode, Value
 from .windows import window_of
 
 
-def _matmul(n: Node) -> Sequence[Value]:
+def _matmul(n: OnnxNode) -> Sequence[Value]:
     return [matmul(n, n.value(0), n.value(1))]
 
 
-def _gemm(n: Node) -> Sequence[Value]:
+def _gemm(n: OnnxNode) -> Sequence[Value]:
     a, b = n.value(0), n.value(1)
     sides = [1 - n.integer("transA", 0)], [n.integer("transB", 0)]
     result = n.dot(a, b, sides)
@@ -30,7 +31,7 @@ def _gemm(n: Node) -> Sequence[Value]:
     return [n.apply(e.AddOp, result, c)]
 
 
-def _einsum(n: Node) -> Sequence[Value]:
+def _einsum(n: OnnxNode) -> Sequence[Value]:
     """Operand by operand; a label goes as soon as nobody needs it any more."""
     equation = n.text("equation", "").replace(" ", "")
     terms, _, target = equation.partition("->")
@@ -49,7 +50,7 @@ def _einsum(n: Node) -> Sequence[Value]:
 
 
 def _einsum_of(
-    n: Node, x: SSAValue, xs: str, y: SSAValue, ys: str, needed: set[str]
+    n: OnnxNode, x: SSAValue, xs: str, y: SSAValue, ys: str, needed: set[str]
 ) -> tuple[SSAValue, str]:
     """The product of two operands with the needed labels, and its labels."""
     x, xs = _summed(n, x, xs, needed | {*ys})
@@ -67,26 +68,28 @@ def _einsum_of(
     return product, "".join([*batch, *rest])
 
 
-def _summed(n: Node, x: SSAValue, labels: str, kept: set[str]) -> tuple[SSAValue, str]:
+def _summed(
+    n: OnnxNode, x: SSAValue, labels: str, kept: set[str]
+) -> tuple[SSAValue, str]:
     """Without the labels that are not to be kept."""
     axes = [axis for axis, label in enumerate(labels) if label not in kept]
     x = n.reduce("add", x, axes) if axes else x
     return x, "".join(label for label in labels if label in kept)
 
 
-def _convolution(n: Node) -> Sequence[Value]:
+def _convolution(n: OnnxNode) -> Sequence[Value]:
     x, kernel = n.value(0), n.value(1)
     window = window_of(n, shape_of(kernel)[2:])
     return _biased(n, convolve(n, x, kernel, window, n.integer("group", 1)))
 
 
-def _biased(n: Node, y: SSAValue) -> Sequence[Value]:
+def _biased(n: OnnxNode, y: SSAValue) -> Sequence[Value]:
     if not n.has(2):
         return [y]
     return [n.apply(e.AddOp, y, per_channel(n, n.value(2), shape_of(y)))]
 
 
-def _transposed_convolution(n: Node) -> Sequence[Value]:
+def _transposed_convolution(n: OnnxNode) -> Sequence[Value]:
     x, kernel = n.value(0), n.value(1)
     _, _, *size = shape_of(kernel)
     rank = len(size)
@@ -116,7 +119,7 @@ def _transposed_convolution(n: Node) -> Sequence[Value]:
     else:
         pads = n.integers("pads", [0] * (2 * rank))
         low, high = list(pads[:rank]), list(pads[rank:])
-    window = Window(size, strides, dilations, low, high)
+    window = SpatialWindow(size, strides, dilations, low, high)
     return _biased(n, convolve_transposed(n, x, kernel, window, extra, groups))
 
 

@@ -17,32 +17,33 @@ from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import VariableType, ints, with_shape
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
-from ..builder import Unsupported, shape_of, type_of
+from ..builder import shape_of, type_of
 from ..formulas import compare
-from .node import Conversion, Node, Value
+from ..unsupported import Unsupported
+from .node import Conversion, OnnxNode, Value
 
 Values = Sequence[SSAValue]
 
-Step = Callable[[Node, SSAValue, Values, Values], Values]
+Step = Callable[[OnnxNode, SSAValue, Values, Values], Values]
 """A step: its row of products, the state (h first), R and so on → the new state."""
 
 _COUNTER = TensorType(i32, [])
 
 
-def _gates(n: Node, x: SSAValue, h: SSAValue, weight: SSAValue) -> SSAValue:
+def _gates(n: OnnxNode, x: SSAValue, h: SSAValue, weight: SSAValue) -> SSAValue:
     return n.apply(e.AddOp, x, n.dot(h, weight, ([1], [1])))
 
 
-def _split(n: Node, x: SSAValue, axis: int, count: int) -> Values:
+def _split(n: OnnxNode, x: SSAValue, axis: int, count: int) -> Values:
     size = shape_of(x)[axis] // count
     return [n.part(x, axis, k * size, (k + 1) * size) for k in range(count)]
 
 
-def _rnn_step(n: Node, x: SSAValue, state: Values, weights: Values) -> Values:
+def _rnn_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
     return [n.emit(e.TanhOp, _gates(n, x, state[0], weights[0]))]
 
 
-def _lstm_step(n: Node, x: SSAValue, state: Values, weights: Values) -> Values:
+def _lstm_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
     h, c = state
     *gates, new = _split(n, _gates(n, x, h, weights[0]), 1, 4)
     enter, leave, forget = (n.emit(e.LogisticOp, gate) for gate in gates)
@@ -52,7 +53,7 @@ def _lstm_step(n: Node, x: SSAValue, state: Values, weights: Values) -> Values:
     return [n.apply(e.MultiplyOp, leave, n.emit(e.TanhOp, c)), c]
 
 
-def _gru_step(n: Node, x: SSAValue, state: Values, weights: Values) -> Values:
+def _gru_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
     (h,) = state
     weight, *inner_bias = weights
     size = shape_of(h)[1]
@@ -72,7 +73,7 @@ def _gru_step(n: Node, x: SSAValue, state: Values, weights: Values) -> Values:
 
 
 def _scan(
-    n: Node, step: Step, x: SSAValue, state: Values, weights: Values
+    n: OnnxNode, step: Step, x: SSAValue, state: Values, weights: Values
 ) -> tuple[SSAValue, Values]:
     """h after each step, and the last state; `x` has a row for each step."""
     steps, batch, _ = shape_of(x)
@@ -95,7 +96,7 @@ def _scan(
     return y, state
 
 
-def _condition(n: Node, block: Block, steps: int) -> Region:
+def _condition(n: OnnxNode, block: Block, steps: int) -> Region:
     ops: list[Operation] = []
     read = ReadOp(block.args[0])
     more = compare(replace(n, into=ops), read.result, "LT", steps)
@@ -103,7 +104,7 @@ def _condition(n: Node, block: Block, steps: int) -> Region:
     return Region(block)
 
 
-def _body(n: Node, block: Block, step: Step, carried: int) -> Region:
+def _body(n: OnnxNode, block: Block, step: Step, carried: int) -> Region:
     ops: list[Operation] = []
     n = replace(n, into=ops)
     variables, (x, *weights) = block.args[:carried], block.args[carried:]
@@ -131,7 +132,7 @@ def _body(n: Node, block: Block, step: Step, carried: int) -> Region:
 
 
 def _recurrent(step: Step, gates: int, states: int) -> Conversion:
-    def convert(n: Node) -> Sequence[Value]:
+    def convert(n: OnnxNode) -> Sequence[Value]:
         _check(n, states)
         layout = n.integer("layout", 0)
         x = n.value(0)
@@ -159,7 +160,7 @@ def _recurrent(step: Step, gates: int, states: int) -> Conversion:
     return convert
 
 
-def _check(n: Node, states: int) -> None:
+def _check(n: OnnxNode, states: int) -> None:
     n.expect("clip", n.number("clip", 0.0), 0.0)
     n.expect("input_forget", n.integer("input_forget", 0), 0)
     if n.has(7):
@@ -177,7 +178,7 @@ def _check(n: Node, states: int) -> None:
 
 
 def _direction(
-    n: Node,
+    n: OnnxNode,
     step: Step,
     gates: int,
     number: int,
@@ -212,7 +213,7 @@ def _direction(
 
 
 def _biases(
-    n: Node, biases: SSAValue | None, gates: int, size: int
+    n: OnnxNode, biases: SSAValue | None, gates: int, size: int
 ) -> tuple[SSAValue | None, SSAValue | None]:
     """What is added to W x, and to R h."""
     if biases is None:
@@ -221,11 +222,11 @@ def _biases(
     return n.part(biases, 0, 0, half), n.part(biases, 0, half, 2 * half)
 
 
-def _turned(n: Node, x: SSAValue) -> SSAValue:
+def _turned(n: OnnxNode, x: SSAValue) -> SSAValue:
     return n.emit(shaping.ReverseOp, x, dimensions=ints([0]))
 
 
-def _joined(n: Node, parts: Values, axis: int) -> SSAValue:
+def _joined(n: OnnxNode, parts: Values, axis: int) -> SSAValue:
     if len(parts) == 1:
         return parts[0]
     dimension = IntegerAttr(axis, i64)

@@ -18,13 +18,13 @@ from ..formulas import (
     per_channel,
     softmax,
 )
-from .node import Conversion, Node, Value
+from .node import Conversion, OnnxNode, Value
 
 
 def _reduction(name: str) -> Conversion:
     """`ReduceX`: what is done before, the reduction, what is done after."""
 
-    def convert(n: Node) -> Sequence[Value]:
+    def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
         axes = n.axes(1, len(shape_of(x)))
         if not axes:
@@ -50,18 +50,18 @@ def _reduction(name: str) -> Conversion:
     return convert
 
 
-def _softmax(n: Node) -> Sequence[Value]:
+def _softmax(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     return [softmax(n, x, axis_of(n.integer("axis", -1), len(shape_of(x))))]
 
 
-def _log_softmax(n: Node) -> Sequence[Value]:
+def _log_softmax(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     return [log_softmax(n, x, axis_of(n.integer("axis", -1), len(shape_of(x))))]
 
 
 def _arg(kind: str) -> Conversion:
-    def convert(n: Node) -> Sequence[Value]:
+    def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
         axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
         last = bool(n.integer("select_last_index", 0))
@@ -71,7 +71,7 @@ def _arg(kind: str) -> Conversion:
     return convert
 
 
-def _cumulative_sum(n: Node) -> Sequence[Value]:
+def _cumulative_sum(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     shape = shape_of(x)
     axis = axis_of(int(n.known(1).item()), len(shape))
@@ -84,7 +84,7 @@ def _cumulative_sum(n: Node) -> Sequence[Value]:
     return [total]
 
 
-def _layer_normalization(n: Node) -> Sequence[Value]:
+def _layer_normalization(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     rank = len(shape_of(x))
     axes = list(range(axis_of(n.integer("axis", -1), rank), rank))
@@ -99,7 +99,7 @@ def _layer_normalization(n: Node) -> Sequence[Value]:
     return [y, mean, inverse][: n.outputs]
 
 
-def _batch_normalization(n: Node) -> Sequence[Value]:
+def _batch_normalization(n: OnnxNode) -> Sequence[Value]:
     n.expect("training_mode", n.integer("training_mode", 0), 0)
     x = n.value(0)
     scale, bias, mean, variance = (n.value(index) for index in range(1, 5))
@@ -108,7 +108,7 @@ def _batch_normalization(n: Node) -> Sequence[Value]:
     return [batch_normalized(n, x, scale, bias, mean, inverse)]
 
 
-def _group_normalization(n: Node) -> Sequence[Value]:
+def _group_normalization(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     shape = shape_of(x)
     is_instance = n.op_type == "InstanceNormalization"

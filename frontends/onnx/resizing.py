@@ -8,10 +8,10 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array
 from ..builder import axis_of, counted, shape_of
 from ..windows import cubic_weights, interpolate, linear_weights, take_places
-from .node import Conversion, Node, Value
+from .node import Conversion, OnnxNode, Value
 
 
-def _resize(n: Node) -> Sequence[Value]:
+def _resize(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     rank = len(shape_of(x))
     axes = [axis_of(axis, rank) for axis in n.integers("axes", range(rank))]
@@ -34,7 +34,7 @@ def _resize(n: Node) -> Sequence[Value]:
     return [x]
 
 
-def _places(n: Node, before: int, length: float, scale: float) -> Array:
+def _places(n: OnnxNode, before: int, length: float, scale: float) -> Array:
     """Where the new elements along an axis lie among the old ones, of size `before`.
 
     `length` is the old size times the scale, which ONNX's formulas are about; it may
@@ -64,7 +64,7 @@ def _places(n: Node, before: int, length: float, scale: float) -> Array:
     return places
 
 
-def _along(n: Node, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValue:
+def _along(n: OnnxNode, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValue:
     before = shape_of(x)[axis]
     if mode == "nearest":
         return _nearest(n, x, axis, places)
@@ -75,7 +75,7 @@ def _along(n: Node, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValu
     return interpolate(n, x, axis, cubic_weights(before, places, coefficient))
 
 
-def _nearest(n: Node, x: SSAValue, axis: int, places: Array) -> SSAValue:
+def _nearest(n: OnnxNode, x: SSAValue, axis: int, places: Array) -> SSAValue:
     rounding = n.text("nearest_mode", "round_prefer_floor")
     n.expect("nearest_mode", rounding, *_ROUNDINGS)
     last = shape_of(x)[axis] - 1

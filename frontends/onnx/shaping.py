@@ -9,24 +9,25 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import ints
-from ..builder import Unsupported, axis_of, counted, element_type, shape_of
+from ..builder import axis_of, counted, element_type, shape_of
 from ..formulas import triangle
-from .node import Conversion, Known, Node, Value
+from ..unsupported import Unsupported
+from .node import Conversion, Known, OnnxNode, Value
 from .reading import array_of
 
 
-def _shape(n: Node) -> Sequence[Value]:
+def _shape(n: OnnxNode) -> Sequence[Value]:
     x = n.inputs[0]
     shape = x.array.shape if isinstance(x, Known) else shape_of(n.value(0))
     end = n.integer("end", len(shape))
     return [Known(np.array(shape[n.integer("start", 0) : end], np.int64))]
 
 
-def _size(n: Node) -> Sequence[Value]:
+def _size(n: OnnxNode) -> Sequence[Value]:
     return [Known(np.array(prod(shape_of(n.value(0))), np.int64))]
 
 
-def _reshape(n: Node) -> Sequence[Value]:
+def _reshape(n: OnnxNode) -> Sequence[Value]:
     x, target = n.value(0), n.known_integers(1)
     shape = shape_of(x)
     if not n.integer("allowzero", 0):
@@ -37,14 +38,14 @@ def _reshape(n: Node) -> Sequence[Value]:
     return [n.reshape(x, target)]
 
 
-def _flatten(n: Node) -> Sequence[Value]:
+def _flatten(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     shape, axis = shape_of(x), n.integer("axis", 1)
     axis += len(shape) if axis < 0 else 0
     return [n.reshape(x, [prod(shape[:axis]), prod(shape[axis:])])]
 
 
-def _squeeze(n: Node) -> Sequence[Value]:
+def _squeeze(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     shape = shape_of(x)
     axes = n.axes(1, len(shape))
@@ -53,7 +54,7 @@ def _squeeze(n: Node) -> Sequence[Value]:
     return [n.reshape(x, [size for d, size in enumerate(shape) if d not in axes])]
 
 
-def _unsqueeze(n: Node) -> Sequence[Value]:
+def _unsqueeze(n: OnnxNode) -> Sequence[Value]:
     x, added = n.value(0), n.known_integers(1)
     shape = list(shape_of(x))
     axes = sorted(axis_of(axis, len(shape) + len(added)) for axis in added)
@@ -64,12 +65,12 @@ def _unsqueeze(n: Node) -> Sequence[Value]:
     return [n.reshape(x, shape)]
 
 
-def _transpose(n: Node) -> Sequence[Value]:
+def _transpose(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     return [n.transpose(x, n.integers("perm", range(len(shape_of(x)))[::-1]))]
 
 
-def _concat(n: Node) -> Sequence[Value]:
+def _concat(n: OnnxNode) -> Sequence[Value]:
     values = [n.value(index) for index in range(len(n.inputs))]
     axis = axis_of(n.integer("axis", 0), len(shape_of(values[0])))
     if len(values) == 1:
@@ -78,7 +79,7 @@ def _concat(n: Node) -> Sequence[Value]:
     return [n.emit(shaping.ConcatenateOp, *values, dimension=dimension)]
 
 
-def _split(n: Node) -> Sequence[Value]:
+def _split(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
     size = shape_of(x)[axis]
@@ -94,7 +95,7 @@ def _split(n: Node) -> Sequence[Value]:
     ]
 
 
-def _slice(n: Node) -> Sequence[Value]:
+def _slice(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     shape = shape_of(x)
     starts, ends = n.known_integers(1), n.known_integers(2)
@@ -115,12 +116,12 @@ def _slice(n: Node) -> Sequence[Value]:
     return [x]
 
 
-def _expand(n: Node) -> Sequence[Value]:
+def _expand(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     return [n.broadcast(x, np.broadcast_shapes(shape_of(x), n.known_integers(1)))]
 
 
-def _tile(n: Node) -> Sequence[Value]:
+def _tile(n: OnnxNode) -> Sequence[Value]:
     x, repeats = n.value(0), n.known_integers(1)
     pairs = list(zip(repeats, shape_of(x), strict=True))
     dims = range(1, 2 * len(pairs), 2)
@@ -128,7 +129,7 @@ def _tile(n: Node) -> Sequence[Value]:
     return [n.reshape(repeated, [count * size for count, size in pairs])]
 
 
-def _pad(n: Node) -> Sequence[Value]:
+def _pad(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     rank = len(shape_of(x))
     mode = n.text("mode", "constant")
@@ -165,7 +166,7 @@ def _padded(mode: str, size: int, low: int, high: int) -> Array:
             return np.minimum(places, max(2 * size - 2, 1) - places)
 
 
-def _constant_of_shape(n: Node) -> Sequence[Value]:
+def _constant_of_shape(n: OnnxNode) -> Sequence[Value]:
     """One of many elements; others are folded."""
     value = np.zeros(1, np.float32)
     if "value" in n.attributes:
@@ -173,19 +174,19 @@ def _constant_of_shape(n: Node) -> Sequence[Value]:
     return [n.filled(value.item(), element_type(value.dtype), n.known_integers(0))]
 
 
-def _range(n: Node) -> Sequence[Value]:
+def _range(n: OnnxNode) -> Sequence[Value]:
     start, limit, delta = (n.known(index).item() for index in range(3))
     places = counted(max(ceil((limit - start) / delta), 0))
     return [Known((start + places * delta).astype(n.known(0).dtype))]
 
 
-def _trilu(n: Node) -> Sequence[Value]:
+def _trilu(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     k = int(n.known(1).item()) if n.has(1) else 0
     return [triangle(n, x, k, upper=bool(n.integer("upper", 1)))]
 
 
-def _depth_to_space(n: Node) -> Sequence[Value]:
+def _depth_to_space(n: OnnxNode) -> Sequence[Value]:
     x, block = n.value(0), n.integer("blocksize", 0)
     batch, depth, height, width = shape_of(x)
     mode = n.text("mode", "DCR")
@@ -200,7 +201,7 @@ def _depth_to_space(n: Node) -> Sequence[Value]:
     return [n.reshape(apart, [batch, rest, height * block, width * block])]
 
 
-def _space_to_depth(n: Node) -> Sequence[Value]:
+def _space_to_depth(n: OnnxNode) -> Sequence[Value]:
     x, block = n.value(0), n.integer("blocksize", 0)
     batch, depth, height, width = shape_of(x)
     h, w = height // block, width // block

@@ -5,11 +5,11 @@ from math import prod
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
-from ..windows import Window, average, reduce_window, rounded_up
-from .node import Conversion, Node, Value
+from ..windows import SpatialWindow, average, reduce_window, rounded_up
+from .node import Conversion, OnnxNode, Value
 
 
-def window_of(n: Node, size: Sequence[int]) -> Window:
+def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
     """The window that a node's attributes describe; with `ceil_mode` padded further."""
     rank = len(size)
     strides = n.integers("strides", [1] * rank)
@@ -28,18 +28,18 @@ def window_of(n: Node, size: Sequence[int]) -> Window:
                 low[d], high[d] = high[d], low[d]
         elif automatic == "VALID":
             low[d] = high[d] = 0
-    window = Window(size, strides, dilations, low, high)
+    window = SpatialWindow(size, strides, dilations, low, high)
     if n.integer("ceil_mode", 0):
         return rounded_up(window, shape_of(n.value(0))[2:])
     return window
 
 
-def _max_pool(n: Node) -> Sequence[Value]:
+def _max_pool(n: OnnxNode) -> Sequence[Value]:
     window = window_of(n, n.integers("kernel_shape", []))
     return [reduce_window(n, "maximum", n.value(0), window)]
 
 
-def _average_pool(n: Node) -> Sequence[Value]:
+def _average_pool(n: OnnxNode) -> Sequence[Value]:
     window = window_of(n, n.integers("kernel_shape", []))
     pads: Sequence[int] = [0] * (2 * len(window.size))
     if n.integer("count_include_pad", 0):  # what `ceil_mode` adds does not count
@@ -50,7 +50,7 @@ def _average_pool(n: Node) -> Sequence[Value]:
 
 
 def _global_pool(kind: str) -> Conversion:
-    def convert(n: Node) -> Sequence[Value]:
+    def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
         axes = range(2, len(shape_of(x)))
         result = n.reduce(kind, x, axes, keep=True)

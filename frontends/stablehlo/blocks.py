@@ -33,8 +33,9 @@ from ...dialects.tgraph.base import AnyTensor, TensorOp, VariableType, with_elem
 from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
+from ..unsupported import Unsupported
 from . import elementwise, indexing, products, reducing, shaping, sizes
-from .conversion import Conversion, Converter, Unsupported, Values, check_type
+from .conversion import Conversion, Converter, Values, check_type
 from .sizes import folded
 from .symbols import (
     Demands,

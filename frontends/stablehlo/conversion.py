@@ -42,16 +42,13 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.partial import PartialTypes
 from ...dialects.tgraph.structure import YieldOp
+from ..unsupported import Unsupported
 
 Values: TypeAlias = Sequence[SSAValue]
 IntegerArray: TypeAlias = DenseArrayBase[IntegerType]
 
 
 _WIDTHS = (1, 8, 16, 32, 64)
-
-
-class Unsupported(Exception):
-    """Why an operation has no tgraph form."""
 
 
 def check_type(type: Attribute) -> None:

@@ -36,15 +36,8 @@ from ...dialects.tgraph.base import (
     with_shape,
 )
 from ...dialects.tgraph.terms import erf, exp, expm1, log, log1p, sign, sqrt
-from .conversion import (
-    Conversion,
-    Converter,
-    Unsupported,
-    Values,
-    broadcast,
-    same,
-    type_of,
-)
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, broadcast, same, type_of
 
 
 def _square(c: Conversion) -> Values:

@@ -8,7 +8,8 @@ from xdsl.ir import Attribute
 
 from ...dialects.tgraph import indexing
 from ...dialects.tgraph.base import ints
-from .conversion import Conversion, Converter, Unsupported, Values, fields_of, same
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, fields_of, same
 from .reducing import kind_of
 from .sizes import shape_in, sized
 

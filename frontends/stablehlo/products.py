@@ -12,15 +12,8 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise, reducing, shaping
 from ...dialects.tgraph.base import element_bytes, ints, with_element
-from .conversion import (
-    Conversion,
-    Converter,
-    Unsupported,
-    Values,
-    fields_of,
-    padding,
-    type_of,
-)
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, fields_of, padding, type_of
 
 
 def _widened(c: Conversion) -> list[SSAValue]:

@@ -22,15 +22,8 @@ from ...dialects.diagnostics import name_of
 from ...dialects.tgraph import bodies, elementwise, random, reducing, shaping
 from ...dialects.tgraph.base import TensorOp, ints, shape_of, with_element, with_shape
 from ...dialects.tgraph.structure import YieldOp
-from .conversion import (
-    Conversion,
-    Converter,
-    Unsupported,
-    Values,
-    broadcast,
-    padding,
-    type_of,
-)
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, broadcast, padding, type_of
 from .elementwise import total_order
 
 

@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import (
 
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import TensorOp
-from .conversion import Conversion, Converter, Unsupported, Values, arrays
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, arrays
 
 _SLICE = {name: name for name in ("start_indices", "limit_indices", "strides")}
 

@@ -31,7 +31,8 @@ from ...dialects.sizes.symbolic import (
 )
 from ...dialects.tgraph import elementwise, shaping
 from ...dialects.tgraph.base import AnyTensor, ints, shape_of, with_shape
-from .conversion import Conversion, Converter, Unsupported, Values, type_of
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, type_of
 
 LARGEST = 64
 """Elements of the largest tensor that may be a shape."""

@@ -35,7 +35,8 @@ from ...dialects.sizes.symbolic import (
 )
 from ...dialects.tgraph.base import AnyTensor, shape_of, with_shape
 from ...dialects.tgraph.elementwise import CompareOp
-from .conversion import Conversion, Unsupported, Values
+from ..unsupported import Unsupported
+from .conversion import Conversion, Values
 from .sizes import sizes_of
 
 _SYMBOL = "jax.global_constant"

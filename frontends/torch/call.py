@@ -1,7 +1,7 @@
 """One call of an ATen operation on its way to tgraph, and what conversions share.
 
 Arguments have the names of the operation's schema: tensors are SSA values, sizes
-integers or symbolic. A conversion takes a `Call` and returns its result, or all
+integers or symbolic. A conversion takes an `AtenCall` and returns its result, or all
 of them; `Unsupported` says why there is no tgraph form.
 """
 
@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import base
 from ...dialects.tgraph.base import AnyTensor, Shape
-from ..builder import ELEMENTS, TensorBuilder, Unsupported, axis_of, shape_of
+from ..builder import ELEMENTS, TensorBuilder, axis_of, shape_of
+from ..unsupported import Unsupported
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue | None]
 """None for a result that nobody uses."""
@@ -29,7 +30,7 @@ def element_of(dtype: Any) -> Attribute:
 
 
 @dataclass
-class Call(TensorBuilder):
+class AtenCall(TensorBuilder):
     name: str
     """Of the operation, without overload."""
 
@@ -99,4 +100,4 @@ class Call(TensorBuilder):
         return [axis_of(axis, max(rank, 1)) for axis in axes] if rank else []
 
 
-Conversion: TypeAlias = Callable[[Call], Results]
+Conversion: TypeAlias = Callable[[AtenCall], Results]

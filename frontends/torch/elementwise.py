@@ -9,16 +9,17 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
-from ..builder import TensorBuilder, Unsupported, type_of
+from ..builder import TensorBuilder, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal
-from .call import Call, Conversion
+from ..unsupported import Unsupported
+from .call import AtenCall, Conversion
 
 
 def _emitted(op_type: type[TensorOp]) -> Conversion:
     return lambda c: c.emit(op_type, c.tensor())
 
 
-def _formula(function: Callable[[Call, SSAValue], SSAValue]) -> Conversion:
+def _formula(function: Callable[[AtenCall, SSAValue], SSAValue]) -> Conversion:
     return lambda c: function(c, c.tensor())
 
 
@@ -27,7 +28,7 @@ def _binary(op_type: type[TensorOp]) -> Conversion:
 
 
 def _compared(direction: str) -> Conversion:
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         element = c.common("self", "other")
         return compare(
             c, c.tensor("self", element), direction, c.operand("other", element)
@@ -36,7 +37,7 @@ def _compared(direction: str) -> Conversion:
     return convert
 
 
-def _truth(c: Call, name: str) -> SSAValue:
+def _truth(c: AtenCall, name: str) -> SSAValue:
     """Whether elements are not zero."""
     x = c[name]
     return x if type_of(x).element_type == i1 else compare(c, x, "NE", 0)
@@ -46,11 +47,11 @@ def _logical(op_type: type[TensorOp]) -> Conversion:
     return lambda c: c.apply(op_type, _truth(c, "self"), _truth(c, "other"))
 
 
-def _logical_not(c: Call) -> SSAValue:
+def _logical_not(c: AtenCall) -> SSAValue:
     return c.emit(e.NotOp, _truth(c, "self"))
 
 
-def _scaled(c: Call, x: Any, factor: float) -> Any:
+def _scaled(c: AtenCall, x: Any, factor: float) -> Any:
     if factor == 1:
         return x
     if not isinstance(x, SSAValue):
@@ -58,12 +59,12 @@ def _scaled(c: Call, x: Any, factor: float) -> Any:
     return c.apply(e.MultiplyOp, cast(SSAValue, x), factor)
 
 
-def _add(c: Call) -> SSAValue:
+def _add(c: AtenCall) -> SSAValue:
     other = _scaled(c, c.operand("other"), c["alpha"])
     return c.apply(e.OrOp if c.element == i1 else e.AddOp, c.tensor(), other)
 
 
-def _subtract(c: Call) -> SSAValue:
+def _subtract(c: AtenCall) -> SSAValue:
     other = _scaled(c, c.operand("other"), c["alpha"])
     return c.apply(e.SubtractOp, c.tensor(), other)
 
@@ -75,7 +76,7 @@ def _truncated(b: TensorBuilder, x: SSAValue) -> SSAValue:
     return b.apply(e.MultiplyOp, whole, b.emit(e.SignOp, x))
 
 
-def _divide(c: Call) -> SSAValue:
+def _divide(c: AtenCall) -> SSAValue:
     mode = c.get("rounding_mode")
     if mode == "floor":
         return _floor_divide(c)
@@ -83,14 +84,14 @@ def _divide(c: Call) -> SSAValue:
     return _truncated(c, quotient) if mode == "trunc" else quotient
 
 
-def _floor_divide(c: Call) -> SSAValue:
+def _floor_divide(c: AtenCall) -> SSAValue:
     x, y = c.tensor(), c.tensor("other")
     if isinstance(c.element, AnyFloat):
         return c.emit(e.FloorOp, c.apply(e.DivideOp, x, y))
     return c.apply(e.DivideOp, c.apply(e.SubtractOp, x, modulo(c, x, y)), y)
 
 
-def _power(c: Call) -> SSAValue:
+def _power(c: AtenCall) -> SSAValue:
     """The exponents that models have are products."""
     exponent = c["exponent"]
     if exponent == 0.5:
@@ -101,7 +102,7 @@ def _power(c: Call) -> SSAValue:
     return c.apply(e.PowerOp, c.tensor(), c.operand("exponent"))
 
 
-def _round(c: Call) -> SSAValue:
+def _round(c: AtenCall) -> SSAValue:
     c.expect("decimals", 0)
     x = c.tensor()
     return c.emit(e.RoundNearestEvenOp, x) if isinstance(c.element, AnyFloat) else x
@@ -110,14 +111,14 @@ def _round(c: Call) -> SSAValue:
 def _rounded(op_type: type[TensorOp]) -> Conversion:
     """Integers are left as they are."""
 
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
         return c.emit(op_type, x) if isinstance(c.element, AnyFloat) else x
 
     return convert
 
 
-def _clamp(c: Call) -> SSAValue:
+def _clamp(c: AtenCall) -> SSAValue:
     x = c.tensor()
     if c.get("min") is not None:
         x = c.apply(e.MaximumOp, x, c.operand("min"))
@@ -126,20 +127,20 @@ def _clamp(c: Call) -> SSAValue:
     return x
 
 
-def _hardtanh(c: Call) -> SSAValue:
+def _hardtanh(c: AtenCall) -> SSAValue:
     return clamp(c, c.tensor(), c["min_val"], c["max_val"])
 
 
-def _where(c: Call) -> SSAValue:
+def _where(c: AtenCall) -> SSAValue:
     return c.apply(e.SelectOp, c["condition"], c.tensor(), c.tensor("other"))
 
 
-def _leaky_relu(c: Call) -> SSAValue:
+def _leaky_relu(c: AtenCall) -> SSAValue:
     x = c.tensor()
     return positive_or(c, x, c.apply(e.MultiplyOp, x, c["negative_slope"]))
 
 
-def _elu(c: Call) -> SSAValue:
+def _elu(c: AtenCall) -> SSAValue:
     x = c.tensor()
     inner = _scaled(c, x, c["input_scale"])
     grown = c.emit(e.ExponentialMinusOneOp, inner)
@@ -147,21 +148,21 @@ def _elu(c: Call) -> SSAValue:
     return _scaled(c, positive_or(c, x, negative), c["scale"])
 
 
-def _gelu(c: Call) -> SSAValue:
+def _gelu(c: AtenCall) -> SSAValue:
     return gelu(c, c.tensor(), c["approximate"] == "tanh")
 
 
-def _is_infinite(c: Call) -> SSAValue:
+def _is_infinite(c: AtenCall) -> SSAValue:
     x = c["self"]
     return compare(c, c.emit(e.AbsOp, x), "EQ", float("inf"))
 
 
-def _is_nan(c: Call) -> SSAValue:
+def _is_nan(c: AtenCall) -> SSAValue:
     return compare(c, c["self"], "NE", c["self"])
 
 
 def _divided_log(base: float) -> Conversion:
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         return c.apply(e.MultiplyOp, c.emit(e.LogOp, c.tensor()), 1 / log(base))
 
     return convert
@@ -170,7 +171,7 @@ def _divided_log(base: float) -> Conversion:
 def _arc(sine: bool) -> Conversion:
     """asin x = atan2(x, sqrt(1 - x²)); acos x has the two swapped."""
 
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
         rest = c.apply(e.SubtractOp, c.splat(1, c.type), c.apply(e.MultiplyOp, x, x))
         other = c.emit(e.SqrtOp, rest)
@@ -182,7 +183,7 @@ def _arc(sine: bool) -> Conversion:
 def _exponentials(op_type: type[TensorOp]) -> Conversion:
     """sinh and cosh."""
 
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
         grown = c.emit(e.ExponentialOp, x)
         shrunk = c.emit(e.ExponentialOp, c.emit(e.NegateOp, x))
@@ -192,7 +193,7 @@ def _exponentials(op_type: type[TensorOp]) -> Conversion:
 
 
 def _bits(op_type: type[TensorOp]) -> Conversion:
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         if not isinstance(c.element, IntegerType):
             raise Unsupported(f"with elements of type {c.element}")
         return c.apply(op_type, c.tensor(), c.operand("other"))

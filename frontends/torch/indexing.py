@@ -11,28 +11,29 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import ints
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ...dialects.tgraph.shaping import ConcatenateOp
-from ..builder import Unsupported, broadcast_shapes, shape_of, type_of
+from ..builder import broadcast_shapes, shape_of, type_of
 from ..indices import from_front, largest_along, put_along, sorted_along, take_along
-from .call import Call, Conversion, Results
+from ..unsupported import Unsupported
+from .call import AtenCall, Conversion, Results
 
 
-def _embedding(c: Call) -> SSAValue:
+def _embedding(c: AtenCall) -> SSAValue:
     return c.take(c["weight"], c["indices"], 0)
 
 
-def _index_select(c: Call) -> SSAValue:
+def _index_select(c: AtenCall) -> SSAValue:
     x, axis = c["self"], c.axis()
     return c.take(x, from_front(c, c["index"], [shape_of(x)[axis]]), axis)
 
 
-def _gather(c: Call) -> SSAValue:
+def _gather(c: AtenCall) -> SSAValue:
     return take_along(c, c["self"], c["index"], c.axis())
 
 
 def _scatter(kind: str | None) -> Conversion:
     """`kind` is None where the argument `reduce` says it."""
 
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         index = c["index"]
         source = c.operand("src") if "src" in c.arguments else c["value"]
         if not isinstance(source, SSAValue):
@@ -47,7 +48,7 @@ def _scatter(kind: str | None) -> Conversion:
     return convert
 
 
-def _indexed(c: Call) -> tuple[list[int], SSAValue, list[int], list[int]]:
+def _indexed(c: AtenCall) -> tuple[list[int], SSAValue, list[int], list[int]]:
     """Indexed dimensions, index vectors along the last dimension, their shape, and
     where the result has the dimensions that are not indexed (NumPy's rule).
     """
@@ -73,7 +74,7 @@ def _indexed(c: Call) -> tuple[list[int], SSAValue, list[int], list[int]]:
     return dims, vectors, shape, places
 
 
-def _index(c: Call) -> SSAValue:
+def _index(c: AtenCall) -> SSAValue:
     x = c["self"]
     dims, vectors, shape, places = _indexed(c)
     sizes = [1 if d in dims else size for d, size in enumerate(shape_of(x))]
@@ -89,7 +90,7 @@ def _index(c: Call) -> SSAValue:
     )
 
 
-def _index_put(c: Call) -> SSAValue:
+def _index_put(c: AtenCall) -> SSAValue:
     x = c["self"]
     if (masked := _masked(c)) is not None:
         return masked
@@ -111,7 +112,7 @@ def _index_put(c: Call) -> SSAValue:
     )
 
 
-def _unfold(c: Call) -> SSAValue:
+def _unfold(c: AtenCall) -> SSAValue:
     """Windows along an axis, whose elements lie along a new last dimension."""
     x, axis = c["self"], c.axis("dimension")
     count, size, step = c.shape[axis], int(c["size"]), int(c["step"])
@@ -121,7 +122,7 @@ def _unfold(c: Call) -> SSAValue:
     return c.transpose(windows, [*order, axis + 1])
 
 
-def _masked(c: Call) -> SSAValue | None:
+def _masked(c: AtenCall) -> SSAValue | None:
     """`x[mask] = number`, whose shapes do not depend on values."""
     mask: Any = c["indices"][0]
     if len(c["indices"]) != 1 or type_of(mask).element_type != i1:
@@ -135,11 +136,11 @@ def _masked(c: Call) -> SSAValue | None:
     return c.apply(e.SelectOp, wide, c.reshape(values, []), x)
 
 
-def _sort(c: Call) -> Results:
+def _sort(c: AtenCall) -> Results:
     return sorted_along(c, c["self"], c.axis(), descending=c["descending"])
 
 
-def _top_k(c: Call) -> Results:
+def _top_k(c: AtenCall) -> Results:
     largest: bool = c["largest"]
     return largest_along(c, c["self"], c.axis(), c["k"], largest=largest)
 

@@ -10,15 +10,15 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ..builder import broadcast_shapes, shape_of, type_of
 from ..formulas import matmul, per_channel, softmax, triangle
-from ..windows import Window, convolve, convolve_transposed
-from .call import Call, Conversion
+from ..windows import SpatialWindow, convolve, convolve_transposed
+from .call import AtenCall, Conversion
 
 
 def _product(a: str, b: str) -> Conversion:
     return lambda c: matmul(c, c[a], c[b])
 
 
-def _added(c: Call, product: SSAValue) -> SSAValue:
+def _added(c: AtenCall, product: SSAValue) -> SSAValue:
     """beta * self + alpha * product."""
     if c["alpha"] != 1:
         product = c.apply(e.MultiplyOp, product, c["alpha"])
@@ -34,13 +34,13 @@ def _added_product(a: str, b: str) -> Conversion:
     return lambda c: _added(c, matmul(c, c[a], c[b]))
 
 
-def _linear(c: Call) -> SSAValue:
+def _linear(c: AtenCall) -> SSAValue:
     x, weight = c["input"], c["weight"]
     y = c.dot(x, weight, ([len(shape_of(x)) - 1], [len(shape_of(weight)) - 1]))
     return y if c["bias"] is None else c.apply(e.AddOp, y, c["bias"])
 
 
-def _attention(c: Call) -> SSAValue:
+def _attention(c: AtenCall) -> SSAValue:
     """softmax(q k / sqrt(d) + mask) v; rows in which all is masked are zero."""
     c.expect("dropout_p", 0.0, 0)
     query, key, value = c["query"], c["key"], c["value"]
@@ -70,7 +70,9 @@ def _attention(c: Call) -> SSAValue:
     return c.dot(weights, value, ([rank + 1], [rank]), sides)
 
 
-def _some(c: Call, weights: SSAValue, mask: SSAValue, never_empty: bool) -> SSAValue:
+def _some(
+    c: AtenCall, weights: SSAValue, mask: SSAValue, never_empty: bool
+) -> SSAValue:
     """Zeros instead of NaN where a mask leaves nothing."""
     if never_empty:
         return weights
@@ -78,7 +80,7 @@ def _some(c: Call, weights: SSAValue, mask: SSAValue, never_empty: bool) -> SSAV
     return c.apply(e.SelectOp, some, weights, 0)
 
 
-def _repeated(c: Call, x: SSAValue, heads: int) -> SSAValue:
+def _repeated(c: AtenCall, x: SSAValue, heads: int) -> SSAValue:
     """Each head as often as it has queries (grouped attention)."""
     *batch, own, length, width = shape_of(x)
     apart = [*batch, own, heads // own, length, width]
@@ -87,10 +89,10 @@ def _repeated(c: Call, x: SSAValue, heads: int) -> SSAValue:
     return c.reshape(x, [*batch, heads, length, width])
 
 
-def _convolution(c: Call) -> SSAValue:
+def _convolution(c: AtenCall) -> SSAValue:
     x, kernel = c["input"], c["weight"]
     size = shape_of(kernel)[2:]
-    window = Window(size, *(_each(c, name, len(size)) for name in _GEOMETRY))
+    window = SpatialWindow(size, *(_each(c, name, len(size)) for name in _GEOMETRY))
     if c["transposed"]:
         extra = _each(c, "output_padding", len(size))
         y = convolve_transposed(c, x, kernel, window, extra, c["groups"])
@@ -104,7 +106,7 @@ def _convolution(c: Call) -> SSAValue:
 _GEOMETRY = ("stride", "dilation", "padding", "padding")
 
 
-def _each(c: Call, name: str, rank: int) -> Sequence[int]:
+def _each(c: AtenCall, name: str, rank: int) -> Sequence[int]:
     """An entry for each spatial dimension; one may stand for all."""
     values: Any = c[name]
     return list(values) * rank if len(values) == 1 else values

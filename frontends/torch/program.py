@@ -29,9 +29,10 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType, with_shape
 from ...dialects.tgraph.differentiation import GradientOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
-from ..builder import TensorBuilder, Unsupported, at, name_hint, type_of
+from ..builder import TensorBuilder, at, name_hint, type_of
+from ..unsupported import Unsupported
 from . import elementwise, indexing, products, reducing, shaping, windows
-from .call import Call, Conversion, element_of
+from .call import AtenCall, Conversion, element_of
 from .sizes import Sizes
 
 _CONVERSIONS: Mapping[str, Conversion] = {
@@ -195,7 +196,9 @@ class Importer:
                 if out is not None
             ]
             used = {u.args[1] for u in node.users if u.target is getitem}
-            call = Call(self._ops, _place(node), name, arguments, examples, types, used)
+            call = AtenCall(
+                self._ops, _place(node), name, arguments, examples, types, used
+            )
             results = _CONVERSIONS[name](call)
         except Unsupported as reason:
             self._refuse(node, schema.name, f" {reason}")

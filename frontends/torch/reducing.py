@@ -21,10 +21,10 @@ from ..formulas import (
     per_channel,
     softmax,
 )
-from .call import Call, Conversion, Results
+from .call import AtenCall, Conversion, Results
 
 
-def _keeps(c: Call) -> bool:
+def _keeps(c: AtenCall) -> bool:
     return bool(c.get("keepdim", False))
 
 
@@ -32,18 +32,20 @@ def _reduction(kind: str) -> Conversion:
     return lambda c: c.reduce(kind, c.tensor(), c.axes(), keep=_keeps(c))
 
 
-def _any(c: Call) -> SSAValue:
+def _any(c: AtenCall) -> SSAValue:
     x = c["self"]
     if type_of(x).element_type != i1:
         x = compare(c, x, "NE", 0)
     return c.reduce("or", x, c.axes(), keep=_keeps(c))
 
 
-def _mean(c: Call) -> SSAValue:
+def _mean(c: AtenCall) -> SSAValue:
     return mean(c, c.tensor(), c.axes(), keep=_keeps(c))
 
 
-def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> tuple[SSAValue, SSAValue]:
+def _variance(
+    c: AtenCall, x: SSAValue, axes: Sequence[int]
+) -> tuple[SSAValue, SSAValue]:
     """With the mean, both with the reduced dimensions kept."""
     count: Any = prod(shape_of(x)[axis] for axis in axes)
     correction = c.get("correction")
@@ -54,18 +56,18 @@ def _variance(c: Call, x: SSAValue, axes: Sequence[int]) -> tuple[SSAValue, SSAV
     return c.apply(e.DivideOp, squares, divisor), average
 
 
-def _var(c: Call) -> SSAValue:
+def _var(c: AtenCall) -> SSAValue:
     variance, _ = _variance(c, c.tensor(), c.axes())
     return c.reshape(variance, c.shape)
 
 
-def _var_mean(c: Call) -> Results:
+def _var_mean(c: AtenCall) -> Results:
     both = _variance(c, c.tensor(), c.axes())
     return [c.reshape(value, c.shape) for value in both]
 
 
 def _arg(kind: str) -> Conversion:
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         x = c["self"]
         if c.get("dim") is None:
             flat = c.reshape(x, [prod(shape_of(x))])
@@ -78,7 +80,7 @@ def _arg(kind: str) -> Conversion:
 def _with_index(kind: str) -> Conversion:
     """max and min along an axis; without one, only the value."""
 
-    def convert(c: Call) -> Results:
+    def convert(c: AtenCall) -> Results:
         x = c["self"]
         if c.get("dim") is None:
             return c.reduce(kind, x, c.axes())
@@ -91,20 +93,20 @@ def _with_index(kind: str) -> Conversion:
     return convert
 
 
-def _cumulative_sum(c: Call) -> SSAValue:
+def _cumulative_sum(c: AtenCall) -> SSAValue:
     x = c.tensor()
     return cumulative_sum(c, x, c.axis()) if shape_of(x) else x
 
 
-def _softmax(c: Call) -> SSAValue:
+def _softmax(c: AtenCall) -> SSAValue:
     return softmax(c, c.tensor(), c.axis())
 
 
-def _log_softmax(c: Call) -> SSAValue:
+def _log_softmax(c: AtenCall) -> SSAValue:
     return log_softmax(c, c.tensor(), c.axis())
 
 
-def _vector_norm(c: Call) -> SSAValue:
+def _vector_norm(c: AtenCall) -> SSAValue:
     x, order = c.emit(e.AbsOp, c.tensor()), c["ord"]
     axes, keep = c.axes(), _keeps(c)
     if order in (float("inf"), float("-inf")):
@@ -120,14 +122,14 @@ def _vector_norm(c: Call) -> SSAValue:
     return c.apply(e.PowerOp, total, 1 / order)
 
 
-def _wide(c: Call, x: SSAValue) -> SSAValue:
+def _wide(c: AtenCall, x: SSAValue) -> SSAValue:
     """Small floats are normalised as f32."""
     element = type_of(x).element_type
     small = isinstance(element, AnyFloat) and element.bitwidth < 32
     return c.convert(x, f32) if small else x
 
 
-def _layer_norm(c: Call) -> Results:
+def _layer_norm(c: AtenCall) -> Results:
     x = c["input"]
     rank = len(shape_of(x))
     axes = range(rank - len(c["normalized_shape"]), rank)
@@ -141,7 +143,7 @@ def _layer_norm(c: Call) -> Results:
     return [y, *(c.convert(v, c.types[1].element_type) for v in statistics)]
 
 
-def _group_norm(c: Call) -> Results:
+def _group_norm(c: AtenCall) -> Results:
     x = c["input"]
     shape = shape_of(x)
     y, average, inverse = group_normalized(c, _wide(c, x), c["group"], c["eps"])
@@ -155,7 +157,7 @@ def _group_norm(c: Call) -> Results:
 
 
 def _batch_norm(
-    c: Call, average: SSAValue, variance: SSAValue
+    c: AtenCall, average: SSAValue, variance: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
     """The result, and 1 / deviation."""
     x = c["input"]
@@ -166,12 +168,12 @@ def _batch_norm(
     return batch_normalized(c, x, scale, bias, average, inverse), inverse
 
 
-def _batch_norm_known(c: Call) -> Sequence[SSAValue | None]:
+def _batch_norm_known(c: AtenCall) -> Sequence[SSAValue | None]:
     y, _ = _batch_norm(c, c["running_mean"], c["running_var"])
     return [y, *[None] * (len(c.types) - 1)]
 
 
-def _batch_norm_training(c: Call) -> Sequence[SSAValue]:
+def _batch_norm_training(c: AtenCall) -> Sequence[SSAValue]:
     """The result, and the statistics of this batch."""
     x = c["input"]
     axes = [d for d in range(len(shape_of(x))) if d != 1]
@@ -183,11 +185,11 @@ def _batch_norm_training(c: Call) -> Sequence[SSAValue]:
     return [y, average, inverse, variance]
 
 
-def _batch_norm_plain(c: Call) -> Results:
+def _batch_norm_plain(c: AtenCall) -> Results:
     return _batch_norm_training(c)[:3]
 
 
-def _batch_norm_running(c: Call) -> Results:
+def _batch_norm_running(c: AtenCall) -> Results:
     """The same, and new running statistics."""
     if not c["training"]:
         return [*_batch_norm_known(c)[:3], c["running_mean"], c["running_var"]]
@@ -199,7 +201,7 @@ def _batch_norm_running(c: Call) -> Results:
     return [*results, *new]
 
 
-def _moved(c: Call, running: SSAValue, new: SSAValue) -> SSAValue:
+def _moved(c: AtenCall, running: SSAValue, new: SSAValue) -> SSAValue:
     kept = c.apply(e.MultiplyOp, running, 1 - c["momentum"])
     return c.apply(e.AddOp, kept, c.apply(e.MultiplyOp, new, c["momentum"]))
 

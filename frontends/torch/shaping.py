@@ -15,23 +15,23 @@ from ...dialects.tgraph.base import shape_of as shape_of_type
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..builder import axis_of, shape_of, type_of
 from ..indices import put
-from .call import Call, Conversion, Results
+from .call import AtenCall, Conversion, Results
 
 
-def _view(c: Call) -> SSAValue:
+def _view(c: AtenCall) -> SSAValue:
     """What decides is the result's shape, which PyTorch has found."""
     return c.reshape(c.tensor(), c.shape)
 
 
-def _permute(c: Call) -> SSAValue:
+def _permute(c: AtenCall) -> SSAValue:
     return c.transpose(c["self"], c.axes("dims"))
 
 
-def _expand(c: Call) -> SSAValue:
+def _expand(c: AtenCall) -> SSAValue:
     return c.broadcast(c["self"], c.shape)
 
 
-def _range_of(c: Call, axis: int) -> tuple[int, int, int]:
+def _range_of(c: AtenCall, axis: int) -> tuple[int, int, int]:
     """What a slice takes: from, to, and the step. The size may be symbolic."""
     size: Any = shape_of(c["self"])[axis]
     start: Any = c["start"] or 0
@@ -49,7 +49,7 @@ _FAR = 1 << 62
 """An end beyond this means that of the dimension."""
 
 
-def _slice(c: Call) -> SSAValue:
+def _slice(c: AtenCall) -> SSAValue:
     x, axis = c["self"], c.axis()
     starts, limits = [0] * len(shape_of(x)), list(shape_of(x))
     strides = [1] * len(limits)
@@ -57,7 +57,7 @@ def _slice(c: Call) -> SSAValue:
     return c.slice(x, starts, limits, strides)
 
 
-def _slice_scatter(c: Call) -> SSAValue:
+def _slice_scatter(c: AtenCall) -> SSAValue:
     axis = c.axis()
     x = c["self"]
     start, end, step = _range_of(c, axis)
@@ -69,14 +69,14 @@ def _slice_scatter(c: Call) -> SSAValue:
     return c.emit(DynamicUpdateSliceOp, x, c["src"], *places)
 
 
-def _select(c: Call) -> SSAValue:
+def _select(c: AtenCall) -> SSAValue:
     axis = c.axis()
     start = axis_of(c["index"], shape_of(c["self"])[axis])
     part = c.part(c["self"], axis, start, start + 1)
     return c.reshape(part, c.shape)
 
 
-def _concatenate(c: Call) -> SSAValue:
+def _concatenate(c: AtenCall) -> SSAValue:
     given: Sequence[Any] = c["tensors"]
     values = [c.convert(v, c.element) for v in given if shape_of(v) != (0,)]
     if len(values) == 1:
@@ -86,18 +86,18 @@ def _concatenate(c: Call) -> SSAValue:
     return c.emit(shaping.ConcatenateOp, *values, dimension=dimension)
 
 
-def _split(c: Call) -> Results:
+def _split(c: AtenCall) -> Results:
     x, axis = c["self"], c.axis()
     sizes = [shape_of_type(type)[axis] for type in c.types]
     ends = accumulate(sizes)
     return [c.part(x, axis, end - n, end) for n, end in zip(sizes, ends, strict=True)]
 
 
-def _flip(c: Call) -> SSAValue:
+def _flip(c: AtenCall) -> SSAValue:
     return c.emit(shaping.ReverseOp, c["self"], dimensions=ints(c.axes("dims")))
 
 
-def _repeat(c: Call) -> SSAValue:
+def _repeat(c: AtenCall) -> SSAValue:
     x, repeats = c["self"], c["repeats"]
     shape = [1] * (len(repeats) - len(shape_of(x))) + list(shape_of(x))
     pairs = [size for pair in zip(repeats, shape, strict=True) for size in pair]
@@ -107,7 +107,7 @@ def _repeat(c: Call) -> SSAValue:
 
 
 def _filled(name: str | float) -> Conversion:
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         number = c[name] if isinstance(name, str) else name
         if isinstance(number, SSAValue):
             return c.broadcast(c.convert(cast(SSAValue, number), c.element), c.shape)
@@ -116,7 +116,7 @@ def _filled(name: str | float) -> Conversion:
     return convert
 
 
-def _range(c: Call) -> SSAValue:
+def _range(c: AtenCall) -> SSAValue:
     start, step = c.get("start", 0), c.get("step", 1)
     index = c.iota(c.type, 0)
     if step != 1:
@@ -126,7 +126,7 @@ def _range(c: Call) -> SSAValue:
     return index
 
 
-def _pad(c: Call) -> SSAValue:
+def _pad(c: AtenCall) -> SSAValue:
     """Pads are given in pairs, from the last dimension on."""
     x, pads = c["self"], c["pad"]
     rest = [0] * (len(shape_of(x)) - len(pads) // 2)
@@ -134,7 +134,7 @@ def _pad(c: Call) -> SSAValue:
     return c.pad(x, [*rest, *pads[-2::-2]], [*rest, *pads[-1::-2]], value)
 
 
-def _copy(c: Call) -> SSAValue:
+def _copy(c: AtenCall) -> SSAValue:
     return c.broadcast(c.tensor("src"), c.shape)
 
 

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
 from ...dialects.sizes.symbolic import Size, floordiv, maximum, minimum, mod, symbol
 from ...dialects.tgraph.base import Shape
-from ..builder import Unsupported
+from ..unsupported import Unsupported
 
 
 class Sizes:

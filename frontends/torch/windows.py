@@ -6,9 +6,10 @@ from functools import partial
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ..builder import Unsupported, shape_of
+from ..builder import shape_of
+from ..unsupported import Unsupported
 from ..windows import (
-    Window,
+    SpatialWindow,
     average,
     interpolate,
     linear_weights,
@@ -16,16 +17,16 @@ from ..windows import (
     rounded_up,
     take_places,
 )
-from .call import Call, Conversion, Results
+from .call import AtenCall, Conversion, Results
 
 
-def _images(c: Call, rank: int) -> SSAValue:
+def _images(c: AtenCall, rank: int) -> SSAValue:
     """The input with a batch, which it may lack."""
     x = c["self"]
     return x if len(shape_of(x)) == rank + 2 else c.reshape(x, [1, *shape_of(x)])
 
 
-def _window(c: Call, rank: int) -> Window:
+def _window(c: AtenCall, rank: int) -> SpatialWindow:
     def each(name: str, default: Sequence[int]) -> Sequence[int]:
         values = c.get(name) or default
         values = [values] if isinstance(values, int) else values
@@ -33,20 +34,22 @@ def _window(c: Call, rank: int) -> Window:
 
     size = each("kernel_size", ())
     pads = each("padding", [0])
-    window = Window(size, each("stride", size), each("dilation", [1]), pads, pads)
+    window = SpatialWindow(
+        size, each("stride", size), each("dilation", [1]), pads, pads
+    )
     if c["ceil_mode"]:
         return rounded_up(window, shape_of(c["self"])[-rank:])
     return window
 
 
-def _max_pool(rank: int, c: Call) -> Results:
+def _max_pool(rank: int, c: AtenCall) -> Results:
     if 1 in c.used:
         raise Unsupported("with the places of the largest elements")
     x = reduce_window(c, "maximum", _images(c, rank), _window(c, rank))
     return [c.reshape(x, c.shape), None]
 
 
-def _average_pool(rank: int, c: Call) -> SSAValue:
+def _average_pool(rank: int, c: AtenCall) -> SSAValue:
     if c.get("divisor_override") is not None:
         raise Unsupported("with divisor_override")
     window = _window(c, rank)
@@ -54,7 +57,7 @@ def _average_pool(rank: int, c: Call) -> SSAValue:
     return c.reshape(average(c, _images(c, rank), window, pads), c.shape)
 
 
-def _adaptive_average_pool(rank: int, c: Call) -> SSAValue:
+def _adaptive_average_pool(rank: int, c: AtenCall) -> SSAValue:
     """Along each axis the means of parts that start at floor(k * before / after)."""
     x = c["self"]
     for axis in range(len(c.shape) - rank, len(c.shape)):
@@ -67,14 +70,14 @@ def _adaptive_average_pool(rank: int, c: Call) -> SSAValue:
     return x
 
 
-Along = Callable[[Call, SSAValue, int, float], SSAValue]
+Along = Callable[[AtenCall, SSAValue, int, float], SSAValue]
 """Interpolates to the result's size along an axis, with a step between elements."""
 
 
 def _upsampled(along: Along) -> Conversion:
     """In two dimensions."""
 
-    def convert(c: Call) -> SSAValue:
+    def convert(c: AtenCall) -> SSAValue:
         x, factors = c["input"], c["scale_factors"]
         for index in range(2):
             axis = len(c.shape) - 2 + index
@@ -87,12 +90,12 @@ def _upsampled(along: Along) -> Conversion:
     return convert
 
 
-def _nearest(c: Call, x: SSAValue, axis: int, step: float) -> SSAValue:
+def _nearest(c: AtenCall, x: SSAValue, axis: int, step: float) -> SSAValue:
     places = np.floor(np.arange(c.shape[axis]) * step).astype(int)
     return take_places(c, x, axis, np.minimum(places, shape_of(x)[axis] - 1))
 
 
-def _linear(c: Call, x: SSAValue, axis: int, step: float) -> SSAValue:
+def _linear(c: AtenCall, x: SSAValue, axis: int, step: float) -> SSAValue:
     before, after = shape_of(x)[axis], c.shape[axis]
     places = (np.arange(after) + 0.5) * step - 0.5
     if c["align_corners"]:

@@ -59,8 +59,9 @@ from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
 from ...dialects.tgraph.base import RESULT, AnyTensor, VariableType, is_static
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ...frontends.stablehlo.blocks import KNOWN, Inliner
-from ...frontends.stablehlo.conversion import Unsupported, check_type
+from ...frontends.stablehlo.conversion import check_type
 from ...frontends.stablehlo.symbols import Demands
+from ...frontends.unsupported import Unsupported
 
 _ALIASING = "tf.aliasing_output"
 _DONOR = "jax.buffer_donor"

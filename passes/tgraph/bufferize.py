@@ -63,7 +63,7 @@ from ...analysis.functions import (
     tensor_functions,
 )
 from ...analysis.sizes import SizeWriter
-from ...analysis.storage import Buffer, storage_of
+from ...analysis.storage import TensorBuffer, storage_of
 from ...dialects.diagnostics import LocatedError
 from ...dialects.sizes.dims import DIMS, DimsAttr
 from ...dialects.tgraph.base import (
@@ -130,7 +130,7 @@ class _Function:
         self._check_signature()
         self.sizes = SizeWriter()
         self.storage = storage_of(block)
-        self.bases: dict[Buffer, SSAValue] = {}
+        self.bases: dict[TensorBuffer, SSAValue] = {}
         self.body = BlockWriter(self.storage, constants, self.sizes, self.bases)
 
     def run(self) -> None:
@@ -172,7 +172,7 @@ class _Function:
             )
             self.sizes.give(self._argument(buffer, attrs), buffer.shape)
 
-    def _argument(self, buffer: Buffer, attrs: dict[str, Attribute]) -> SSAValue:
+    def _argument(self, buffer: TensorBuffer, attrs: dict[str, Attribute]) -> SSAValue:
         block = self.body.new
         argument = block.insert_arg(contiguous(buffer.type), len(block.args))
         argument.name_hint = buffer.name

@@ -32,7 +32,7 @@ from ...analysis.cost import duration
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
 from ..options import Budget, Placing, TimeLimit, check_offload
-from ..plan.candidates.attempts import Attempt, Trials
+from ..plan.candidates.candidates import Candidate, Candidates
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .offload import TGraphOffload
@@ -43,7 +43,7 @@ from .tile import TGraphTile
 LONGER = 1.0
 """The effort of a longer search for an order."""
 
-PIECES, SLOWDOWN = 32, 0.1
+MOST_TILES, SLOWDOWN = 32, 0.1
 """Of more tiles."""
 
 LITTLE = 0.001
@@ -76,37 +76,37 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trials = Trials(ctx, self, self.offload, self.time_limit)
-        best = self._fitted(op, trials)
-        text = self._described(best, trials.made)
+        candidates = Candidates(ctx, self, self.offload, self.time_limit)
+        best = self._fitted(op, candidates)
+        text = self._described(best, candidates.made)
         best.adopt(op)
-        if len(trials.made) > 1:
+        if len(candidates.made) > 1:
             remark(text, next(tensor_functions(op))[0])
 
-    def _fitted(self, given: ModuleOp, trials: Trials) -> Attempt:
+    def _fitted(self, given: ModuleOp, candidates: Candidates) -> Candidate:
         """What meets the budget at the least cost, or comes nearest to it."""
         budget = self.bytes_allowed
         placing = self.shared(Placing)
-        for what, passes in self._ways(placing):
-            found = trials.run(what, given, passes)
+        for what, passes in self._cheap_changes(placing):
+            found = candidates.run(what, given, passes)
             if found is None or found.bytes <= budget:
-                return trials.best
-        best = trials.best
-        after = "" if best is trials.made[0] else f" after {best.what}"
+                return candidates.best
+        best = candidates.best
+        after = "" if best is candidates.made[0] else f" after {best.what}"
         again = TGraphRematerialize(budget, **placing)
-        tried = [trials.run(f"recomputation{after}", best.module, [again])]
+        tried = [candidates.run(f"recomputation{after}", best.module, [again])]
         if self.offload:
             move = TGraphOffload(budget, self.device, self.offload, **placing)
             what = f"copies to {self.offload}{after}"
-            tried.append(trials.run(what, best.module, [move]))
+            tried.append(candidates.run(what, best.module, [move]))
             fitting = [found for found in tried if found and found.bytes <= budget]
             if fitting:
-                return min(fitting, key=lambda attempt: duration(attempt.module))
+                return min(fitting, key=lambda candidate: duration(candidate.module))
             what = f"recomputation and {what}"
-            trials.run(what, best.module, [again, move])
-        return trials.best
+            candidates.run(what, best.module, [again, move])
+        return candidates.best
 
-    def _ways(
+    def _cheap_changes(
         self, placing: Mapping[str, Any]
     ) -> Iterator[tuple[str, Sequence[ModulePass]]]:
         """What can be done at little cost: what costs the least comes first."""
@@ -122,22 +122,22 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [TGraphFuse(mode), assigns, order, *tiling]
         if self.tiles:
-            more = TGraphTile(PIECES, SLOWDOWN, **placing)
+            more = TGraphTile(MOST_TILES, SLOWDOWN, **placing)
             yield "more tiles", [fuse, assigns, order, more]
 
-    def _described(self, best: Attempt, attempts: Sequence[Attempt]) -> str:
-        """What each attempt has reached, and how much longer it takes."""
+    def _described(self, best: Candidate, tried: Sequence[Candidate]) -> str:
+        """What each candidate has reached, and how much longer it takes."""
         budget = self.bytes_allowed
-        usual = max(duration(attempts[0].module), 1)
+        usual = max(duration(tried[0].module), 1)
 
-        def reached(attempt: Attempt) -> str:
-            longer = duration(attempt.module) / usual - 1
+        def reached(candidate: Candidate) -> str:
+            longer = duration(candidate.module) / usual - 1
             if longer < LITTLE:
-                return f"{attempt.bytes}"
-            return f"{attempt.bytes} ({longer:.1%} longer)"
+                return f"{candidate.bytes}"
+            return f"{candidate.bytes} ({longer:.1%} longer)"
 
         outcome = "meets" if best.bytes <= budget else "comes nearest to"
-        others = [f"{a.what} {reached(a)}" for a in attempts if a is not best]
+        others = [f"{a.what} {reached(a)}" for a in tried if a is not best]
         return (
             f"{best.what} {outcome} the budget of {budget} bytes, with "
             f"{reached(best)}; tried as well: {', '.join(others)}"

@@ -27,7 +27,7 @@ from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import PROGRESS, remark
 from ..options import Placing, TimeLimit
-from ..plan.candidates.attempts import Attempt, Trials
+from ..plan.candidates.candidates import Candidate, Candidates
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .rematerialize import TGraphRematerialize
@@ -40,7 +40,7 @@ BUDGETS = 5
 
 @dataclass(frozen=True)
 class TGraphSearch(ModulePass, TimeLimit, Placing):
-    """Searches for the way of lowering a program that takes the fewest bytes.
+    """Searches for the lowering of a program that takes the fewest bytes.
 
     recompute: how many FLOPs may be computed again, as a part of the program's.
     tiles: whether chains of operations may be computed in tiles.
@@ -59,8 +59,8 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        trials = Trials(ctx, self, time_limit=self.time_limit)
-        search = _Search(trials, op, self._choices())
+        candidates = Candidates(ctx, self, time_limit=self.time_limit)
+        search = _Search(candidates, op, self._choices())
         first = search.best
         search.descend()
         before = flops(search.best.module)
@@ -70,9 +70,9 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         again = flops(best.module) - before
         best.adopt(op)
         remark(
-            f"of {len(trials.made)} ways, {best.what} takes the fewest bytes: "
-            f"{best.bytes} after {first.bytes}; {again} of {before + again} FLOPs are "
-            "computed again",
+            f"of {len(candidates.made)} candidates, {best.what} takes the fewest "
+            f"bytes: {best.bytes} after {first.bytes}; {again} of {before + again} "
+            "FLOPs are computed again",
             next(iter(tensor_functions(op)))[0],
         )
 
@@ -93,7 +93,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             ),
         }
         if self.tiles:
-            choices["slices"] = tuple(
+            choices["tiling"] = tuple(
                 TGraphTile(tiles, slowdown, **placing)
                 for tiles, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
             )
@@ -103,11 +103,11 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
 class _Search:
     def __init__(
         self,
-        trials: Trials,
+        candidates: Candidates,
         given: ModuleOp,
         choices: Mapping[str, Sequence[ModulePass]],
     ):
-        self.trials = trials
+        self.candidates = candidates
         self.given = given
         self.choices = choices
         self.chosen = {kind: passes[0] for kind, passes in choices.items()}
@@ -141,7 +141,8 @@ class _Search:
             budget = (low + high) // 2
             if not budget:  # nothing is stored
                 return
-            again = TGraphRematerialize(budget, **self.trials.placing.shared(Placing))
+            placing = self.candidates.placing.shared(Placing)
+            again = TGraphRematerialize(budget, **placing)
             what = f"recomputation after {start.what}"
             found = self._try(what, start.module, [again])
             if found is None:
@@ -153,9 +154,10 @@ class _Search:
 
     def _try(
         self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
-    ) -> Attempt | None:
-        """An attempt, if there is time for it."""
-        if found := self.trials.run(what, start, passes):
-            number = len(self.trials.made)
-            PROGRESS.info("search: way %d, %s: %d bytes", number, what, found.bytes)
+    ) -> Candidate | None:
+        """A candidate, if there is time for it."""
+        if found := self.candidates.run(what, start, passes):
+            number = len(self.candidates.made)
+            text = "search: candidate %d, %s: %d bytes"
+            PROGRESS.info(text, number, what, found.bytes)
         return found

@@ -51,7 +51,7 @@ from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search
 
-MOST_PIECES = 1024
+MOST_TILES = 1024
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class TGraphTile(OptionalPass, Placing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.tiles <= MOST_PIECES:
-            raise ValueError(f"tiles is {self.tiles}, expected 1 to {MOST_PIECES}")
+        if not 1 <= self.tiles <= MOST_TILES:
+            raise ValueError(f"tiles is {self.tiles}, expected 1 to {MOST_TILES}")
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
 

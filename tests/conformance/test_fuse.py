@@ -9,7 +9,7 @@ import pytest
 
 from tensorplan.dialects.tgraph.base import Pattern
 from tensorplan.passes.tgraph.fusion import nnvm, postdominators
-from tensorplan.passes.tgraph.fusion.graph import TUPLE, Node
+from tensorplan.passes.tgraph.fusion.graph import TUPLE, FusionNode
 
 Json = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class NNVMGraph:
     def __init__(self, spec: Json):
         self.specs = {node["name"]: node for node in spec["nodes"]}
         self.names: list[str] = []
-        self.nodes: list[Node] = []
+        self.nodes: list[FusionNode] = []
         for name in spec["outputs"]:
             self._visit(self._entry(name)[0])
         self.place = {name: index for index, name in enumerate(self.names)}
@@ -64,7 +64,7 @@ class NNVMGraph:
             shapes = [self.nodes[first].shapes[output]] * spec.get("num_outputs", 1)
         pattern = NNVM_PATTERNS[spec.get("pattern", "opaque")]
         self.names.append(name)
-        self.nodes.append(Node(pattern, inputs, shapes, spec["op"] is None))
+        self.nodes.append(FusionNode(pattern, inputs, shapes, spec["op"] is None))
 
 
 @pytest.mark.vectors("nnvm_fuse")
@@ -92,7 +92,7 @@ def test_nnvm_groups(vector: Json) -> None:
         ]
 
 
-def compiled(graph: NNVMGraph, groups: nnvm.Groups) -> list[Json]:
+def compiled(graph: NNVMGraph, groups: nnvm.FusedGroups) -> list[Json]:
     """The fused graph: one function for each group, named by what it computes."""
     members: dict[int, list[int]] = {}
     for index, root in enumerate(groups.roots):
@@ -199,7 +199,7 @@ class RelayProgram:
 
     def __init__(self, text: str):
         self.ops: list[str | None] = []
-        self.nodes: list[Node] = []
+        self.nodes: list[FusionNode] = []
         self.names: dict[str, int] = {}
         try:
             *before, last = ast.parse(re.sub(r"\s*;\s*", "\n", text.strip())).body
@@ -218,7 +218,7 @@ class RelayProgram:
     def _node(self, op: str | None, pattern: int, *inputs: int, rank: int = 4) -> int:
         self.ops.append(op)
         entries = [(index, 0) for index in inputs]
-        self.nodes.append(Node(pattern, entries, [(2,) * rank], op is None))
+        self.nodes.append(FusionNode(pattern, entries, [(2,) * rank], op is None))
         return len(self.nodes) - 1
 
     def _call(self, op: str, arguments: Sequence[ast.expr]) -> int:

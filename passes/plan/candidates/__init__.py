@@ -1,5 +1,5 @@
-"""Ways to plan a program, tried out on copies of it.
+"""Candidates for a plan, made on copies of the program and measured.
 
-attempts.py   what is tried, and what is best
-fitting.py    how few bytes have to be live to meet a budget
+candidates.py  what is tried, and what is best
+fitting.py     how few bytes have to be live to meet a budget
 """

@@ -20,7 +20,7 @@ from ....dialects.diagnostics import REMARKS
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
 from ....planning import deadline
 from ...options import Placing
-from .attempts import held_back, planned_arenas
+from .candidates import held_back, planned_arenas
 
 ROUNDS = 3
 """Targets that are tried."""

@@ -29,13 +29,13 @@ from ....analysis.storage import (
     Allocate,
     At,
     Branch,
-    Buffer,
     Copy,
     Free,
     Global,
     Loop,
     Run,
     Storage,
+    TensorBuffer,
 )
 from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.sizes.dims import static
@@ -70,7 +70,7 @@ class BlockWriter:
         storage: Storage,
         constants: Constants,
         sizes: SizeWriter,
-        bases: MutableMapping[Buffer, SSAValue],
+        bases: MutableMapping[TensorBuffer, SSAValue],
         views: Views | None = None,
     ):
         self.storage = storage
@@ -108,14 +108,14 @@ class BlockWriter:
 
     # Memrefs
 
-    def _base(self, buffer: Buffer) -> SSAValue:
+    def _base(self, buffer: TensorBuffer) -> SSAValue:
         if buffer.outside is not None:
             return self._base(buffer.outside)
         if buffer not in self.bases:
             self._allocate(buffer)
         return self.bases[buffer]
 
-    def _allocate(self, buffer: Buffer) -> None:
+    def _allocate(self, buffer: TensorBuffer) -> None:
         alloc = memref.AllocOp(self._given(buffer.shape), (), contiguous(buffer.type))
         self._emit(alloc)
         alloc.memref.name_hint = buffer.name

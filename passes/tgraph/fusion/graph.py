@@ -8,7 +8,7 @@ TUPLE = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FusionNode:
     """An operation, or an input of the graph. A graph is a list in order of execution.
 
     pattern: a `Pattern`, or `TUPLE`.
@@ -22,4 +22,4 @@ class Node:
     is_variable: bool = False
 
 
-Graph = Sequence[Node]
+FusionGraph = Sequence[FusionNode]

@@ -24,7 +24,7 @@ from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from . import nnvm, postdominators
-from .graph import Node
+from .graph import FusionNode
 
 MODES = ("relay", "nnvm", "none")
 
@@ -90,7 +90,7 @@ class Function:
 
 def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
     """For each operation the number of the group that the algorithm puts it in."""
-    graph: list[Node] = []
+    graph: list[FusionNode] = []
     results: list[int] = []
     for op, shape in zip(function.ops, function.shapes, strict=True):
         inputs: list[tuple[int, int]] = []
@@ -102,7 +102,7 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
         if is_computed(op) or isinstance(op, BroadcastInDimOp):
             pattern = op.PATTERN
         shapes = [shape] * max(1, len(op.results))
-        graph.append(Node(pattern, inputs, shapes))
+        graph.append(FusionNode(pattern, inputs, shapes))
         if not op.results:  # what it reads is stored
             results += [producer for producer, _ in inputs]
     if mode == "nnvm":

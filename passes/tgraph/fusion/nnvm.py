@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....dialects.tgraph.base import Pattern
-from .graph import Graph
+from .graph import FusionGraph
 
 
 @dataclass(frozen=True)
-class Groups:
+class FusedGroups:
     """For each node: its group's root, its master (or None), its group's pattern."""
 
     roots: Sequence[int]
@@ -25,7 +25,7 @@ class Groups:
     patterns: Sequence[int]
 
 
-def fuse(graph: Graph, results: Sequence[int], opt_level: int = 1) -> Groups:
+def fuse(graph: FusionGraph, results: Sequence[int], opt_level: int = 1) -> FusedGroups:
     """At `opt_level` 0, each node is its own group."""
     scan = _Scan(graph, results, opt_level)
     for node in range(len(graph)):
@@ -34,11 +34,11 @@ def fuse(graph: Graph, results: Sequence[int], opt_level: int = 1) -> Groups:
         scan.group(node)
     if opt_level >= 1:
         scan.join_readers()
-    return Groups(scan.roots, scan.masters, scan.patterns)
+    return FusedGroups(scan.roots, scan.masters, scan.patterns)
 
 
 class _Scan:
-    def __init__(self, graph: Graph, results: Sequence[int], opt_level: int):
+    def __init__(self, graph: FusionGraph, results: Sequence[int], opt_level: int):
         self.graph = graph
         self.counts = [0] * len(graph)  # a result counts twice: it is always stored
         for node in graph:

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....dialects.tgraph.base import Pattern
-from .graph import TUPLE, Graph
+from .graph import TUPLE, FusionGraph
 
 _Allows = Callable[[int, bool], bool]
 """`(pattern of a group on the path, whether it is the path's end) -> may be fused`."""
 
 
 def fuse(
-    graph: Graph, results: Sequence[int], max_depth: int = 256, rows: bool = False
+    graph: FusionGraph, results: Sequence[int], max_depth: int = 256, rows: bool = False
 ) -> list[int]:
     """The number of each node's group: the index of the group's last node.
 
@@ -78,7 +78,7 @@ def _post_dominators(
 class _Fusion:
     """Union-find over the nodes; a group's root has the group's pattern and size."""
 
-    def __init__(self, graph: Graph, results: Sequence[int], max_depth: int):
+    def __init__(self, graph: FusionGraph, results: Sequence[int], max_depth: int):
         self.max_depth = max_depth
         self.patterns = [int(node.pattern) for node in graph]
         self.parents = list(range(len(graph)))

@@ -15,7 +15,7 @@ from ....analysis.memory_graph import MemoryGraph
 from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
 from ....planning.scheduling import Graph, Task, profile
 from .dimensions import is_repeated
-from .regions import Region
+from .regions import TileableRegion
 
 SEEN = 3
 """Tiles that are looked at: all between the first and the last need the same."""
@@ -43,7 +43,7 @@ class Lifetimes:
             changes[self.last[value]] -= size
         self.after = list(accumulate(changes))  # live bytes after each task
 
-    def in_tiles(self, region: Region, tiles: int, end: int) -> int:
+    def in_tiles(self, region: TileableRegion, tiles: int, end: int) -> int:
         """The most bytes that live in a window, which ends before a task, if a region
         in it is computed in tiles."""
         sizes: dict[int, int] = {}
@@ -70,7 +70,7 @@ class Lifetimes:
         return peak
 
     def _tasks(
-        self, region: Region, tiles: int, sizes: dict[int, int]
+        self, region: TileableRegion, tiles: int, sizes: dict[int, int]
     ) -> Iterator[Task]:
         """What runs in the window; adds the sizes of values that are new."""
         tasks, number = self.graph.tasks, self.number
@@ -107,7 +107,7 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
     return size if fits else 0
 
 
-def longer(region: Region, tiles: int) -> int:
+def longer(region: TileableRegion, tiles: int) -> int:
     """How many nanoseconds longer a region takes in tiles.
 
     Each tile starts its operations anew, and reads anew what it needs all of.

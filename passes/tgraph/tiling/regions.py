@@ -19,7 +19,7 @@ from .dimensions import Needs, is_repeated, needs, shape_of, sliced_sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class TileableRegion:
     """Operations and the dimensions along which their results are sliced."""
 
     dims: Mapping[Operation, int]  # in order
@@ -93,7 +93,7 @@ class Rules:
 
 def region(
     rules: Rules, seed: Operation, dim: int, tiles: int, window: Sequence[Operation]
-) -> Region | None:
+) -> TileableRegion | None:
     """The largest region found in a window, which is a part of the block.
 
     None if the seed can't be sliced, or others come in between.
@@ -160,7 +160,7 @@ class _Growth:
             ):
                 self.join(user, dim)
 
-    def region(self, window: Sequence[Operation]) -> Region | None:
+    def region(self, window: Sequence[Operation]) -> TileableRegion | None:
         position = self.rules.position
         members = sorted(self.dims, key=lambda op: position[op])
         for op in reversed(members):
@@ -199,7 +199,7 @@ class _Growth:
         effects = [position[op] for op in in_order if _has_effect(op)]
         if effects != sorted(effects):
             return None
-        return Region(
+        return TileableRegion(
             {op: self.dims[op] for op in members},
             self.needs,
             before,

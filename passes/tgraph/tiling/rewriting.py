@@ -30,7 +30,7 @@ from . import regions
 from .dimensions import body_dimensions
 
 
-def write(region: regions.Region, tiles: int, last: Operation) -> None:
+def write(region: regions.TileableRegion, tiles: int, last: Operation) -> None:
     """Replaces a region by its tiles, in front of `last`."""
     block = last.parent
     assert block is not None
@@ -74,7 +74,7 @@ def write(region: regions.Region, tiles: int, last: Operation) -> None:
 
 
 def _write_tile(
-    region: regions.Region,
+    region: regions.TileableRegion,
     tile: int,
     tiles: int,
     contents: dict[TensorOp, SSAValue],

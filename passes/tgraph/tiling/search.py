@@ -17,7 +17,7 @@ from ....dialects.tgraph.base import TensorOp
 from ....planning import deadline
 from .bytes import Lifetimes, longer
 from .dimensions import shape_of
-from .regions import Region, Rules, region
+from .regions import Rules, TileableRegion, region
 
 LONGEST = 32
 """Tasks that a window has, at most."""
@@ -34,11 +34,11 @@ Window = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Cut:
+class TiledRegion:
     """A region that is computed in tiles."""
 
     seed: Operation  # the member that the region has grown from
-    region: Region
+    region: TileableRegion
     tiles: int
     window: Window
     peak: int  # bytes that live in the window at most
@@ -46,10 +46,10 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Slicing:
+class Tiling:
     """Regions that are computed in tiles, in order."""
 
-    cuts: Sequence[Cut]
+    cuts: Sequence[TiledRegion]
     peak: int  # bytes
 
 
@@ -66,7 +66,7 @@ class Search:
     tiles: int
     allowed: int
 
-    def lowest(self, limit: int) -> Slicing | None:
+    def lowest(self, limit: int) -> Tiling | None:
         """The lowest peak that is found; None if it is not a tenth below the limit."""
         best = self.below(limit * 9 // 10)
         missed = 0
@@ -79,7 +79,7 @@ class Search:
                 missed = target
         return best and self._refined(best)
 
-    def _refined(self, slicing: Slicing) -> Slicing:
+    def _refined(self, slicing: Tiling) -> Tiling:
         """More tiles for regions that need the most, while that lowers the peak."""
         cuts = list(slicing.cuts)
         while cuts:
@@ -102,10 +102,10 @@ class Search:
             slicing = self._slicing(cuts)
         return slicing
 
-    def below(self, target: int) -> Slicing | None:
+    def below(self, target: int) -> Tiling | None:
         """A slicing with a peak of at most `target` bytes."""
         during = self.lifetimes.during
-        found: dict[Window, Cut] = {}
+        found: dict[Window, TiledRegion] = {}
         for start, end in self._above(target):
             if any(w[0] <= start and end <= w[1] for w in found):
                 continue
@@ -121,12 +121,12 @@ class Search:
                 return None
         return self._slicing([found[window] for window in sorted(found)])
 
-    def _slicing(self, cuts: Sequence[Cut]) -> Slicing:
+    def _slicing(self, cuts: Sequence[TiledRegion]) -> Tiling:
         inside = {task for cut in cuts for task in range(*cut.window)}
         during = enumerate(self.lifetimes.during)
         rest = (live for task, live in during if task not in inside)
         peak = max((*rest, *(cut.peak for cut in cuts)), default=0)
-        return Slicing(list(cuts), peak)
+        return Tiling(list(cuts), peak)
 
     def _above(self, target: int) -> Sequence[Window]:
         """Where more than the target lives; where the most lives, first."""
@@ -139,7 +139,7 @@ class Search:
                 found.append((start, task + 1))
         return sorted(found, key=lambda w: (-max(during[w[0] : w[1]]), w))
 
-    def _around(self, above: Window, limits: Window, target: int) -> Cut | None:
+    def _around(self, above: Window, limits: Window, target: int) -> TiledRegion | None:
         """The cheapest way, in the fewest tiles, to bring tasks below the target."""
         start, end = above
         if end - start > LONGEST:
@@ -165,12 +165,12 @@ class Search:
 
     def _from(
         self, seed: int, above: Window, limits: Window, target: int
-    ) -> Cut | None:
+    ) -> TiledRegion | None:
         """The cheapest cut of a region around a seed, in the fewest tiles."""
         op = self.lifetimes.memory.ops[seed]
         if not isinstance(op, TensorOp) or len(op.res) != 1:
             return None
-        cuts: dict[int, list[Cut]] = {}
+        cuts: dict[int, list[TiledRegion]] = {}
         for dim, size in enumerate(shape_of(op.result)):
             numbers = [n for n in range(2, self.tiles + 1) if size % n == 0]
             # What is too much in the most tiles is too much in fewer.
@@ -191,7 +191,7 @@ class Search:
         window: Window,
         limits: Window,
         target: int,
-    ) -> Cut | None:
+    ) -> TiledRegion | None:
         """The smallest region around a seed that brings the window below the target.
 
         It grows by the task before or after it, whichever leaves the lower peak, or
@@ -223,7 +223,9 @@ class Search:
                 lowest, patience = cut.peak, PATIENCE
         return cut
 
-    def _tried(self, seed: int, dim: int, tiles: int, window: Window) -> Cut | None:
+    def _tried(
+        self, seed: int, dim: int, tiles: int, window: Window
+    ) -> TiledRegion | None:
         if deadline.passed():
             return None
         ops, rules = self.lifetimes.memory.ops, self.rules
@@ -233,4 +235,4 @@ class Search:
         if found is None:
             return None
         peak = self.lifetimes.in_tiles(found, tiles, window[1])
-        return Cut(ops[seed], found, tiles, window, peak, longer(found, tiles))
+        return TiledRegion(ops[seed], found, tiles, window, peak, longer(found, tiles))

@@ -1,4 +1,4 @@
-"""Ways to lower the peak of a program, tried on copies of it and measured."""
+"""Candidates for a plan: each is made on a copy of the program, and measured."""
 
 import logging
 from collections.abc import Generator, Sequence
@@ -22,7 +22,7 @@ from ..workspaces import PlanWorkspaces
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Candidate:
     """What passes have made of a program."""
 
     what: str  # in words
@@ -38,12 +38,12 @@ class Attempt:
             REMARKS.handle(record)
 
 
-class Trials:
-    """Attempts at a program, until the time is up.
+class Candidates:
+    """Candidates for a program, until the time is up.
 
     unlimited: a device whose arena does not count.
     time_limit: the seconds on the clock, from when the passes of this run began, that
-        these, all attempts, and planning the outcome may take.
+        these, all candidates, and planning the outcome may take.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class Trials:
         self.ctx = ctx
         self.placing = placing
         self.unlimited = unlimited
-        self.made: list[Attempt] = []
+        self.made: list[Candidate] = []
         self._end = driver.due(time_limit)
 
     @property
-    def best(self) -> Attempt:
+    def best(self) -> Candidate:
         """That with the fewest bytes, the first of these."""
-        return min(self.made, key=lambda attempt: attempt.bytes)
+        return min(self.made, key=lambda candidate: candidate.bytes)
 
     def run(
         self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
-    ) -> Attempt | None:
+    ) -> Candidate | None:
         """What the passes make of a copy of the program; None if the time is up.
 
-        The first attempt is always made.
+        The first candidate is always made.
         """
         module = start.clone()
         try:
@@ -84,7 +84,7 @@ class Trials:
             return None
         if not self.made:
             self._end -= 2 * (monotonic() - begin)  # for what comes after it
-        self.made.append(Attempt(what, module, bytes, remarks))
+        self.made.append(Candidate(what, module, bytes, remarks))
         return self.made[-1]
 
     def _check(self, *_: object) -> None:
@@ -97,7 +97,7 @@ class Trials:
 
 
 class _OutOfTime(Exception):
-    """An attempt is given up."""
+    """A candidate is given up."""
 
 
 def planned_arenas(

@@ -1,0 +1,5 @@
+"""What a frontend refuses."""
+
+
+class Unsupported(Exception):
+    """Why an operation has no tgraph form; follows its name in messages."""
