@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from ..dialects.tgraph.base import AnyMemRef, AnyTensor, is_static
 from ..planning.problem import Buffer, Steps
 from .control_flow import ControlFlow, Node
 
@@ -112,6 +114,12 @@ def for_all_agents(flow: ControlFlow, live: Sequence[list[Steps]]) -> list[list[
 def _is_outermost(op: Operation) -> bool:
     func = op.parent_op()
     return isinstance(func, FuncOp) and len(func.body.blocks) == 1
+
+
+def is_reusable(result: AnyTensor | AnyMemRef) -> bool:
+    """Whether other buffers may lie in a result of this type while it is not live."""
+    element = result.element_type
+    return is_static(result) and isinstance(element, FixedBitwidthType | IndexType)
 
 
 def buffer_of(name: str, size: int, live: Sequence[Steps], alignment: int) -> Buffer:

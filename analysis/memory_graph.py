@@ -36,10 +36,14 @@ from .storage import (
     Run,
     Storage,
     TensorBuffer,
+    View,
     during,
     storage_of,
 )
 from .versions import source_of
+
+_NAMING = Allocate | Free | Global | View
+"""Actions that compute nothing."""
 
 Order = Sequence[int]
 """Numbers of tasks, each at least once."""
@@ -128,7 +132,7 @@ class _Building:
         waits = memory_order(accesses(self.all))
         several: list[int] = []  # tasks that do more than one thing
         for at, (op, actions) in enumerate(self.storage.steps[:-1]):
-            done = [a for a in actions if not isinstance(a, Allocate | Free | Global)]
+            done = [a for a in actions if not isinstance(a, _NAMING)]
             if not done and isinstance(op, ViewOp | ConstantOp):
                 continue
             if len(done) > 1 or isinstance(op, RegionOp):

@@ -6,6 +6,7 @@ validate.py     the check that every plan passes, sharing no code with a strateg
 csv_format.py   buffers as CSV, as minimalloc has it
 deadline.py     when searches have to end
 output_reuse.py  buffers in memory that others do not use yet
+arena.py        an arena, with or without what lies in outputs
 solver/         `auto`, the default strategy
 scheduling/     orders of operations; what is computed again or lies elsewhere meanwhile
 baselines/      the planners of NNVM, Relay, Inductor and the field: to compare with

@@ -1,9 +1,9 @@
 """What analysis/storage predicts is what the finished plan needs, to the byte.
 
 The lower bound of a plan (`tensorplan.report`) is read back from its IR, where nothing
-is known of what made it. Results whose memory is reused are not predicted: plans here
-have `reuse-outputs=false`. `dev.py fuzz tensor` and `models` check the same of other
-programs.
+is known of what made it; it is predicted for plans with `reuse-outputs=false`. The
+arenas are predicted as the default sequence makes them. `dev.py fuzz tensor` and
+`models` check the same of other programs.
 """
 
 from pathlib import Path
@@ -11,7 +11,14 @@ from random import Random
 
 import pytest
 from judging import generate
-from levels import lower_bounds, storage_of_program, stored_bytes
+from levels import (
+    has_streams,
+    lower_bounds,
+    planned_arenas,
+    predicted_arenas,
+    storage_of_program,
+    stored_bytes,
+)
 from random_passes import PASSES, place
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -87,6 +94,8 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     module = level_1(generate(target, seed), random)
     alignment = random.choice([1, 16, 64])
     assert stored_bytes(module, alignment) == lower_bounds(module, alignment)
+    if not has_streams(module):
+        assert predicted_arenas(module, alignment) == planned_arenas(module, alignment)
     storage = storage_of_program(module)
     memory = memory_graph(storage.block, 16)
     scheduled = memory.peaks(range(len(memory.ops)))
@@ -102,6 +111,7 @@ def test_models_are_predicted(file: Path) -> None:
     for stage in before_bufferization():
         driver.run(tensorplan.context(), module, stage)
         assert stored_bytes(module, 64) == lower_bounds(module, 64)
+        assert predicted_arenas(module, 64) == planned_arenas(module, 64)
 
 
 def before_bufferization() -> list[list[ModulePass]]:

@@ -5,6 +5,7 @@
     storage.steps                     what is done to memory, operation by operation
     peaks(storage, alignment)         the most bytes that live at once, by device
     during(storage, alignment)        the same for each operation
+    arenas(storage, alignment=64)     the bytes of each device's arena
 
 `tgraph-bufferize` writes down what it says; who has to know what a program will store,
 before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum
@@ -13,8 +14,10 @@ memory from the same alias analysis as the run that assigns offsets.)
 buffers.py    buffers, places in them, and what is done to them
 storage.py    what becomes of each operation of a block
 lifetimes.py  when buffers are live, through loops and branches
+arenas.py     what plan-memory will make of that
 """
 
+from .arenas import arenas
 from .buffers import (
     SMALL_CONSTANT,
     Action,
@@ -30,6 +33,7 @@ from .buffers import (
     Run,
     Storage,
     TensorBuffer,
+    View,
 )
 from .lifetimes import during, peaks
 from .storage import storage_of
@@ -49,6 +53,8 @@ __all__ = [
     "Run",
     "Storage",
     "TensorBuffer",
+    "View",
+    "arenas",
     "during",
     "peaks",
     "storage_of",

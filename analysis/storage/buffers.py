@@ -48,6 +48,11 @@ class TensorBuffer:
     def is_variable(self) -> bool:
         return self.home is Home.VARIABLE
 
+    @property
+    def root(self) -> "TensorBuffer":
+        """What this is outside of all regions."""
+        return self if self.outside is None else self.outside.root
+
     def seen_inside(self, home: Home = Home.OUTSIDE) -> "TensorBuffer":
         """The buffer as a region of an operation sees it."""
         return TensorBuffer(self.type, home, self.name, outside=self)
@@ -78,12 +83,24 @@ class At(NamedTuple):
     place: Place
     value: SSAValue | None = None  # None: the buffer itself
 
+    @property
+    def is_whole(self) -> bool:
+        return self.value is None or self.place.is_whole
+
+    @property
+    def memref(self) -> Place:
+        """The place outside of all regions, with the strides that its type implies."""
+        buffer, layout = self.place
+        if layout.is_contiguous:
+            layout = Layout.contiguous(layout.shape)
+        return Place(buffer.root, layout)
+
 
 # What is done, in order.
 
 
 class Allocate(NamedTuple):
-    """A buffer's memory begins; without it, with the first `Run` that writes it."""
+    """A buffer's memory begins."""
 
     buffer: TensorBuffer
 
@@ -92,6 +109,12 @@ class Free(NamedTuple):
     """A buffer's memory ends."""
 
     buffer: TensorBuffer
+
+
+class View(NamedTuple):
+    """A place in a buffer is named, for all that comes in its block."""
+
+    at: At
 
 
 class Copy(NamedTuple):
@@ -138,7 +161,7 @@ class Global(NamedTuple):
     buffer: TensorBuffer
 
 
-Action: TypeAlias = Allocate | Free | Copy | Run | Loop | Branch | Global
+Action: TypeAlias = Allocate | Free | View | Copy | Run | Loop | Branch | Global
 
 
 @dataclass(eq=False)

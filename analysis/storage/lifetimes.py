@@ -1,17 +1,30 @@
 """When buffers are live, through loops and branches; and the most bytes that are.
 
-Each access of memory is a step, and each end of a region. What a loop uses from outside
-is live in all of it, unless it is written anew first; a buffer that one region of a
-branch uses alone is not live in the other (analysis/liveness.py).
+Each action is a step, and so is each end of a region: as many as there will be
+operations on memrefs, so what lives when is what plan-memory will find
+(analysis/control_flow.py). What a loop uses from outside is live in all of it, unless
+it is written anew first; a buffer that one region of a branch uses alone is not live in
+the other (analysis/liveness.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from typing import TypeAlias
 
-from ...dialects.tgraph.base import device_of, element_alignment, typical_bytes
+from xdsl.dialects.builtin import i8
+
+from ...dialects.tgraph.base import (
+    device_of,
+    element_alignment,
+    typical_bytes,
+    with_element,
+    with_shape,
+)
+from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import problem
 from ..control_flow import Node
-from ..liveness import Uses, buffer_of, live_steps
+from ..liveness import Uses, buffer_of, is_reusable, live_steps
 from .buffers import (
     Allocate,
     At,
@@ -25,105 +38,147 @@ from .buffers import (
     whole,
 )
 
+Workspace: TypeAlias = Callable[[Run], int]
+"""The bytes that the kernel of an operation takes while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """What lives when on a device, in the steps of the function; each in the pool of
+    its element type."""
+
+    own: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
+    """In the order in which they are allocated."""
+    results: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
+    """In whose memory others may lie, outside of these steps."""
+
 
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
     """The most bytes of own buffers that live at once, on each device, if every offset
     is a multiple of `alignment` bytes: what no plan can do without."""
-    _, pools = _lifetimes(storage, alignment)
-    return {d: problem.Problem(buffers).lower_bound for d, buffers in pools.items()}
+    return {
+        device: problem.Problem([replace(b, pool="") for b in lives.own]).lower_bound
+        for device, lives in lifetimes(storage, alignment).items()
+    }
 
 
 def during(storage: Storage, alignment: int) -> Mapping[str | None, Sequence[int]]:
     """The most bytes that live while each operation of the block runs, on each device,
     if every buffer takes a multiple of `alignment` bytes."""
-    starts, pools = _lifetimes(storage, alignment)
+    walk = _Walk(storage)
     found: dict[str | None, Sequence[int]] = {}
-    for device, buffers in pools.items():
-        changes = [0] * (starts[-1] + 1)
-        for buffer in buffers:
+    for device, lives in walk.lives(alignment).items():
+        changes = [0] * (len(walk.node_of) + 1)
+        for buffer in lives.own:
             size = problem.round_up(buffer.size, alignment)
             for start, end in buffer.live:
                 changes[start] += size
                 changes[end] -= size
         live = list(accumulate(changes))
-        found[device] = [max(live[s:e], default=0) for s, e in pairwise(starts)]
+        found[device] = [max(live[s:e], default=0) for s, e in pairwise(walk.starts)]
     return found
 
 
-def _lifetimes(
-    storage: Storage, alignment: int
-) -> tuple[Sequence[int], Mapping[str | None, Sequence[problem.Buffer]]]:
-    """The first step of each operation, and of what follows; and the own buffers."""
-    walk = _Walk()
-    starts = walk.add(storage)
-    uses = [Uses(walk.begin[b], accesses) for b, accesses in walk.accesses.items()]
-    pools: dict[str | None, list[tuple[TensorBuffer, Sequence[problem.Steps]]]] = {}
-    for buffer, live in zip(walk.accesses, live_steps(walk, uses), strict=True):
-        pools.setdefault(device_of(buffer.type), []).append((buffer, live))
-    found: dict[str | None, Sequence[problem.Buffer]] = {}
-    for device, pairs in pools.items():
-        wanted = (element_alignment(b.type.element_type) for b, _ in pairs)
-        unit = max(alignment, *wanted)
-        found[device] = [
-            buffer_of("", typical_bytes(b.type), live, unit) for b, live in pairs
-        ]
-    return starts, found
+def lifetimes(
+    storage: Storage, alignment: int, workspace: Workspace | None = None
+) -> Mapping[str | None, Lives]:
+    """What lives when, on each device that has own buffers."""
+    return _Walk(storage, workspace).lives(alignment)
 
 
 class _Walk:
-    """The accesses of own buffers, as steps in nodes that follow one another."""
+    """The accesses of buffers, as steps in nodes that follow one another."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage, workspace: Workspace | None = None) -> None:
         self.nodes = [Node(0)]
         self.node_of: list[int] = []
         """By step."""
-        self.begin: dict[TensorBuffer, int] = {}
-        self.accesses: dict[TensorBuffer, dict[int, bool]] = {}
+        self._begin: dict[TensorBuffer, int] = {}
+        self._accesses: dict[TensorBuffer, dict[int, bool]] = {}
         """By step: whether all of the buffer is written, and nothing of it read."""
+        self._workspace = workspace
+        self._results = storage.results
+        self.starts = [*self._add(storage), len(self.node_of)]
+        """The first step of each operation, and of what follows."""
+        end = self._step()
+        for buffer in self._results:
+            self._accesses[buffer] = {end: False} | self._accesses.get(buffer, {})
 
-    def add(self, storage: Storage) -> Sequence[int]:
-        """The accesses of a block; the first step of each operation, and the last."""
+    def lives(self, alignment: int) -> Mapping[str | None, Lives]:
+        """What lives when; own buffers at multiples of `alignment` bytes, or more."""
+        units: dict[str | None, int] = {}
+        for buffer in self._begin:
+            device, element = device_of(buffer.type), buffer.type.element_type
+            unit = max(alignment, element_alignment(element))
+            units[device] = max(units.get(device, 0), unit)
+        found = {device: Lives() for device in units}
+        results = [
+            buffer
+            for buffer in self._results
+            if is_reusable(buffer.type) and device_of(buffer.type) in units
+        ]
+        buffers = [*self._begin, *results]
+        uses = [Uses(self._begin.get(b, 0), self._accesses[b]) for b in buffers]
+        for buffer, live in zip(buffers, live_steps(self, uses), strict=True):
+            device, size = device_of(buffer.type), typical_bytes(buffer.type)
+            is_own = buffer.home is Home.OWN
+            there = found[device].own if is_own else found[device].results
+            made = buffer_of("", size, live, units[device] if is_own else 1)
+            there.append(replace(made, pool=str(buffer.type.element_type)))
+        return found
+
+    def _add(self, storage: Storage) -> Sequence[int]:
+        """The actions of a block; the first step of each operation."""
         starts: list[int] = []
         for _, actions in storage.steps:
             starts.append(len(self.node_of))
             for action in actions:
                 match action:
                     case Allocate(buffer):
-                        self._begin(buffer)
+                        self._allocate(buffer)
                     case Copy(source, target):
                         self._access([source], [target])
-                    case Run(_, inputs, outs):
-                        self._access(inputs, outs)
+                    case Run():
+                        self._run(action)
                     case Loop():
                         self._loop(action)
                     case Branch():
                         self._branch(action)
                     case _:
-                        pass
-        return [*starts, self._step()]
+                        self._step()
+        return starts
 
     def _step(self) -> int:
         self.node_of.append(len(self.nodes) - 1)
         return len(self.node_of) - 1
 
-    def _begin(self, buffer: TensorBuffer) -> None:
-        self.begin[buffer] = self._step()
-        self.accesses[buffer] = {}
+    def _allocate(self, buffer: TensorBuffer) -> None:
+        self._begin[buffer] = self._step()
+        self._accesses[buffer] = {}
 
     def _access(self, reads: Sequence[At], writes: Sequence[At]) -> None:
-        for place, _ in writes:
-            if place.buffer.home is Home.OWN and place.buffer not in self.begin:
-                self._begin(place.buffer)
         step = self._step()
         for ats, is_write in ((reads, False), (writes, True)):
             for place, _ in ats:
-                buffer = place.buffer
-                while buffer.outside is not None:
-                    buffer = buffer.outside
-                if buffer.home is Home.OWN:
-                    steps = self.accesses[buffer]
+                buffer = place.buffer.root
+                if buffer.home in (Home.OWN, Home.RESULT):
+                    steps = self._accesses.setdefault(buffer, {})
                     is_whole = is_write and place.is_whole
                     steps[step] = steps.get(step, True) and is_whole
+
+    def _run(self, run: Run) -> None:
+        is_kernel = not isinstance(run.op, DeviceCopyOp)
+        size = self._workspace(run) if self._workspace and is_kernel else 0
+        if not size:
+            self._access(run.inputs, run.outs)
+            return
+        beside = run.outs[0].place.buffer.type
+        workspace = TensorBuffer(
+            with_element(with_shape(beside, (size,)), i8), Home.OWN
+        )
+        self._allocate(workspace)
+        self._access(run.inputs, [*run.outs, At(whole(workspace))])
+        self._step()
 
     def _node(self, *before: int) -> int:
         """Starts a node that comes after others."""
@@ -135,20 +190,24 @@ class _Walk:
     def _loop(self, loop: Loop) -> None:
         self._step()
         condition = self._node(len(self.nodes) - 1)
-        self.add(loop.condition)
+        self._add(loop.condition)
         self._access([At(whole(loop.flag))], [])
+        self._step()
         decided = len(self.nodes) - 1
         self._node(decided)
-        self.add(loop.body)
+        self._add(loop.body)
+        self._step()
         self.nodes[-1].successors.append(condition)
         self._node(decided)
 
     def _branch(self, branch: Branch) -> None:
         self._access([branch.predicate], [])
+        self._step()
         before = len(self.nodes) - 1
         ends: list[int] = []
         for storage in branch.regions:
             self._node(before)
-            self.add(storage)
+            self._add(storage)
+            self._step()
             ends.append(len(self.nodes) - 1)
         self._node(*ends)

@@ -17,11 +17,12 @@ a
   variable in the variable (analysis/updates.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from ...dialects.sizes.symbolic import Symbolic
@@ -57,6 +58,7 @@ from .buffers import (
     Run,
     Storage,
     TensorBuffer,
+    View,
     whole,
 )
 
@@ -99,6 +101,8 @@ class _Block(Storage):
         self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
         self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
         self._owned: dict[TensorBuffer, None] = {}
+        self._constants: dict[tuple[Attribute, AnyTensor], TensorBuffer] = {}
+        self._viewed: MutableMapping[Place, None] = {}
 
     def run(self, results: Sequence[TensorBuffer] = ()) -> Storage:
         """Goes through the block; what it ends with is to be in `results`."""
@@ -160,18 +164,31 @@ class _Block(Storage):
     def _at_value(self, value: SSAValue) -> At:
         return At(self.places[value], value)
 
-    def _allocate(
-        self, type: AnyTensor, name: str | None, *, now: bool = True
-    ) -> TensorBuffer:
-        """A new buffer; its memory begins now, or with the first that writes it."""
+    def _allocate(self, type: AnyTensor, name: str | None) -> TensorBuffer:
+        """A new buffer; its memory begins now."""
         buffer = TensorBuffer(type, Home.OWN, name)
         self._owned[buffer] = None
-        if now:
-            self._actions.append(Allocate(buffer))
+        self._actions.append(Allocate(buffer))
         return buffer
 
-    def _copy(self, source: At, target: At) -> None:
-        self._actions.append(Copy(source, target, self._ops[self._at]))
+    def _name(self, *ats: At) -> None:
+        """Names places that the block, or one around it, has not named yet."""
+        for at in ats:
+            if not at.is_whole and (place := at.memref) not in self._viewed:
+                self._viewed[place] = None
+                self._actions.append(View(at))
+
+    def _copy(
+        self,
+        source: At,
+        target: At,
+        serves: Operation | None = None,
+        *,
+        saves: bool = False,
+    ) -> None:
+        self._name(source, target)
+        serves = serves or self._ops[self._at]
+        self._actions.append(Copy(source, target, serves, saves))
 
     def _free_dead(self) -> None:
         for buffer in [b for b in self._owned if b.last <= self._at]:
@@ -213,14 +230,16 @@ class _Block(Storage):
         for variable in op.outs:
             self._overwrite(self.variables[variable])
         inputs = [self._at_value(value) for value in op.inputs]
+        self._name(*inputs)
         overwritable = self._overwritable(op)
         for index, result in enumerate(op.res):
             if result in self._parts:
-                self.put(result, *self._part(result, now=False))
+                self.put(result, *self._part(result))
             elif place := self._updated(result):
                 self.put(result, *place)
             else:
                 self.put(result, self._destination_of(op, index, overwritable))
+            self._name(self._at_value(result))
         outs = [self._at_value(result) for result in op.res]
         self._actions.append(Run(op, inputs, outs, overwritable))
 
@@ -233,7 +252,7 @@ class _Block(Storage):
             buffer = self.places[op.inputs[number]].buffer
             if buffer.last <= self._at:
                 return buffer
-        return self._destination(op.res[index], now=False)
+        return self._destination(op.res[index])
 
     def _overwritable(self, op: TensorOp) -> Sequence[int]:
         """The inputs whose buffer the first result may take over, if they die."""
@@ -249,11 +268,11 @@ class _Block(Storage):
             and self._is_all_that_is_read(op, number, allowed)
         ]
 
-    def _destination(self, result: SSAValue, *, now: bool = True) -> TensorBuffer:
+    def _destination(self, result: SSAValue) -> TensorBuffer:
         """Where a result is wanted, or a new buffer."""
         if result in self._destinations:
             return self._destinations[result]
-        return self._allocate(tensor_type_of(result.type), result.name_hint, now=now)
+        return self._allocate(tensor_type_of(result.type), result.name_hint)
 
     def _is_all_that_is_read(
         self, op: TensorOp, index: int, allowed: Sequence[int]
@@ -281,7 +300,7 @@ class _Block(Storage):
                 computed = source_of(value).owner
                 serves = computed if isinstance(computed, Operation) else op
                 target = At(whole(buffer, value), value)
-                self._actions.append(Copy(self._at_value(value), target, serves))
+                self._copy(self._at_value(value), target, serves)
 
     # Variables
 
@@ -310,8 +329,7 @@ class _Block(Storage):
             saved = self._destinations[returned]
             self.put(returned, saved)
             target = self._at_value(returned)
-        copy = Copy(At(whole(variable)), target, self._ops[self._at], saves=True)
-        self._actions.append(copy)
+        self._copy(At(whole(variable)), target, saves=True)
         for value in needed:
             self.put(value, saved, self.places[value].layout)
 
@@ -361,27 +379,31 @@ class _Block(Storage):
         if is_number and (is_large or op.result in self._destinations):
             self._compute(op)
             return
-        buffer = TensorBuffer(type, Home.CONSTANT, op.result.name_hint)
-        self._actions.append(Global(op, buffer))
-        self.put(op.result, buffer)
+        key = op.dense, type
+        if key not in self._constants:
+            self._constants[key] = TensorBuffer(
+                type, Home.CONSTANT, op.result.name_hint
+            )
+            self._actions.append(Global(op, self._constants[key]))
+        self.put(op.result, self._constants[key])
 
     # Concatenations in place
 
-    def _join(self, op: ConcatenateOp, *, now: bool = True) -> Place:
+    def _join(self, op: ConcatenateOp) -> Place:
         """Where a concatenation lies, from its first operand on."""
         if op.result not in self._joined:
             if op.result in self._parts:
-                place = self._part(op.result, now=now)
+                place = self._part(op.result)
             else:
-                place = whole(self._destination(op.result, now=now), op.result)
+                place = whole(self._destination(op.result), op.result)
             place.buffer.last = max(place.buffer.last, self._position[op])
             self._joined[op.result] = place
         return self._joined[op.result]
 
-    def _part(self, value: SSAValue, *, now: bool = True) -> Place:
+    def _part(self, value: SSAValue) -> Place:
         """Where the operand of a concatenation is to lie."""
         op, index = self._parts[value]
-        buffer, layout = self._join(op, now=now)
+        buffer, layout = self._join(op)
         return Place(buffer, part_layout(layout, (op, index)))
 
     def _fill(self, op: ViewOp, layout: Layout | None) -> None:
@@ -474,6 +496,7 @@ class _Block(Storage):
         else:
             buffers = [self._destination(result) for result in op.res]
         predicate, *rest = op.inputs
+        self._name(self._at_value(predicate))
         inside: list[Storage] = []
         for region in op.regions:
             storage = self._enter(region, rest)
@@ -486,6 +509,7 @@ class _Block(Storage):
     def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
         """A region whose last arguments are these values."""
         inside = _Block(region.block)
+        inside._viewed = ChainMap({}, self._viewed)  # what is named there stays there
         seen: dict[TensorBuffer, TensorBuffer] = {}
         first = len(region.block.args) - len(inputs)
         for argument, value in zip(region.block.args[first:], inputs, strict=True):

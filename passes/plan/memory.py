@@ -71,15 +71,12 @@ from ...dialects.sizes.symbolic import (
     typical,
 )
 from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
-from ...planning import Buffer, Limits, Plan, Problem, solve
-from ...planning.output_reuse import Reuse, reuse
+from ...planning import Buffer, Plan, Problem
+from ...planning.arena import arranged, solve_arena
 from ..options import MemoryOptions
 from .placement.output_reuse import Output, find_outputs, is_movable, move
 from .placement.runtime_offsets import place
 from .placement.stream_order import Placed, StreamOrder
-
-EFFORT = 0.02
-"""Of a strategy's usual work: seconds at most, and the same plan on every machine."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,11 @@ class PlanMemory(ModulePass, MemoryOptions):
             if is_symbolic:
                 _note(func, BOUNDS, bounds)
             here = [output for output in outputs if output.space == space]
-            reuses, plan = self._placed(pool, () if is_symbolic else here)
+            reuses, plan = arranged(
+                pool.spans,
+                () if is_symbolic else pool.spans_of(here),
+                lambda indices, pool=pool: pool.place(indices, self._solve),
+            )
             rest = [a for i, a in enumerate(allocations) if i not in reuses]
             if rest:
                 if plan.peak > LARGEST_SIZE:
@@ -143,22 +144,6 @@ class PlanMemory(ModulePass, MemoryOptions):
                 _rewrite(func, type, alignment, rest, plan.offsets)
             for index, (output, offset) in reuses.items():
                 move(allocations[index], here[output].argument, offset)
-
-    def _placed(
-        self, pool: "_Pool", outputs: Sequence[Output]
-    ) -> tuple[Mapping[int, Reuse], Placed]:
-        """What lies in results, and the plan of the arena, for all the others."""
-        reuses: Mapping[int, Reuse] = {}
-        if outputs:
-            reuses = reuse(pool.spans, pool.spans_of(outputs))
-        rest = [i for i in range(len(pool.buffers)) if i not in reuses]
-        plan = pool.place(rest, self._solve)
-        bound = Problem([replace(pool.spans[i], pool="") for i in rest]).lower_bound
-        if reuses and plan.peak > bound:
-            alone = pool.place(range(len(pool.buffers)), self._solve)
-            if alone.peak <= plan.peak:
-                return {}, alone
-        return reuses, plan
 
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
@@ -180,7 +165,7 @@ class PlanMemory(ModulePass, MemoryOptions):
         return replace(allocation, size=int(most))
 
     def _solve(self, problem: Problem) -> Plan:
-        return solve(problem, self.strategy, Limits(effort=EFFORT))
+        return solve_arena(problem, self.strategy)
 
 
 class _Pool:

@@ -131,7 +131,7 @@ class _Function:
         self.sizes = SizeWriter()
         self.storage = storage_of(block)
         self.bases: dict[TensorBuffer, SSAValue] = {}
-        self.body = BlockWriter(self.storage, constants, self.sizes, self.bases)
+        self.body = BlockWriter(self.storage, constants, self.sizes, self.bases, {})
 
     def run(self) -> None:
         self._arguments()

@@ -8,7 +8,9 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.storage import Storage, peaks, storage_of
+from tensorplan.analysis.storage import Storage, arenas, peaks, storage_of
+from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
@@ -69,6 +71,25 @@ def lower_bounds(module: ModuleOp, alignment: int) -> dict[str | None, int]:
     pools = tensorplan.report(planned)["pools"]
     bounds = {pool["device"]: pool["lower_bound_bytes"] for pool in pools}
     return {device: bytes for device, bytes in bounds.items() if bytes}
+
+
+def has_streams(module: ModuleOp) -> bool:
+    return any(STREAM in op.attributes for op in module.walk())
+
+
+def predicted_arenas(module: ModuleOp, alignment: int) -> dict[str | None, int]:
+    """The arenas that analysis/storage expects of a placed program without streams."""
+    predicted = arenas(storage_of_program(module), alignment=alignment)
+    return {device: bytes for device, bytes in predicted.items() if bytes}
+
+
+def planned_arenas(module: ModuleOp, alignment: int) -> dict[str | None, int]:
+    """The arenas of its finished plan, as in the default sequence."""
+    planned = module.clone()
+    passes = [TGraphBufferize(), PlanMemory(alignment=alignment)]
+    driver.run(tensorplan.context(), planned, passes, verify=False)
+    pools = [pool for pool in check_plan(planned) if pool.result is None]
+    return {pool.device: pool.size for pool in pools if pool.size}
 
 
 def assert_same_values(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:

@@ -15,11 +15,11 @@ from xdsl.ir import Block
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
-from ....analysis.storage import peaks, storage_of
+from ....analysis.storage import arenas, peaks, storage_of
 from ....dialects.diagnostics import REMARKS
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
 from ....planning import deadline
-from ...options import Placing
+from ...options import Packing, Placing
 from .candidates import held_back, planned_arenas
 
 ROUNDS = 3
@@ -58,10 +58,13 @@ def planned_peaks(func: FuncOp, placing: Placing) -> Peaks:
     live = live_peaks(func, placing.alignment)
     if None in live or not _is_placed(func) or not is_static_block(func.body.block):
         return live
+    if placing.workspaces == "none":
+        planned = arenas(storage_of(func.body.block), **placing.shared(Packing))
+        return dict.fromkeys(live, 0) | planned
     module = ModuleOp([func.clone()])
     with held_back():
-        arenas = planned_arenas(Context(), module, placing)
-    return dict.fromkeys(live, 0) | {arena.device: arena.size for arena in arenas}
+        pools = planned_arenas(Context(), module, placing)
+    return dict.fromkeys(live, 0) | {pool.device: pool.size for pool in pools}
 
 
 def _is_placed(func: FuncOp) -> bool:

@@ -19,8 +19,6 @@ from typing import cast
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    FixedBitwidthType,
-    IndexType,
     MemRefType,
     NoneAttr,
     UnitAttr,
@@ -33,7 +31,7 @@ from ....analysis.allocations import Allocation, argument_uses, erase_deallocs
 from ....analysis.control_flow import ControlFlow
 from ....analysis.functions import argument_attributes
 from ....analysis.layout import Layout, memref_type
-from ....analysis.liveness import Uses
+from ....analysis.liveness import Uses, is_reusable
 from ....dialects.diagnostics import name_of
 from ....dialects.memory import BUFFER, LINALG, is_buffer
 from ....dialects.tgraph.base import (
@@ -77,11 +75,7 @@ def find_outputs(func: FuncOp, flow: ControlFlow) -> list[Output]:
         ):
             continue
         type = cast(AnyMemRef, given)
-        if (
-            not isinstance(type.layout, NoneAttr)
-            or DYNAMIC_INDEX in type.get_shape()
-            or not isinstance(type.element_type, FixedBitwidthType | IndexType)
-        ):
+        if not isinstance(type.layout, NoneAttr) or not is_reusable(type):
             continue
         if uses := argument_uses(argument, func, flow):
             size = prod(type.get_shape()) * element_bytes(type.element_type)

@@ -12,7 +12,6 @@
 Loops and branches on memrefs pass nothing on but what lies in buffers.
 """
 
-from collections import ChainMap
 from collections.abc import MutableMapping, Sequence
 from typing import cast
 
@@ -33,9 +32,11 @@ from ....analysis.storage import (
     Free,
     Global,
     Loop,
+    Place,
     Run,
     Storage,
     TensorBuffer,
+    View,
 )
 from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.sizes.dims import static
@@ -55,14 +56,11 @@ from ....dialects.tgraph.shaping import DeviceCopyOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, ReadOp
 from .constants import Constants
 
-Views = MutableMapping[tuple[SSAValue, Layout], SSAValue]
-"""By the memref that they are views of."""
-
 
 class BlockWriter:
     """Writes the memref form of one block, but for its terminator.
 
-    `bases` are the memrefs of buffers from outside, `views` the views of them.
+    `bases` are the memrefs of all buffers so far, `views` those of places in them.
     """
 
     def __init__(
@@ -71,15 +69,14 @@ class BlockWriter:
         constants: Constants,
         sizes: SizeWriter,
         bases: MutableMapping[TensorBuffer, SSAValue],
-        views: Views | None = None,
+        views: MutableMapping[Place, SSAValue],
     ):
         self.storage = storage
         self.constants = constants
         self.sizes = sizes
         self.bases = bases
-        self.views: Views = {} if views is None else views
+        self.views = views
         self.new = Block()
-        self._globals: dict[str, SSAValue] = {}  # by the name of the constant
         self._at: Operation  # the operation that is being rewritten
 
     def run(self) -> Block:
@@ -94,6 +91,8 @@ class BlockWriter:
                         dealloc = memref.DeallocOp.get(self._base(buffer))
                         _set_stream(dealloc, op)
                         self._emit(dealloc)
+                    case View(at):
+                        self._view(at)
                     case Copy():
                         self._copy(action)
                     case Run():
@@ -109,11 +108,7 @@ class BlockWriter:
     # Memrefs
 
     def _base(self, buffer: TensorBuffer) -> SSAValue:
-        if buffer.outside is not None:
-            return self._base(buffer.outside)
-        if buffer not in self.bases:
-            self._allocate(buffer)
-        return self.bases[buffer]
+        return self.bases[buffer.root]
 
     def _allocate(self, buffer: TensorBuffer) -> None:
         alloc = memref.AllocOp(self._given(buffer.shape), (), contiguous(buffer.type))
@@ -122,33 +117,27 @@ class BlockWriter:
         self.bases[buffer] = alloc.memref
 
     def _memref(self, at: At) -> SSAValue:
-        """The memref at a place; a view is made when it is first needed."""
-        (buffer, layout), value = at
-        base = self._base(buffer)
-        if value is None:
-            return base
-        if layout.is_contiguous:  # with the strides that the type implies
-            layout = Layout.contiguous(layout.shape)
-        tensor = tensor_type_of(value.type)
-        type = memref_type(tensor.element_type, layout, space_of(tensor))
-        if type == base.type and layout.shape == buffer.shape:
-            return base
-        if (base, layout) not in self.views:
-            offset, shape, strides = (layout.offset,), layout.shape, layout.strides
-            view = memref.ReinterpretCastOp(
-                base,
-                self._given(offset),
-                self._given(shape),
-                self._given(strides),
-                static(offset),
-                static(shape),
-                static(strides),
-                type,
-            )
-            self._emit(view)
-            view.result.name_hint = value.name_hint
-            self.views[base, layout] = view.result
-        return self.views[base, layout]
+        """The memref at a place."""
+        return self._base(at.place.buffer) if at.is_whole else self.views[at.memref]
+
+    def _view(self, at: At) -> None:
+        assert at.value is not None
+        base, layout = self._base(at.place.buffer), at.memref.layout
+        tensor = tensor_type_of(at.value.type)
+        offset, shape, strides = (layout.offset,), layout.shape, layout.strides
+        view = memref.ReinterpretCastOp(
+            base,
+            self._given(offset),
+            self._given(shape),
+            self._given(strides),
+            static(offset),
+            static(shape),
+            static(strides),
+            memref_type(tensor.element_type, layout, space_of(tensor)),
+        )
+        self._emit(view)
+        view.result.name_hint = at.value.name_hint
+        self.views[at.memref] = view.result
 
     def _given(self, sizes: Sequence[int]) -> list[SSAValue]:
         """The values of symbolic sizes."""
@@ -199,13 +188,10 @@ class BlockWriter:
     def _global(self, action: Global) -> None:
         op, buffer = action
         type = contiguous(buffer.type)
-        name = self.constants.name_of(op.dense, type)
-        if name not in self._globals:
-            get = memref.GetGlobalOp(name, type)
-            self._emit(get)
-            get.memref.name_hint = buffer.name
-            self._globals[name] = get.memref
-        self.bases[buffer] = self._globals[name]
+        get = memref.GetGlobalOp(self.constants.name_of(op.dense, type), type)
+        self._emit(get)
+        get.memref.name_hint = buffer.name
+        self.bases[buffer] = get.memref
 
     def _loop(self, action: Loop) -> None:
         counted = counter(action.op)
@@ -233,9 +219,8 @@ class BlockWriter:
         self._emit(branch)
 
     def _inside(self, storage: Storage) -> Block:
-        views = ChainMap({}, self.views)  # those made inside are seen only there
-        inside = BlockWriter(storage, self.constants, self.sizes, self.bases, views)
-        return inside.run()
+        given = self.constants, self.sizes, self.bases, self.views
+        return BlockWriter(storage, *given).run()
 
 
 def contiguous(type: AnyTensor) -> AnyMemRef:

@@ -1,0 +1,55 @@
+"""An arena: which buffers lie in the memory of outputs, and where the others go.
+
+Asked by plan-memory, and by who has to know what plan-memory will make of a program
+(analysis/storage/arenas.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from .output_reuse import Reuse, reuse
+from .problem import Buffer, Limits, Plan, Problem
+from .registry import solve
+
+EFFORT = 0.02
+"""Of a strategy's usual work: seconds at most, and the same plan on every machine."""
+
+
+class Peaked(Protocol):
+    @property
+    def peak(self) -> int: ...  # bytes
+
+
+P = TypeVar("P", bound=Peaked)
+
+
+def arranged(
+    buffers: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    place: Callable[[Sequence[int]], P],
+) -> tuple[Mapping[int, Reuse], P]:
+    """What lies in outputs, and the plan of the arena, for all the others.
+
+    Each may lie in outputs of its own `pool`; `place` plans some of the buffers, by
+    their indices. Nothing is reused where the arena is no larger without that.
+    """
+    every = range(len(buffers))
+    reuses = reuse(buffers, outputs) if outputs else {}
+    rest = [i for i in every if i not in reuses]
+    plan = place(rest)
+    if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:
+        alone = place(every)
+        if alone.peak <= plan.peak:
+            return {}, alone
+    return reuses, plan
+
+
+def placeable(buffers: Sequence[Buffer]) -> Problem:
+    """The problem of buffers that share one arena, whatever their pools."""
+    return Problem([replace(buffer, pool="") for buffer in buffers])
+
+
+def solve_arena(problem: Problem, strategy: str = "auto") -> Plan:
+    """What `solve` finds with little effort."""
+    return solve(problem, strategy, Limits(effort=EFFORT))
