@@ -1,7 +1,7 @@
 """tensorplan: from tensor programs to one arena per device, at offsets fixed early.
 
-module = tensorplan.from_jax(step, params, batch, donate_argnums=0)
-planned = tensorplan.plan(module)       # xDSL IR with explicit offsets
+model = tensorplan.from_jax(step, params, batch, donate_argnums=0)
+planned = tensorplan.plan(model)        # its module has explicit offsets
 tensorplan.report(planned)["pools"]     # bytes, lower bound, bytes without reuse
 step = tensorplan.compile(planned)      # NumPy arrays in and out
 loss = step(*arrays)[-1]
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -28,6 +28,7 @@ from typing import (
 )
 
 from .choices import one_of
+from .model import Model
 from .passes.options import PlanOptions
 from .version import VERSION
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
-    from .frontends.model import Model
     from .reporting.explanation import Explanation
     from .reporting.report import Report
     from .runtime.dynamic import DynamicExecutable
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
+    "Model",
     "compile",
     "context",
     "explain",
@@ -68,9 +69,9 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     """A program as it is: text or bytes, or the file at a `Path`.
 
     MLIR text of any registered or unregistered dialect, MLIR bytecode, a `jax.export`
-    artifact, or an ONNX model. Text in pretty form of StableHLO and bytecode need the
-    extra `jax`. A file may be damaged: bytecode from one is read by another process
-    first, in 0.2 s.
+    artifact, or an ONNX model, without its parameters' values. Text in pretty form of
+    StableHLO and bytecode need the extra `jax`. A file may be damaged: bytecode from
+    one is read by another process first, in 0.2 s.
 
     Raises xDSL's `ParseError`, or `LocatedError`; `OSError` for a file that cannot be
     read, `ValueError` for a name that is no `Path`.
@@ -96,16 +97,30 @@ def _expect_contents(source: object, kinds: Any) -> None:
         raise TypeError(f"source is a {found}, expected {texts}bytes or a Path")
 
 
-def from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
+def from_stablehlo(
+    source: str | bytes | os.PathLike[str],
+    *,
+    parameters: Mapping[int, Any] | None = None,
+) -> Model:
     """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
     at a `Path`; see `read`.
 
-    A donated argument becomes a variable. Sizes `?` must follow from others, or be
-    those of arguments that the program computes with, as `jax.export` writes them.
+    A donated argument becomes a variable. `parameters` are the arrays for arguments
+    that are the same in every run, by number; see `from_jax`. Sizes `?` must follow
+    from others, or be those of arguments that the program computes with, as
+    `jax.export` writes them.
 
     Raises what `read` does, and `LocatedError` that lists all operations that are not
-    supported, or types that stay unknown.
+    supported, or types that stay unknown; `ValueError` or `TypeError` for parameters
+    that do not fit.
     """
+    from .frontends.parameters import Parameter, with_parameters
+
+    given = {n: Parameter(f"args[{n}]", a) for n, a in (parameters or {}).items()}
+    return with_parameters(_from_stablehlo(source), given)
+
+
+def _from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     from .passes import driver
     from .passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
     from .passes.tgraph.infer_shapes import TGraphInferShapes
@@ -121,30 +136,31 @@ def from_jax(
     *args: Any,
     donate_argnums: int | Sequence[int] = (),
     parameter_argnums: int | Sequence[int] = (),
-) -> ModuleOp:
+) -> Model:
     """A `tgraph` program from a JAX function, traced for arguments like `args`.
 
     Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments that
     `donate_argnums` names become variables, as under `jax.jit`.
     Those in `parameter_argnums` are the same in every run, like weights in inference:
-    compiled programs bring them to the fastest layout, once (see `Executable`).
+    compiled programs take their arrays from here, not from calls, and bring them to the
+    fastest layout, once. One that is a `ShapeDtypeStruct` is given in calls, or by
+    `bind` (see `Executable`).
 
     Raises `ValueError` for numbers that are in both, or that no argument has;
     `LocatedError` as `from_stablehlo` does, or if jax is missing; and what `fn` and
     JAX raise.
     """
-    from .analysis.functions import mark_parameters
-    from .frontends.jax import flat_numbers, lower
+    from .frontends.jax import leaves_of, lower
+    from .frontends.parameters import with_parameters
 
-    parameters = flat_numbers(args, parameter_argnums)
-    if both := parameters & flat_numbers(args, donate_argnums):
+    parameters = leaves_of(args, parameter_argnums)
+    if both := parameters.keys() & leaves_of(args, donate_argnums).keys():
         raise ValueError(
             f"array {min(both)} is in donate_argnums and in parameter_argnums, "
             "expected one"
         )
-    module = from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
-    mark_parameters(module, parameters)
-    return module
+    module = _from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
+    return with_parameters(module, parameters)
 
 
 def from_onnx(
@@ -155,9 +171,8 @@ def from_onnx(
 ) -> Model:
     """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
 
-    The module's arguments are the model's inputs, then its parameters, which are arrays
-    by name in the same order: `compile(module)(*inputs, *parameters.values())`. `sizes`
-    are those of the dimensions that the model leaves open. Takes the extra `onnx`.
+    The module's arguments are the model's inputs, then its parameters. `sizes` are
+    those of the dimensions that the model leaves open. Takes the extra `onnx`.
 
     With `simplify`, batch norms become a scale and a shift, scales go into weights, and
     what depends on parameters alone is computed here: parameters are those that are
@@ -181,7 +196,7 @@ def from_onnx(
     from .passes.inference import precomputed
 
     parameters = precomputed(context(), model.module, model.parameters)
-    return model._replace(parameters=parameters)
+    return replace(model, parameters=parameters)
 
 
 def _expect_sizes(sizes: Any) -> None:
@@ -205,10 +220,9 @@ def from_torch(
 
     `source` is exported for `args`, or is a `torch.export.ExportedProgram`. The
     program's arguments are the inputs, then parameters and buffers, as views of the
-    module's own memory:
-    `compile(module)(*inputs, *parameters.values())`. Buffers that a run changes are
-    variables, whose new contents come after the other results. `dynamic` is
-    `torch.export`'s `dynamic_shapes`. Takes the extra `torch`.
+    module's own memory. Buffers that a run changes are variables, whose new contents
+    come after the other results. `dynamic` is `torch.export`'s `dynamic_shapes`. Takes
+    the extra `torch`.
 
     For training, of a module whose first result is the loss: with `gradients`, the
     gradients by the parameters are further results; with `learning_rate`, parameters
@@ -231,32 +245,33 @@ def from_torch(
 
 P = ParamSpec("P")
 Given = TypeVar("Given", bound=PlanOptions)
+Program = TypeVar("Program", bound="ModuleOp | Model")
 Result = TypeVar("Result")
 
 
 def _takes(
     kind: Callable[P, Given],
 ) -> Callable[
-    [Callable[[ModuleOp, Given], Result]], Callable[Concatenate[ModuleOp, P], Result]
+    [Callable[[Program, Given], Result]], Callable[Concatenate[Program, P], Result]
 ]:
-    """Makes a function of a module and options one of a module and keywords.
+    """Makes a function of a program and options one of a program and keywords.
 
     These are the fields of `kind`, a class of options. So people and type checkers see
     each name, type and default as it is there.
     """
 
     def decorate(
-        function: Callable[[ModuleOp, Given], Result],
-    ) -> Callable[Concatenate[ModuleOp, P], Result]:
+        function: Callable[[Program, Given], Result],
+    ) -> Callable[Concatenate[Program, P], Result]:
         @wraps(function)
-        def taking(module: ModuleOp, *args: P.args, **options: P.kwargs) -> Result:
-            _expect_module(module)
+        def taking(program: Program, *args: P.args, **options: P.kwargs) -> Result:
+            _module_of(program)
             _expect_options(options, cast("type[Given]", kind))
-            return function(module, kind(*args, **options))
+            return function(program, kind(*args, **options))
 
         own = signature(function)
         keywords = signature(kind).parameters.values()
-        shown = own.replace(parameters=[own.parameters["module"], *keywords])
+        shown = own.replace(parameters=[own.parameters["program"], *keywords])
         setattr(taking, "__signature__", shown)  # noqa: B010
         return taking
 
@@ -285,8 +300,9 @@ def _name_of(hint: Any) -> str:
 
 
 @_takes(PlanOptions)
-def plan(module: ModuleOp, options: PlanOptions) -> ModuleOp:
-    """The module with all buffers in arenas, one per device; `module` stays as it is.
+def plan(program: Program, options: PlanOptions) -> Program:
+    """The program with all buffers in arenas, one per device: of a `Model` a `Model`,
+    of a module a module. `program` stays as it is.
 
     The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
     `device`; `bounds` or `hints` for symbolic sizes; `workspaces="native"` to plan what
@@ -295,7 +311,9 @@ def plan(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     Raises `TypeError` for an option that there is not or a value of another type,
     `ValueError` for another bad value, `LocatedError` for IR that can't be planned.
     """
-    return _planned(module, options)
+    if isinstance(program, Model):
+        return replace(program, module=_planned(program.module, options))
+    return _planned(program, options)
 
 
 def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
@@ -308,27 +326,25 @@ def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     return planned
 
 
-def _expect_module(module: object) -> None:
+def _module_of(program: object) -> ModuleOp:
     from xdsl.dialects.builtin import ModuleOp
 
-    from .frontends.model import Model
-
-    if isinstance(module, Model):
-        raise TypeError("module is a Model, expected its .module")
+    module = program.module if isinstance(program, Model) else program
     if not isinstance(module, ModuleOp):
-        found = f"module is a {type(module).__name__}, expected a ModuleOp"
-        raise TypeError(f"{found} (tensorplan.read gives one)")
+        found = f"program is a {type(module).__name__}, expected a ModuleOp or a Model"
+        raise TypeError(f"{found} (tensorplan.read gives a ModuleOp)")
+    return module
 
 
-def report(module: ModuleOp) -> Report:
-    """The figures of a planned module: its pools' sizes in bytes, its operations.
+def report(program: ModuleOp | Model) -> Report:
+    """The figures of a planned program: its pools' sizes in bytes, its operations.
 
     Raises `LocatedError` for IR that is not valid.
     """
     from .passes import driver
     from .reporting.report import report
 
-    _expect_module(module)
+    module = _module_of(program)
     driver.check(module)
     return report(module)
 
@@ -339,12 +355,12 @@ class _ExplainOptions(PlanOptions):
 
 
 @_takes(_ExplainOptions)
-def explain(module: ModuleOp, options: _ExplainOptions) -> Explanation:
-    """Why the planned module's arenas are as large as they are, and what would help.
+def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
+    """Why the planned program's arenas are as large as they are, and what would help.
 
     Prints as text: what is live at each peak, what made it and waits for it, why it is
     not in place of something else; then other ways of planning, each tried on a copy.
-    `module` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
+    `program` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
     nothing more is tried.
 
     Raises what `plan` does.
@@ -353,6 +369,7 @@ def explain(module: ModuleOp, options: _ExplainOptions) -> Explanation:
     from .reporting.explanation import explain
 
     pipeline = PlanPipeline(**options.shared(PlanPipeline))
+    module = _module_of(program)
     return explain(context(), module, pipeline, limit=options.limit)
 
 
@@ -362,14 +379,18 @@ class _RunOptions(PlanOptions):
 
 
 @_takes(_RunOptions)
-def compile(module: ModuleOp, options: _RunOptions) -> Executable | DynamicExecutable:
-    """A callable that runs the module's `@main`; it is planned first if need be, with
+def compile(
+    program: ModuleOp | Model, options: _RunOptions
+) -> Executable | DynamicExecutable:
+    """A callable that runs the program's `@main`; it is planned first if need be, with
     the workspaces of the kernels that run it.
 
     Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
-    returns the results as a list, in the order of the program's signature. A variable
-    that is passed as a NumPy array is updated in place. Symbolic sizes are those of the
-    arrays of each call. Options as for `plan`; a planned module stays as it is.
+    returns the results as a list, in the order of the program's signature. The
+    parameters of a `Model` are given already (`bind`): calls take the other arguments.
+    A variable that is passed as a NumPy array is updated in place. Symbolic sizes are
+    those of the arrays of each call. Options as for `plan`; a planned program stays as
+    it is.
 
     Raises what `plan` does, and `LocatedError` for devices that are no processors
     (`cpu:0`, `cpu:1`, ...): these can be planned for, not run. Raises one that is a
@@ -378,20 +399,25 @@ def compile(module: ModuleOp, options: _RunOptions) -> Executable | DynamicExecu
     from .analysis.allocations import is_planned
     from .checking.plan_check import check_plan
     from .passes import driver
+    from .passes.specialize.sizes import specialized
     from .runtime.dynamic import DynamicExecutable, is_dynamic
     from .runtime.executor import Executable
     from .runtime.runnable import RUNNABLE, is_runnable
 
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
+    module = _module_of(program)
     driver.check(module)
     if options == _RunOptions() and is_planned(module):
         check_plan(module)
         planned = module.clone()
     else:
         planned = _planned(module, options)
-    if not is_dynamic(planned):
-        return Executable(planned)
-    from .passes.specialize.sizes import specialized
-
-    return DynamicExecutable(planned, specialized)
+    run = (
+        DynamicExecutable(planned, specialized)
+        if is_dynamic(planned)
+        else Executable(planned)
+    )
+    if isinstance(program, Model):
+        run.bind(program.inputs())
+    return run

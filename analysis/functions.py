@@ -1,19 +1,19 @@
 """Functions as the passes see them: which ones are on tensors, and their attributes."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     ModuleOp,
+    StringAttr,
     TensorType,
-    UnitAttr,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block
 
 from ..dialects.diagnostics import LocatedError
-from ..dialects.tgraph.base import PARAMETER, TensorOp, VariableType
+from ..dialects.tgraph.base import NAME, TensorOp, VariableType
 from ..dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
@@ -104,21 +104,16 @@ def set_argument_attributes(
     _store(func, "arg_attrs", attributes)
 
 
-def mark_parameters(module: ModuleOp, numbers: Collection[int]) -> None:
-    """Marks arguments of the module's only function as the same in every run.
-
-    Raises `ValueError` for a number that no argument has.
-    """
-    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
-    attributes = argument_attributes(func)
-    for number in numbers:
-        if number >= len(attributes):
-            raise ValueError(
-                f"there is no argument {number}, expected 0 to {len(attributes) - 1}: "
-                "a jitted function needs keep_unused=True"
-            )
-        attributes[number][PARAMETER] = UnitAttr()
-    set_argument_attributes(func, attributes)
+def argument_names(module: ModuleOp, entry: str = "main") -> dict[int, str]:
+    """What the model that a function came from calls those arguments that have names,
+    by number."""
+    return {
+        number: name.data
+        for func in module.ops
+        if isinstance(func, FuncOp) and func.sym_name.data == entry
+        for number, attributes in enumerate(argument_attributes(func))
+        if isinstance(name := attributes.get(NAME), StringAttr)
+    }
 
 
 def set_result_attributes(

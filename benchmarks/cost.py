@@ -126,7 +126,7 @@ def main() -> int:
     for name, kernel in KERNELS.items():
         for shapes in kernel.shapes:
             arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
-            module = tensorplan.from_jax(kernel.function, *arrays)
+            module = tensorplan.from_jax(kernel.function, *arrays).module
             planned = tensorplan.plan(module, workspaces="native")
             estimates.append(time(planned) / 1e3)
             times.append(measured(Executable(planned), arrays, rounds) * 1e6)

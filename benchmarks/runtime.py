@@ -74,7 +74,7 @@ Runs = dict[str, Callable[[int], None]]
 def candidates(name: str, model: Model) -> Runs:
     state = tuple(range(model.state))
 
-    def planned(parameters: Sequence[int] = ()) -> ModuleOp:
+    def planned(parameters: Sequence[int] = ()) -> tensorplan.Model:
         arguments = model.arguments
         return tensorplan.plan(
             tensorplan.from_jax(
@@ -90,10 +90,17 @@ def candidates(name: str, model: Model) -> Runs:
     def run(arguments: Sequence[Any]) -> Sequence[Any]:
         return jax.tree.leaves(compiled(*arguments))
 
-    runs, expected = compared(planned(), model.arguments, run)
+    runs, expected = compared(planned().module, model.arguments, run)
     if model.parameters and is_wanted("packed"):
-        program = Executable(planned(model.parameters))
-        runs["packed"] = ours(program, model.arguments, expected)
+        packed = planned(model.parameters)
+        program = Executable(packed.module)
+        program.bind(packed.inputs())
+        given = [
+            array
+            for number, array in enumerate(model.arguments)
+            if number not in model.parameters
+        ]
+        runs["packed"] = ours(program, given, expected)
     for module in ("in_torch", "in_onnx"):
         try:
             others: Any = import_module(module)
@@ -171,7 +178,7 @@ def compared(
 
 def from_file(path: Path) -> Runs:
     """StableHLO text, with arguments that keep variances and labels in range."""
-    planned = tensorplan.plan(tensorplan.from_stablehlo(path))
+    planned = tensorplan.plan(tensorplan.from_stablehlo(path).module)
     rng = np.random.default_rng(0)
     arguments = [
         np.abs(rng.standard_normal(i.shape) * 0.1).astype(i.dtype)
@@ -260,7 +267,7 @@ def streams(rounds: int) -> None:
         rng = np.random.default_rng(0)
         scale = np.float32(size**-0.5)
         arrays = [scale * rng.standard_normal((size, size), np.float32)] * 6
-        module = tensorplan.from_jax(function, *arrays)
+        module = tensorplan.from_jax(function, *arrays).module
         outs = [np.empty((size, size), np.float32)]
         runs: Runs = {}
         for count in (1, 2):

@@ -94,7 +94,7 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for file in options.files:
-        module = tensorplan.from_stablehlo(file)
+        module = tensorplan.from_stablehlo(file).module
         inputs = signature(module).inputs
         size = sum(prod(i.shape) * i.dtype.itemsize for i in inputs)
         if size > options.largest:

@@ -40,7 +40,7 @@ def _picture(model: str) -> str:
     """The plan of a model of the tests, as plan-view draws it."""
     with chdir(ROOT):  # places in the source are shown as they are given
         program = tensorplan.from_stablehlo(Path(f"tests/models/{model}.mlir"))
-    planned = tensorplan.plan(program)
+    planned = tensorplan.plan(program).module
     command = [sys.executable, "-m", "tensorplan.tools.plan_view", model, "--svg", "-"]
     with TemporaryDirectory() as folder:
         write_report(f"{folder}/{model}", planned, {})

@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Any
 
 from ..dialects.diagnostics import LocatedError
+from .parameters import Parameter
 
 
 def _jax() -> Any:
@@ -18,8 +19,12 @@ def _jax() -> Any:
         ) from None
 
 
-def flat_numbers(args: Sequence[Any], argnums: int | Sequence[int]) -> set[int]:
-    """The numbers that the leaves of some arguments have among those of all.
+def leaves_of(
+    args: Sequence[Any], argnums: int | Sequence[int]
+) -> dict[int, Parameter]:
+    """The leaves of some arguments, by the numbers that they have among those of all.
+
+    They are called as in a function of `*args`: `args[0]['weight']`.
 
     Raises `LocatedError` without jax.
     """
@@ -29,8 +34,17 @@ def flat_numbers(args: Sequence[Any], argnums: int | Sequence[int]) -> set[int]:
         raise ValueError(
             f"there is no argument {wrong[0]}, expected 0 to {len(args) - 1}"
         )
-    owners = [n for n, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
-    return {leaf for leaf, owner in enumerate(owners) if owner in chosen}
+    leaves = jax.tree_util.tree_leaves_with_path(tuple(args))
+    return {
+        number: Parameter(f"args{jax.tree_util.keystr(path)}", _value(leaf))
+        for number, (path, leaf) in enumerate(leaves)
+        if path[0].idx in chosen
+    }
+
+
+def _value(leaf: Any) -> object:
+    """None for a `ShapeDtypeStruct`."""
+    return None if isinstance(leaf, _jax().ShapeDtypeStruct) else leaf
 
 
 def _has_symbols(args: Sequence[Any]) -> bool:

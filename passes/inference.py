@@ -18,6 +18,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 
 from ..analysis.functions import (
     argument_attributes,
+    argument_names,
     set_argument_attributes,
     tensor_functions,
 )
@@ -54,19 +55,15 @@ def precomputed(
     functions = {func.sym_name.data: func for func, _ in tensor_functions(module)}
     computed: list[Array] = []
     if split := functions.get("precompute"):
-        given = [parameters[name] for name in _names(split)]
+        names = argument_names(module, "precompute").values()
+        given = [parameters[name] for name in names]
         computed = run_reference(module, given, "precompute")
         split.detach()
         split.erase()
     main = functions["main"]
     values = {**parameters, **_named(main, computed, parameters)}
-    return {name: values[name] for name in _names(main) if name in values}
-
-
-def _names(func: FuncOp) -> list[str]:
-    """Of the arguments that have one."""
-    names = [attributes.get(NAME) for attributes in argument_attributes(func)]
-    return [name.data for name in names if isinstance(name, StringAttr)]
+    names = argument_names(module).values()
+    return {name: values[name] for name in names if name in values}
 
 
 def _named(

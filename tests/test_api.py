@@ -11,7 +11,6 @@ from unchanged_ir import parsed
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.frontends.model import Model
 from tensorplan.passes.plan.pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -29,8 +28,8 @@ def test_from_jax_to_a_callable() -> None:
 
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(s).astype("f4") for s in ((8, 4), (16, 8), (16, 4))]
-    module = tensorplan.from_jax(step, *arrays, donate_argnums=0)
-    planned = tensorplan.plan(module)
+    model = tensorplan.from_jax(step, *arrays, donate_argnums=0)
+    planned = tensorplan.plan(model)
     (pool,) = tensorplan.report(planned)["pools"]
     assert pool["bytes"] == pool["lower_bound_bytes"] <= pool["unshared_bytes"]
 
@@ -68,10 +67,10 @@ func.func @main(%a: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}
 
 
 def test_plan_leaves_its_argument_as_it_is() -> None:
-    module = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
-    before = str(module)
-    planned = tensorplan.plan(module, strategy="naive", alignment=16)
-    assert str(module) == before
+    model = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
+    before = str(model)
+    planned = tensorplan.plan(model, strategy="naive", alignment=16)
+    assert str(model) == before
     [pool] = tensorplan.report(planned)["pools"]
     assert pool["device"] == "cpu:0"
     assert pool["alignment"] == 16
@@ -172,11 +171,77 @@ def test_options_that_there_are_not() -> None:
     [tensorplan.plan, tensorplan.compile, tensorplan.report, tensorplan.explain],
 )
 def test_what_is_no_module(function: Callable[..., object]) -> None:
-    with pytest.raises(TypeError, match=r"is a str, expected a ModuleOp \(tensorplan"):
+    with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
         function("program.mlir")
-    model = Model(tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir"), {})
-    with pytest.raises(TypeError, match=r"is a Model, expected its \.module"):
-        function(model)
+    with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
+        function(tensorplan.Model("program.mlir", {}))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_model_and_its_module_are_planned_alike() -> None:
+    model = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
+    planned = tensorplan.plan(model)
+    assert isinstance(planned, tensorplan.Model)
+    assert planned.parameters == model.parameters == {}
+    assert str(planned) == str(tensorplan.plan(model.module))
+    assert tensorplan.report(planned) == tensorplan.report(planned.module)
+    explained = (tensorplan.explain(p, limit=0.0) for p in (model, model.module))
+    assert len({*map(str, explained)}) == 1
+
+
+SCALED = """
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>)
+    -> tensor<4xf32> {
+  %0 = stablehlo.multiply %x, %w : tensor<4xf32>
+  %1 = stablehlo.add %0, %b : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}"""
+
+
+def test_parameters_are_given_once() -> None:
+    pytest.importorskip("jax")
+    x, w, b = np.arange(12, dtype=np.float32).reshape(3, 4)
+    model = tensorplan.from_stablehlo(SCALED, parameters={1: w, 2: b.astype("f8")})
+    assert list(model.parameters) == ["args[1]", "args[2]"]
+    for program in (model, tensorplan.plan(model)):
+        run = tensorplan.compile(program)
+        np.testing.assert_array_equal(run(x)[0], x * w + b)
+    some = tensorplan.from_stablehlo(SCALED, parameters={1: w})
+    np.testing.assert_array_equal(tensorplan.compile(some)(x, b)[0], x * w + b)
+
+
+def test_jax_arrays_are_parameters() -> None:
+    jax = pytest.importorskip("jax")
+
+    def dense(layers, x, shift):
+        for layer in layers:
+            x = x @ layer["weight"] + layer["bias"]
+        return x * shift
+
+    layers = [{"weight": jax.numpy.eye(4) * n, "bias": np.ones(4)} for n in (2, 3)]
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    shape = jax.ShapeDtypeStruct((4,), np.float32)
+    model = tensorplan.from_jax(dense, layers, x, shape, parameter_argnums=(0, 2))
+    names = [f"args[0][{n}]['{name}']" for n in (0, 1) for name in ("bias", "weight")]
+    assert list(model.parameters) == names
+    (got,) = tensorplan.compile(model)(x, np.full(4, 2, np.float32))
+    np.testing.assert_array_equal(got, dense(layers, x, 2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({3: np.ones(4, "f4")}, ValueError, "there is no argument 3, expected 0 to 2"),
+        ({1: np.ones(3, "f4")}, ValueError, r"shape \(3,\), expected \(4,\)"),
+        ({1: np.ones(4, "c8")}, TypeError, "type complex64, expected float32"),
+    ],
+    ids=["number", "shape", "type"],
+)
+def test_parameters_that_do_not_fit(
+    parameters: dict[int, object], error: type[Exception], message: str
+) -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(error, match=message):
+        tensorplan.from_stablehlo(SCALED, parameters=parameters)
 
 
 def test_an_executable_shows_what_it_takes() -> None:

@@ -186,7 +186,7 @@ FAST = [path for path in MODELS if "resnet" not in path.stem]
 )
 def test_models_run_natively(path: Path) -> None:
     pytest.importorskip("jax")
-    module = tensorplan.plan(tensorplan.from_stablehlo(path))
+    module = tensorplan.plan(tensorplan.from_stablehlo(path).module)
     io = signature(module)
     rng = np.random.default_rng(0)
     inputs = [

@@ -129,7 +129,7 @@ def _expect(
 @pytest.mark.parametrize("case", CASES)
 def test_values_are_those_of_jax(case: str, mode: str):
     function, args = CASES[case]()
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     run = tensorplan.compile(module, **MODES[mode])
     assert isinstance(run, DynamicExecutable)
     for seed, sizes in enumerate([*SIZES[case], SIZES[case][0]]):
@@ -143,7 +143,7 @@ def test_arenas_are_as_small_as_exact_plans(case: str):
     """At the hints, computed offsets need no more than the static plan does, and at
     other sizes little more than a plan for just these."""
     function, args = CASES[case]()
-    buffers = tensorplan.from_jax(function, *args)
+    buffers = tensorplan.from_jax(function, *args).module
     passes = [p for p in flatten([PlanPipeline()]) if p.name != "plan-memory"]
     driver.run(tensorplan.context(), buffers, passes)
     *others, hints = SIZES[case]
@@ -163,7 +163,7 @@ def _arena(module: ModuleOp) -> int:
 
 def test_bounds_give_a_static_arena():
     function, args = mlp()
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     planned = tensorplan.plan(module, bounds="n<=128")
     (arena,) = (op for op in planned.walk() if isinstance(op, memref.AllocOp))
     assert DYNAMIC_INDEX not in arena.memref.type.get_shape()
@@ -179,7 +179,7 @@ def test_sizes_that_do_not_fit_are_refused():
 
     n, *_ = export.symbolic_shape("n", constraints=["n >= 2", "n <= 64"])
     args = [_array(n), _array(2 * n + 1)]
-    run = tensorplan.compile(tensorplan.from_jax(add, *args), bounds="n<=16")
+    run = tensorplan.compile(tensorplan.from_jax(add, *args).module, bounds="n<=16")
     zeros = np.zeros(100, np.float32)
     _expect(run(*_inputs(args, {"n": 4})), add, _inputs(args, {"n": 4}))
     with pytest.raises(ValueError, match="size n is 17, expected at most 16"):
@@ -238,7 +238,7 @@ def test_operations_whose_shapes_are_computed(name: str):
         _array(*export.symbolic_shape(shape, scope=scope), dtype=dtype)
         for shape, dtype in described
     ]
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     run = tensorplan.compile(module)
     for sizes in ({"b": 3, "t": 5}, {"b": 1, "t": 1}, {"b": 4, "t": 8}):
         arrays = _inputs(args, sizes)
@@ -254,7 +254,7 @@ def test_donated_state_is_updated_in_place():
 
     n, *_ = export.symbolic_shape("n")
     args = [_array(n, 4), _array(3, n, 4)]
-    module = tensorplan.from_jax(step, *args, donate_argnums=0)
+    module = tensorplan.from_jax(step, *args, donate_argnums=0).module
     run = tensorplan.compile(module)
     state, x = _inputs(args, {"n": 3})
     wanted = jax.tree.leaves(step(state.copy(), x))
@@ -267,7 +267,7 @@ def test_donated_state_is_updated_in_place():
 @pytest.mark.parametrize("allocator", ["bfc", "buddy", "slab-buddy"])
 def test_the_allocator_is_clean_after_100_runs(allocator: str):
     function, args = mlp()
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     planned = tensorplan.plan(module, dynamic="allocator")
     run = DynamicExecutable(planned, specialized, allocator=allocator, kept=3)
     for number in range(100):
@@ -284,7 +284,7 @@ def test_the_allocator_is_clean_after_100_runs(allocator: str):
 
 def test_programs_share_a_pool():
     function, args = mlp()
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     pool = Pool("cpu:0", 0)
     runs = [
         DynamicExecutable(tensorplan.plan(module, **options), specialized, pools=[pool])
@@ -303,7 +303,7 @@ def test_plans_are_proved_for_all_sizes(
     case: str, options: Mapping[str, Any], caplog: pytest.LogCaptureFixture
 ):
     function, args = CASES[case]()
-    module = tensorplan.from_jax(function, *args)
+    module = tensorplan.from_jax(function, *args).module
     with caplog.at_level("INFO", REMARKS.name):
         tensorplan.plan(module, **options)
     assert "not proved" not in caplog.text
@@ -382,7 +382,7 @@ def test_a_planted_overlap_is_found_when_it_matters(caplog: pytest.LogCaptureFix
 
 def test_offsets_without_rounding_are_not_proved(caplog: pytest.LogCaptureFixture):
     function, args = mlp()
-    planned = tensorplan.plan(tensorplan.from_jax(function, *args))
+    planned = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     text = str(planned)
     wrong = re.sub(r"arith\.maxsi (%\w+), (%\w+)", r"arith.minsi \1, \2", text)
     assert wrong != text
@@ -397,7 +397,7 @@ def test_offsets_without_rounding_are_not_proved(caplog: pytest.LogCaptureFixtur
 
 def test_plans_survive_text():
     function, args = transformer()
-    planned = tensorplan.plan(tensorplan.from_jax(function, *args))
+    planned = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     again = Parser(tensorplan.context(), str(planned)).parse_module()
     assert str(again) == str(planned)
     driver.run(tensorplan.context(), again, [])
@@ -407,7 +407,7 @@ def test_plans_survive_text():
 
 def test_programs_that_are_kept_are_bounded():
     function, args = mlp()
-    module = tensorplan.plan(tensorplan.from_jax(function, *args))
+    module = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     made: list[int] = []
 
     def counted(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:

@@ -459,7 +459,7 @@ def test_gradients_are_those_of_jax(name: str) -> None:
     head = rng.standard_normal(y.shape).astype(y.dtype)
     pulled = zip(pull_back(head), arrays, strict=True)
     want = [np.asarray(g) for g, array in pulled if array.dtype.kind == "f"]
-    module = run(tensorplan.from_jax(first, *arrays), TGraphGradient(of=(0,)))
+    module = run(tensorplan.from_jax(first, *arrays).module, TGraphGradient(of=(0,)))
     _, *got = run_reference(module, [*arrays, *([head] if y.ndim else [])])
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5 * np.abs(w).max())

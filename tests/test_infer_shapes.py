@@ -88,7 +88,7 @@ def unknown(type: AnyTensor) -> AnyTensor:
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.mlir")), ids=lambda p: p.stem)
 def test_results_follow_from_arguments(path: Path) -> None:
     pytest.importorskip("jax")
-    module = tensorplan.from_stablehlo(path)
+    module = tensorplan.from_stablehlo(path).module
 
     def change(value: SSAValue) -> AnyTensor:
         type = tensor_type_of(value.type)

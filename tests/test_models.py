@@ -47,7 +47,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @cache
 def program(name: str) -> ModuleOp:
-    return tensorplan.from_stablehlo(MODELS[name])
+    return tensorplan.from_stablehlo(MODELS[name]).module
 
 
 @cache

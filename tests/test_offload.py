@@ -216,7 +216,7 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     tokens = np.random.default_rng(1).integers(0, 256, (4, 64)).astype(np.int32)
     step = tensorplan.from_jax(
         partial(sgd_step, heads=4), weights, tokens, donate_argnums=0
-    )
+    ).module
     passes = list(PlanPipeline(reuse_outputs=False).passes())
     at = next(n for n, p in enumerate(passes) if isinstance(p, TGraphBufferize))
     level_1 = run(step, *passes[:at])

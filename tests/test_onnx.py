@@ -48,10 +48,8 @@ def check(
     arrays = [*inputs.values(), *imported.parameters.values()]
     for run in (
         lambda: run_reference(imported.module, arrays),
-        lambda: tensorplan.compile(imported.module)(*arrays),
-        lambda: tensorplan.compile(simple.module)(
-            *inputs.values(), *simple.parameters.values()
-        ),
+        lambda: tensorplan.compile(imported)(*inputs.values()),
+        lambda: tensorplan.compile(simple)(*inputs.values()),
     ):
         got = run()
         assert len(got) == len(want)
@@ -359,7 +357,7 @@ def test_half_precision() -> None:
     weights = {"w": np.ones(4, np.float16)}
     nodes = [node("LayerNormalization", "x w", "z"), node("Softmax", "z", "y")]
     imported = tensorplan.from_onnx(model_of(nodes, inputs, ["y"], weights))
-    (y,) = tensorplan.compile(imported.module)(inputs["x"], weights["w"])
+    (y,) = tensorplan.compile(imported)(inputs["x"])
     assert y.dtype == np.float16
     np.testing.assert_allclose(y.sum(-1), 1, rtol=1e-2)
 
@@ -585,8 +583,7 @@ def test_models_exported_by_pytorch(path: Path) -> None:
     imported = tensorplan.from_onnx(path)
     with np.load(path.with_suffix(".npz")) as arrays:
         *inputs, want = arrays.values()
-    values = [*inputs, *imported.parameters.values()]
-    (got,) = tensorplan.compile(imported.module)(*values)
+    (got,) = tensorplan.compile(imported)(*inputs)
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5)
 
 

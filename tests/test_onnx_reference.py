@@ -33,11 +33,10 @@ def check(data: bytes, inputs: Arrays) -> None:
     """Planned and reference values against those of ONNX's evaluator."""
     evaluator: Any = ReferenceEvaluator(onnx.load_model_from_string(data))
     want = evaluator.run(None, dict(inputs))
-    program, parameters = tensorplan.from_onnx(data)
-    arrays = [*inputs.values(), *parameters.values()]
+    model = tensorplan.from_onnx(data)
     for got in (
-        run_reference(program, arrays),
-        tensorplan.compile(program)(*arrays),
+        run_reference(model.module, [*inputs.values(), *model.parameters.values()]),
+        tensorplan.compile(model)(*inputs.values()),
     ):
         assert len(got) == len(want)
         for have, expected in zip(got, want, strict=True):

@@ -175,7 +175,7 @@ def dots(rows: int, sanitize: bool = False) -> tuple[Executable, list[Array]]:
     def two(x, parameters):
         return jax.nn.relu(x @ parameters[0]) @ parameters[1]
 
-    module = tensorplan.from_jax(two, arrays[0], arrays[1:], parameter_argnums=1)
+    module = tensorplan.from_jax(two, arrays[0], arrays[1:], parameter_argnums=1).module
     return Executable(tensorplan.plan(module), sanitize=sanitize), arrays
 
 

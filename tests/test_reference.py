@@ -334,7 +334,7 @@ def test_values_are_those_of_jax(name: str) -> None:
         for shape, dtype in specs
     ]
     want = [np.asarray(w) for w in jax.tree.leaves(jax.jit(function)(*arrays))]
-    module = tensorplan.from_jax(function, *arrays)
+    module = tensorplan.from_jax(function, *arrays).module
     got = run_reference(module, arrays)
     planned = tensorplan.compile(module)(*(a.copy() for a in arrays))
     assert len(got) == len(want)

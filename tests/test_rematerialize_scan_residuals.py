@@ -84,7 +84,9 @@ def test_what_is_left_alone(change: str, to: str) -> None:
 
 
 def test_gates_of_a_recurrent_network() -> None:
-    module = tensorplan.from_stablehlo(ROOT / "tests/models/lstm_scan_train.mlir")
+    module = tensorplan.from_stablehlo(
+        ROOT / "tests/models/lstm_scan_train.mlir"
+    ).module
     passes = PlanPipeline().passes()
     others = [p for p in passes if not isinstance(p, TGraphRematerializeScanResiduals)]
     planned, without = run(module, *passes), run(module, *others)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def planned() -> ModuleOp:
-    return tensorplan.plan(tensorplan.from_stablehlo(TWO_DEVICES))
+    return tensorplan.plan(tensorplan.from_stablehlo(TWO_DEVICES).module)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_one_process_for_all_devices(planned: ModuleOp) -> None:
 
 
 def test_more_processes_than_devices_and_streams(planned: ModuleOp) -> None:
-    module = tensorplan.from_stablehlo(TWO_DEVICES)
+    module = tensorplan.from_stablehlo(TWO_DEVICES).module
     streams = tensorplan.plan(module, streams=2)
     executable = Executable(streams, processes=Processes(5))
     check_same(planned, executable, 2)

@@ -42,7 +42,7 @@ def test_the_gradient_of_a_cross_entropy_takes_fewer_bytes() -> None:
     w = rng.standard_normal((32, 4000), np.float32)
     x = rng.standard_normal((64, 32), np.float32)
     y = rng.integers(0, 4000, 64).astype(np.int32)
-    module = tensorplan.from_jax(jax.grad(loss, argnums=(0, 1)), w, x, y)
+    module = tensorplan.from_jax(jax.grad(loss, argnums=(0, 1)), w, x, y).module
     passes = PlanPipeline().passes()
     planned = run(module, *passes)
     plain = run(module, *(p for p in passes if not isinstance(p, TGraphScatterInto)))

@@ -129,8 +129,8 @@ def test_a_small_gpt2_trains_within_a_part_of_its_memory(fraction: float) -> Non
     tokens = np.random.default_rng(1).integers(0, 256, (4, 64)).astype(np.int32)
     step = tensorplan.from_jax(
         partial(sgd_step, heads=4), weights, tokens, donate_argnums=0
-    )
-    forward = tensorplan.from_jax(partial(loss, heads=4), weights, tokens)
+    ).module
+    forward = tensorplan.from_jax(partial(loss, heads=4), weights, tokens).module
     free = tensorplan.plan(step)
     budget = int(planned_bytes(free) * fraction)
     fitted = tensorplan.plan(step, budget=budget)

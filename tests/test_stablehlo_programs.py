@@ -289,7 +289,9 @@ PROGRAMS = {**CONTROL, **SORTING, **RANDOM, **SPECIAL}
 
 
 def planned(fn: Callable[..., Any], *inputs: Any, **options: Any) -> ModuleOp:
-    return tensorplan.plan(tensorplan.from_stablehlo(lower(fn, *inputs, **options)))
+    return tensorplan.plan(
+        tensorplan.from_stablehlo(lower(fn, *inputs, **options)).module
+    )
 
 
 def assert_close(results: list[Any], expected: list[Any]) -> None:
@@ -306,7 +308,7 @@ def assert_close(results: list[Any], expected: list[Any]) -> None:
 def test_values_are_those_of_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]
     expected = jax.tree.leaves(jax.jit(fn)(*inputs))
-    module = tensorplan.from_stablehlo(lower(fn, *inputs))
+    module = tensorplan.from_stablehlo(lower(fn, *inputs)).module
     assert_close(run_reference(module, inputs), expected)
     plan = tensorplan.plan(module)
     for run in (
@@ -353,7 +355,7 @@ def test_random_bits_are_those_of_xla(algorithm: str, words: int, dtype: str) ->
     )
     with jax.enable_x64(True):
         expected = run_stablehlo(text, [STATE[:words]])
-    module = tensorplan.from_stablehlo(text)
+    module = tensorplan.from_stablehlo(text).module
     for results in (
         run_reference(module, [STATE[:words]]),
         Executable(tensorplan.plan(module))(STATE[:words]),
@@ -367,7 +369,7 @@ def test_of_double_precision() -> None:
     with jax.enable_x64(True):
         u = np.linspace(-0.999, 0.999, 101)
         for fn in (lax.erf, lax.erfc, lax.erf_inv, jnp.sinh, jnp.arcsin):
-            module = tensorplan.from_stablehlo(lower(fn, u))
+            module = tensorplan.from_stablehlo(lower(fn, u)).module
             (expected,) = [np.asarray(jax.jit(fn)(u))]
             for results in (
                 run_reference(module, [u]),
@@ -447,7 +449,7 @@ def test_only_swaps_are_copied() -> None:
 
 
 def test_loops_stay_loops_and_carry_no_weights() -> None:
-    module = tensorplan.from_stablehlo(lower(layers, W, X))
+    module = tensorplan.from_stablehlo(lower(layers, W, X)).module
     (loop,) = (op for op in module.walk() if op.name == "tgraph.while")
     assert len(loop.operands) - len(loop.results) == 2  # weights and inputs
     module = planned(layers, W, X)

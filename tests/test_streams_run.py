@@ -67,7 +67,7 @@ def branches(size: int, count: int = 4, depth: int = 3) -> ModuleOp:
     lines.append(f"%last = tgraph.multiply %{total}, %{ends[0]} : !t")
     lines.append(f"%sum = tgraph.add %{total}, %x : !t")
     text = BRANCHES.format(n=size, branches="\n  ".join(lines))
-    return tensorplan.from_stablehlo(text)
+    return tensorplan.from_stablehlo(text).module
 
 
 def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
@@ -93,7 +93,7 @@ def test_values_do_not_depend_on_timing(
     if program == "branches":
         module = branches(8)
     else:
-        module = tensorplan.from_stablehlo(TWO_DEVICES)
+        module = tensorplan.from_stablehlo(TWO_DEVICES).module
     want = run(Executable(tensorplan.plan(module), threads=False), RUNS)
     planned = tensorplan.plan(module, streams=streams)
     executable = Executable(planned, threads=threads)
@@ -375,7 +375,9 @@ def test_one_after_the_other_threads_do_not_pay() -> None:
       func.return %c : !t
     }
     """
-    steps = Executable(tensorplan.plan(tensorplan.from_stablehlo(text)))._program.steps
+    steps = Executable(
+        tensorplan.plan(tensorplan.from_stablehlo(text).module)
+    )._program.steps
     assert {step.device for step in steps} == {"cpu:0", "cpu:1"}
     assert not pays(steps, waits(steps), processors=2)
 

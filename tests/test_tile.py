@@ -124,7 +124,7 @@ def test_more_time_allowed_is_more_memory_saved() -> None:
 
 @pytest.mark.parametrize("model", ["resnet18_infer", "lenet_infer"])
 def test_images_of_a_batch_one_after_the_other(model: str) -> None:
-    module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir")
+    module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module
     ready = run(module, *READY)
     sliced = run(ready, TGraphTile())
     assert modelled_bytes(sliced) * 2 < modelled_bytes(ready)

@@ -3,12 +3,14 @@
 # pyright: reportMissingImports=false
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import tensorplan
+from tensorplan import Model
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
@@ -35,10 +37,11 @@ class Functions(nn.Module):
         return [function(*args) for function in self.functions]
 
 
-def arrays(imported: Any, *inputs: Tensor) -> list[np.ndarray]:
-    """The program's arguments; its variables' memory is not the module's."""
-    held = (array.copy() for array in imported.parameters.values())
-    return [*(np.array(tensor) for tensor in inputs), *held]
+def model_of(source: Any, inputs: Sequence[Tensor] = (), **options: Any) -> Model:
+    """The model, whose variables' memory is not the PyTorch module's."""
+    model = tensorplan.from_torch(source, inputs, **options)
+    held = {name: array.copy() for name, array in model.parameters.items()}
+    return replace(model, parameters=held)
 
 
 def assert_close(have: np.ndarray, want: Any, name: str = "") -> None:
@@ -56,13 +59,13 @@ def assert_close(have: np.ndarray, want: Any, name: str = "") -> None:
 def check(functions: Mapping[str, Callable[..., Any]], *inputs: Tensor) -> None:
     """Reference and planned values against PyTorch's."""
     module = Functions(list(functions.values()))
-    imported = tensorplan.from_torch(module, inputs)
+    model = model_of(module, inputs)
     want = module(*inputs)
-    for run in (
-        lambda: run_reference(imported.module, arrays(imported, *inputs)),
-        lambda: tensorplan.compile(imported.module)(*arrays(imported, *inputs)),
+    arrays = [*map(np.array, inputs), *model.parameters.values()]
+    for got in (
+        run_reference(model.module, arrays),
+        tensorplan.compile(model)(*map(np.array, inputs)),
     ):
-        got = run()
         for name, have, expected in zip(functions, got, want, strict=True):
             assert_close(have, expected, name)
 
@@ -73,15 +76,12 @@ def test_models(name: str, train: bool) -> None:
     module, inputs = torch_models.make(name, train=train)
     if train and name == "mobilenet":  # has dropout
         cast(Any, module)[-2].p = 0.0
-    imported = tensorplan.from_torch(module, inputs)
-    planned = tensorplan.plan(imported.module)
-    values = arrays(imported, *inputs)
-    got, *_ = tensorplan.compile(planned)(*values)
+    planned = tensorplan.plan(model_of(module, inputs))
+    got, *_ = tensorplan.compile(planned)(*inputs)
     assert_close(got, module(*inputs))
-    after = dict(zip(imported.parameters, values[len(inputs) :], strict=True))
     for name, tensor in module.state_dict().items():  # running statistics, too
-        if name in after:
-            assert_close(after[name], tensor, name)
+        if name in planned.parameters:
+            assert_close(planned.parameters[name], tensor, name)
 
 
 SIGNED = torch.linspace(-2.5, 2.5, 24).reshape(2, 3, 4)
@@ -389,10 +389,7 @@ def test_element_types(dtype: str) -> None:
     module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16))
     module = module.to(getattr(torch, dtype))
     x = torch.randn(3, 8).to(getattr(torch, dtype))
-    imported = tensorplan.from_torch(module, (x,))
-    held = [array.copy() for array in imported.parameters.values()]
-    (given,) = (program.array_of(x),)
-    (got,) = tensorplan.compile(imported.module)(given, *held)
+    (got,) = tensorplan.compile(model_of(module, (x,)))(program.array_of(x))
     assert str(got.dtype) == dtype
     want = module(x).detach().double().numpy()
     limit = 1e-9 if dtype == "float64" else 5e-2
@@ -414,19 +411,18 @@ def test_training_steps(name: str) -> None:
             part.p = 0.0
     labels = torch.zeros(module(x).shape[:-1], dtype=torch.long)
     loss = torch_models.Loss(module)
-    imported = tensorplan.from_torch(loss, (x, labels), learning_rate=0.05)
-    values = arrays(imported, x, labels)
-    run = tensorplan.compile(imported.module)
+    model = model_of(loss, (x, labels), learning_rate=0.05)
+    run = tensorplan.compile(model)
     optimizer = torch.optim.SGD(loss.parameters(), 0.05)
     for _ in range(3):
-        got, *_ = run(*values)
+        got, *_ = run(x, labels)
         optimizer.zero_grad()
         want = loss(x, labels)
         want.backward()
         optimizer.step()
         np.testing.assert_allclose(got, want.detach(), 1e-3, 1e-5)
     expected = loss.state_dict()
-    for key, have in zip(imported.parameters, values[2:], strict=True):
+    for key, have in model.parameters.items():
         np.testing.assert_allclose(have, expected[key], 2e-3, 1e-4, err_msg=key)
 
 
@@ -434,8 +430,8 @@ def test_gradients_as_results() -> None:
     torch.manual_seed(0)
     loss = torch_models.Loss(nn.Linear(4, 3))
     x, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 1, 0])
-    imported = tensorplan.from_torch(loss, (x, labels), gradients=True)
-    got = tensorplan.compile(imported.module)(*arrays(imported, x, labels))
+    model = tensorplan.from_torch(loss, (x, labels), gradients=True)
+    got = tensorplan.compile(model)(x, labels)
     loss(x, labels).backward()
     for have, parameter in zip(got[1:], loss.parameters(), strict=True):
         assert_close(have, parameter.grad)
@@ -454,11 +450,10 @@ def test_parameters_are_the_modules_memory() -> None:
 def test_buffers_that_change_are_variables() -> None:
     module: Any = torch_models.Cache()
     key, place = torch.ones(1, 4), torch.tensor([3])
-    imported = tensorplan.from_torch(module, (key, place))
-    run = tensorplan.compile(imported.module)
-    run(key, place, *imported.parameters.values())
+    run = tensorplan.compile(tensorplan.from_torch(module, (key, place)))
+    run(key, place)
     assert module.keys[3].tolist() == [1, 1, 1, 1]
-    run(key * 2, place + 1, *imported.parameters.values())
+    run(key * 2, place + 1)
     assert module.keys.sum() == 12
 
 
@@ -466,8 +461,7 @@ def test_exported_programs_are_taken() -> None:
     module, inputs = torch_models.make("gpt2_block")
     exported = torch.export.export(module, inputs)
     for given in (exported, exported.run_decompositions()):
-        imported = tensorplan.from_torch(given)
-        (got,) = tensorplan.compile(imported.module)(*arrays(imported, *inputs))
+        (got,) = tensorplan.compile(tensorplan.from_torch(given))(*inputs)
         assert_close(got, module(*inputs))
 
 
@@ -483,14 +477,13 @@ BATCH, TIME = Dim("batch", max=64), Dim("time", min=2, max=32)
 )
 def test_symbolic_sizes(name: str, dynamic: Any, other: Tensor) -> None:
     module, inputs = torch_models.make(name)
-    imported = tensorplan.from_torch(module, inputs, dynamic=(dynamic,))
-    run = tensorplan.compile(imported.module)
+    run = tensorplan.compile(model_of(module, inputs, dynamic=(dynamic,)))
     for given in (*inputs, other):
-        (got,) = run(*arrays(imported, given))
+        (got,) = run(given)
         assert_close(got, module(given))
     too_many = torch.zeros(65, *other.shape[1:], dtype=other.dtype)
     with pytest.raises((LocatedError, ValueError), match="batch"):
-        run(*arrays(imported, too_many))
+        run(too_many)
 
 
 def test_one_error_names_all_that_is_not_supported() -> None:

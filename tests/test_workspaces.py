@@ -94,7 +94,7 @@ def models() -> Sequence[object]:
 
 @pytest.mark.parametrize("path", models(), ids=lambda path: path.stem)
 def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
-    module = tensorplan.from_stablehlo(path)
+    module = tensorplan.from_stablehlo(path).module
     without = tensorplan.plan(module)
     for kernels in KERNELS:
         apart = Executable(without, native=kernels == "native")
@@ -107,7 +107,7 @@ def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
 
 
 def test_loops_have_workspaces_too() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir")
+    module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy")
     assert any(isinstance(op.parent_op(), WhileOp) for op in owners(planned))
 
@@ -116,7 +116,7 @@ def test_loops_have_workspaces_too() -> None:
 @pytest.mark.parametrize("name", ["lenet_train", "mlp_train_adam"])
 def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
     """A workspace is poisoned before its kernel has it, and watched afterwards."""
-    module = tensorplan.from_stablehlo(MODELS / f"{name}.mlir")
+    module = tensorplan.from_stablehlo(MODELS / f"{name}.mlir").module
     planned = tensorplan.plan(module, workspaces=kernels)
     assert owners(planned)
     native = kernels == "native"
@@ -125,7 +125,7 @@ def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
 
 
 def test_streams_have_workspaces_of_their_own() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy", streams=2)
     assert owners(planned)
     threaded = run(Executable(planned, native=False, threads=True), 2)
@@ -134,7 +134,7 @@ def test_streams_have_workspaces_of_their_own() -> None:
 
 
 def test_a_budget_counts_them() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "mlp_train_adam.mlir")
+    module = tensorplan.from_stablehlo(MODELS / "mlp_train_adam.mlir").module
     budget = arena(tensorplan.plan(module))
     assert arena(tensorplan.plan(module, budget=budget)) <= budget
     found = tensorplan.plan(module, budget=4 * budget, workspaces="numpy")
@@ -157,7 +157,7 @@ def test_reports_say_whose_they_are() -> None:
 
 
 def test_compile_plans_what_it_runs() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     compiled = tensorplan.compile(module)
     assert compiled.scratch_bytes == 0
     apart = tensorplan.compile(module, workspaces="none")
@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_in_the_runtimes_memory() -> None:
 
 
 def test_plans_made_for_native_kernels_run_without_them() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     planned = tensorplan.plan(module, workspaces="native")
     got = run(Executable(planned, native=False))
     assert_same(got, run(Executable(tensorplan.plan(module), native=False)))

@@ -12,16 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.passes import ModulePass
 
 from ..analysis.allocations import is_planned
-from ..analysis.functions import argument_attributes, is_tensor
+from ..analysis.functions import argument_names, is_tensor
 from ..dialects import get_all_dialects
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.sizes.symbolic import TYPICAL
-from ..dialects.tgraph.base import NAME, is_static, tensor_type_of
+from ..dialects.tgraph.base import is_static, tensor_type_of
 from ..frontends import onnx
 from ..passes import driver
 from ..passes.driver import flatten
@@ -243,7 +242,7 @@ def run(options: argparse.Namespace) -> int:
         io = signature(module, options.entry)
     _check_sizes(module)
     parameters = onnx.parameters(source.data, source.name)
-    given = [parameters[name] for name in names if name in parameters]
+    given = [parameters[name] for name in names.values() if name in parameters]
     inputs = io.inputs[: len(io.inputs) - len(given)]
     if options.inputs:
         values = arrays.load_inputs(options.inputs, inputs)
@@ -295,17 +294,6 @@ def run(options: argparse.Namespace) -> int:
     count = f"{len(wrong)} of {len(results)} outputs differ; the worst: "
     print(f"plan-run: error: {count}{worst.message}", file=sys.stderr)
     return 1
-
-
-def argument_names(module: ModuleOp, entry: str) -> Sequence[str]:
-    """What the model that the function came from calls those that have names."""
-    return [
-        name.data
-        for op in module.ops
-        if isinstance(op, FuncOp) and op.sym_name.data == entry
-        for attributes in argument_attributes(op)
-        if isinstance(name := attributes.get(NAME), StringAttr)
-    ]
 
 
 def _check_sizes(module: ModuleOp) -> None:

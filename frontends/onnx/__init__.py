@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...dialects.diagnostics import depth_limited
-from ..model import Model
+from ...model import Model
 from .reading import array_of, check_opset, is_model, parse
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from importlib import import_module
 from typing import Any
 
 from ...dialects.diagnostics import LocatedError
-from ..model import Model
+from ...model import Model
 
 WHOLE = ("linear", "matmul", "scaled_dot_product_attention")
 """ATen operations that are not decomposed."""

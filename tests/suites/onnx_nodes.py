@@ -77,8 +77,7 @@ def _judge(case: Any, model: Any, inputs: Arrays, want: Arrays) -> Verdict:
 
 
 def _run(model: Any, inputs: Arrays) -> Arrays:
-    program, parameters = tensorplan.from_onnx(model.SerializeToString())
-    return tensorplan.compile(program)(*inputs, *parameters.values())
+    return tensorplan.compile(tensorplan.from_onnx(model.SerializeToString()))(*inputs)
 
 
 def _compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
