@@ -76,7 +76,7 @@ _NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
 """Types of values that can't hold a memref."""
 
 
-class Free(NamedTuple):
+class Deallocation(NamedTuple):
     """An operation frees what it has as this operand."""
 
     op: Operation
@@ -88,7 +88,7 @@ class Allocation:
     """An allocation that can be placed."""
 
     alloc: memref.AllocOp
-    frees: Sequence[Free]
+    frees: Sequence[Deallocation]
     size: int  # bytes; may be symbolic
     alignment: int  # bytes; what the allocation asks for, or its elements need
     uses: Uses
@@ -116,8 +116,8 @@ def find_allocations(
     """
     found: dict[SSAValue, Allocation] = {}
     refused: list[SSAValue] = []
-    frees: dict[SSAValue, Sequence[Free]] = {}
-    may_free: dict[Free, list[SSAValue]] = {}
+    frees: dict[SSAValue, Sequence[Deallocation]] = {}
+    may_free: dict[Deallocation, list[SSAValue]] = {}
     for source in _sources(func):
         trace = _Trace(source)
         frees[source] = trace.deallocs
@@ -189,11 +189,11 @@ class _Trace:
     """
 
     def __init__(self, source: SSAValue):
-        self.deallocs: list[Free] = []
+        self.deallocs: list[Deallocation] = []
         self.accesses: list[tuple[Operation, SSAValue]] = []
         self.compared: list[Operation] = []
         """What compares the memory's address."""
-        self.freed_copies: list[Free] = []
+        self.freed_copies: list[Deallocation] = []
         self._aliases = {source: None}
         self._follow(source, self.deallocs)
         for op, _ in self.accesses:  # grows
@@ -206,14 +206,14 @@ class _Trace:
     def aliases(self) -> Sequence[SSAValue]:
         return list(self._aliases)
 
-    def _follow(self, value: SSAValue, deallocs: list[Free]) -> None:
+    def _follow(self, value: SSAValue, deallocs: list[Deallocation]) -> None:
         pending = [value]
         while pending:
             alias = pending.pop()
             for use in alias.uses:
                 op = use.operation
                 if use.index in freed(op):
-                    deallocs.append(Free(op, use.index))
+                    deallocs.append(Deallocation(op, use.index))
                 elif (targets := moves(use)) is None:
                     self.accesses.append((op, alias))
                     if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):

@@ -48,7 +48,7 @@ _YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
 
 
 @dataclass(slots=True)
-class Node:
+class BasicBlock:
     """A run of steps, without branches, and the nodes that may come next."""
 
     start: int  # its first step
@@ -59,7 +59,7 @@ class ControlFlow:
     """The steps of a function, and the nodes that they are in, in the same order."""
 
     def __init__(self, func: FuncOp):
-        self.nodes: list[Node] = []
+        self.nodes: list[BasicBlock] = []
         self.step: dict[Operation, int] = {}
         self.node_of: list[int] = []
         """By step."""
@@ -76,7 +76,7 @@ class ControlFlow:
         return self.step[op], op
 
     def _start(self) -> int:
-        self.nodes.append(Node(len(self.node_of)))
+        self.nodes.append(BasicBlock(len(self.node_of)))
         return len(self.nodes) - 1
 
     def _link(self, sources: Sequence[int], target: int) -> None:

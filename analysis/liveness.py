@@ -25,7 +25,7 @@ from xdsl.ir import Operation
 
 from ..dialects.tgraph.base import AnyMemRef, AnyTensor, is_static
 from ..planning.problem import Buffer, Steps
-from .control_flow import ControlFlow, Node
+from .control_flow import BasicBlock, ControlFlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Flow(Protocol):
     """How control goes on: `ControlFlow` of a function, or of what will be one."""
 
     @property
-    def nodes(self) -> Sequence[Node]: ...
+    def nodes(self) -> Sequence[BasicBlock]: ...
     @property
     def node_of(self) -> Sequence[int]: ...  # by step
 

@@ -20,7 +20,7 @@ from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from ..dialects.tgraph.structure import RegionOp
 from ..planning.problem import round_up
-from ..planning.scheduling import Graph, Task, peak_of, profile
+from ..planning.scheduling import Task, TaskGraph, peak_of, profile
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
 from .storage import (
@@ -70,11 +70,11 @@ class MemoryGraph:
     sizes: Mapping[str | None, Sequence[int]]  # bytes of the values, on each device
     kept: Sequence[int]  # values that are live at the end
     names: Mapping[int, SSAValue]  # of the values: the results that they are
-    graphs: Mapping[str | None, Graph] = field(init=False)  # of each device
+    graphs: Mapping[str | None, TaskGraph] = field(init=False)  # of each device
 
     def __post_init__(self) -> None:
         self.graphs = {
-            device: Graph(self.tasks, sizes, self.kept)
+            device: TaskGraph(self.tasks, sizes, self.kept)
             for device, sizes in self.sizes.items()
         }
 
@@ -240,7 +240,7 @@ class _Building:
         found: list[tuple[int, str | None, int]] = []  # task, device, bytes
         for device, sizes in self._on_devices().items():
             needed = live.get(device) or [0] * len(self.all)
-            modelled = profile(Graph(self.tasks, sizes, kept), order)
+            modelled = profile(TaskGraph(self.tasks, sizes, kept), order)
             for task in several:
                 at = self.position[self.ops[task]]
                 if within := needed[at] - modelled[task]:

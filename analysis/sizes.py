@@ -29,8 +29,8 @@ from ..dialects.sizes.dims import BOUNDS, DIMS, HINTS, named_sizes, numbers_in
 from ..dialects.sizes.symbolic import (
     TYPICAL,
     Atom,
-    Call,
     Size,
+    SizeFunction,
     Symbolic,
     definitions,
     floordiv,
@@ -145,11 +145,11 @@ class SizeWriter:
     def _atom(self, atom: Atom, at: Operation) -> SSAValue:
         if atom not in self._atoms:
             known = self._values.get(Symbolic((((atom,), 1),)))
-            made = self._call(atom, at) if isinstance(atom, Call) else None
+            made = self._call(atom, at) if isinstance(atom, SizeFunction) else None
             self._atoms[atom] = known or made or self._name(cast(str, atom), at)
         return self._atoms[atom]
 
-    def _call(self, call: Call, at: Operation) -> SSAValue:
+    def _call(self, call: SizeFunction, at: Operation) -> SSAValue:
         values = [self.value(argument, at) for argument in call.arguments]
         match call.function:
             case "floordiv":

@@ -23,7 +23,7 @@ from tensorplan.dialects import get_all_dialects
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.tools.common import read_source
-from tensorplan.tools.compiler import Compiler
+from tensorplan.tools.compiler import ToolPipeline
 
 PER_OP_BAR = 1.5  # ms of CPU, reading and passes together
 HELP_BAR = 0.4  # s of CPU
@@ -34,7 +34,7 @@ def compile_once(file: str) -> tuple[dict[str, float], int]:
     ctx = Context()
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
-    compiler = Compiler("compile_time", ctx)
+    compiler = ToolPipeline("compile_time", ctx)
     module = compiler.read(read_source(file))
     ops = sum(isinstance(op, UnregisteredOp) for op in module.walk())
     compiler.run(module, list(flatten([PlanPipeline()])))

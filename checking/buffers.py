@@ -26,7 +26,7 @@ class ArenaBuffer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryPool:
     """An arena, or a result, with the buffers in it."""
 
     value: SSAValue  # the allocation, the argument, the first of a global's

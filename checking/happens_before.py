@@ -25,7 +25,7 @@ Clock = Mapping[Hashable, int]
 
 
 @dataclass(slots=True)
-class _Memory:
+class _Accesses:
     """Who has accessed a memory so far."""
 
     written: int | None = None  # the last step that did
@@ -42,7 +42,7 @@ class HappensBefore:
         self._buffers = buffers
         self._clocks: list[Clock] = []
         self._place: list[tuple[Hashable, int] | None] = []  # stream, number in it
-        self._memories: dict[Hashable, _Memory] = {}
+        self._memories: dict[Hashable, _Accesses] = {}
         self._lies_in: dict[SSAValue, Sequence[Hashable]] = {}
         step: dict[Operation | Block, int] = {}
         latest: dict[Hashable, int] = {}  # step of each stream
@@ -96,7 +96,7 @@ class HappensBefore:
             if not isinstance(value.type, MemRefType):
                 continue
             for name in self._lies_in.get(value, (value,)):
-                memory = self._memories.setdefault(name, _Memory())
+                memory = self._memories.setdefault(name, _Accesses())
                 if memory.written is not None and memory.written != step:
                     waits.append(memory.written)
                 if _only_reads(op, value):

@@ -28,7 +28,7 @@ from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
     SAME_ADDRESS,
     ArenaBuffer,
-    Memory,
+    MemoryPool,
     maker_of,
     name_of_buffer,
     name_of_global,
@@ -42,7 +42,7 @@ from .unchecked import Unchecked
 
 def find_memories(
     func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
-) -> list[Memory]:
+) -> list[MemoryPool]:
     """The arenas in program order, then the results.
 
     Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
@@ -127,7 +127,7 @@ def _arena(
     views: Sequence[tuple[memref.ViewOp, int]],
     sizes: CountedSizes,
     unchecked: Unchecked,
-) -> Memory:
+) -> MemoryPool:
     buffers = [_buffer(arena, view, start, sizes) for view, start in views]
     alignment, type = _alignment(arena), cast(AnyMemRef, arena.type)
     if isinstance(arena.owner, Block) and DYNAMIC_INDEX in type.get_shape():
@@ -139,7 +139,7 @@ def _arena(
         _check_place(buffer, size, alignment)
     if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
         buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
-    return Memory(arena, size, alignment or 1, buffers)
+    return MemoryPool(arena, size, alignment or 1, buffers)
 
 
 def _alignment(arena: SSAValue) -> int | None:
@@ -184,7 +184,7 @@ def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
         )
 
 
-def _result(pool: ResultPool) -> Memory:
+def _result(pool: ResultPool) -> MemoryPool:
     buffers = list(buffers_of(pool))
     alignment = element_bytes(pool.type.element_type)
-    return Memory(pool.argument, buffers[0].size, alignment, buffers, pool.number)
+    return MemoryPool(pool.argument, buffers[0].size, alignment, buffers, pool.number)

@@ -32,7 +32,7 @@ from ..dialects.memory import (
     overwrites,
     says_effects,
 )
-from .buffers import Memory, bits_of, name_of_global, origin_of
+from .buffers import MemoryPool, bits_of, name_of_global, origin_of
 from .effects import (
     bytes_used,
     callee_hides,
@@ -88,7 +88,7 @@ class _State(NamedTuple):
 
 def check_owners(
     body: Region,
-    memories: Sequence[Memory],
+    memories: Sequence[MemoryPool],
     may_be: Mapping[SSAValue, Sequence[int]],
     frees: Mapping[SSAValue, Sequence[int]],
     unchecked: Unchecked,
@@ -110,7 +110,7 @@ class _Walk:
     def __init__(
         self,
         body: Region,
-        memories: Sequence[Memory],
+        memories: Sequence[MemoryPool],
         may_be: Mapping[SSAValue, Sequence[int]],
         frees: Mapping[SSAValue, Sequence[int]],
         unchecked: Unchecked,
@@ -553,7 +553,7 @@ class _Walk:
                     )
 
 
-def _members(memories: Sequence[Memory]) -> dict[SSAValue, tuple[int, int]]:
+def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:
     """The number of the first buffer of each memory, and how many it has."""
     members: dict[SSAValue, tuple[int, int]] = {}
     first = 0

@@ -16,7 +16,7 @@ from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import is_view
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
-from .buffers import ArenaBuffer, Memory, maker_of, origin_of
+from .buffers import ArenaBuffer, MemoryPool, maker_of, origin_of
 from .extents import extent_of, is_reached, reach_of
 from .happens_before import HappensBefore
 from .memories import find_memories
@@ -209,7 +209,7 @@ def _check_view(
 def _check_alignment(
     value: SSAValue,
     buffer: ArenaBuffer,
-    memories: Sequence[Memory],
+    memories: Sequence[MemoryPool],
     unchecked: Unchecked,
 ) -> None:
     """What is assumed of an address must follow from the arena's."""

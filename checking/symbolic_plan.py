@@ -32,7 +32,7 @@ from ..dialects.sizes.symbolic import (
     typical,
 )
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
-from .buffers import Memory, maker_of, name_of_buffer
+from .buffers import MemoryPool, maker_of, name_of_buffer
 from .ownership import check_owners
 from .ranges import Range, exactly
 from .unchecked import Unchecked
@@ -114,7 +114,7 @@ def _typical(size: Size | None) -> int | None:
 
 def prove(
     func: FuncOp,
-    memories: Sequence[Memory],
+    memories: Sequence[MemoryPool],
     may_be: Mapping[SSAValue, Sequence[int]],
     frees: Mapping[SSAValue, Sequence[int]],
     sizes: CountedSizes,

@@ -158,7 +158,7 @@ class TimeLimit(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups(Options):
+class GroupDevices(Options):
     """Where groups of operations go.
 
     groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
@@ -184,7 +184,7 @@ class Groups(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(TimeLimit, Groups, Placing, MemoryOptions):
+class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
     """All options of planning a program.
 
     device: where operations and arguments go that name no device.

@@ -35,10 +35,10 @@ def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, 
     one that lives longest), the smallest output with room for it, and the lowest
     offset; and further ones until that sum is a sixteenth lower.
     """
-    memories: dict[str, list[_Memory]] = {}
+    memories: dict[str, list[_OutputMemory]] = {}
     for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
         output = outputs[index]
-        memories.setdefault(output.pool, []).append(_Memory(index, output))
+        memories.setdefault(output.pool, []).append(_OutputMemory(index, output))
     reuses: dict[int, Reuse] = {}
     candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
     if not candidates:
@@ -67,7 +67,7 @@ def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, 
 
 
 @dataclass(slots=True)
-class _Memory:
+class _OutputMemory:
     """An output, and what lies in its memory."""
 
     index: int
@@ -116,7 +116,7 @@ def _is_live(buffer: Buffer, step: int) -> bool:
     return not any(start <= step < end for start, end in buffer.gaps)
 
 
-def _reuse(buffer: Buffer, memories: Sequence[_Memory]) -> Reuse | None:
+def _reuse(buffer: Buffer, memories: Sequence[_OutputMemory]) -> Reuse | None:
     """In the first memory with room for a buffer that is live in their step."""
     size = buffer.size
     for memory in [m for m in memories if m.free >= size]:

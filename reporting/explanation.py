@@ -18,8 +18,16 @@ from ..checking.plan_check import check_plan
 from ..passes import driver
 from ..passes.plan.pipeline import PlanPipeline
 from .explanation_text import lines
-from .peaks import Peak, peaks
-from .trials import Changes, Option, Options, Outcome, Trial, outcome, try_out
+from .peaks import ArenaPeak, peaks
+from .trials import (
+    Alternative,
+    Alternatives,
+    Changes,
+    MemoryNeeds,
+    Trial,
+    outcome,
+    try_out,
+)
 
 LIMIT = 60.0
 """Seconds of CPU time after which nothing more is tried."""
@@ -29,8 +37,8 @@ LIMIT = 60.0
 class Explanation:
     """Why a program's arenas are as large as they are. Prints as text for people."""
 
-    peaks: Sequence[Peak]
-    outcome: Outcome  # of the plan as it is
+    peaks: Sequence[ArenaPeak]
+    outcome: MemoryNeeds  # of the plan as it is
     trials: Sequence[Trial]
     planned: ModuleOp  # as it is
 
@@ -53,13 +61,13 @@ def explain(
     pipeline: PlanPipeline | None = None,
     *,
     limit: float = LIMIT,
-    track: Callable[[Sequence[Option]], Iterable[Option]] = iter,
+    track: Callable[[Sequence[Alternative]], Iterable[Alternative]] = iter,
 ) -> Explanation:
     """Plans a copy of the module by `pipeline`, then in other ways. A planned module is
     explained as it is.
 
     After `limit` seconds of CPU time nothing more is tried; that apart, the same module
-    gives the same explanation. `track` is what the options are gone through by, to show
+    gives the same explanation. `track` is what the alternatives pass through, to show
     how much is done.
 
     Raises `LocatedError` for IR that can't be planned.
@@ -67,8 +75,8 @@ def explain(
     start = module.clone()
     if check_plan(start):
         return Explanation(peaks(start), outcome(start), [], start)
-    options = Options(pipeline or PlanPipeline())
-    first, rest = options.split()
+    alternatives = Alternatives(pipeline or PlanPipeline())
+    first, rest = alternatives.split()
     began = process_time()
     driver.run(ctx, start, first)
     planned = start.clone()
@@ -76,11 +84,11 @@ def explain(
     driver.run(ctx, planned, rest, before=changes.before, after=changes.after)
     now = outcome(planned)
     trials: list[Trial] = []
-    for option in track(options.of(start, now.arenas, changes.of)):
+    for alternative in track(alternatives.of(start, now.arenas, changes.of)):
         in_time = process_time() - began < limit
-        tried = try_out(ctx, start, option) if in_time else None
-        saved = now.total - tried.total if isinstance(tried, Outcome) else 0
-        trials.append(Trial(option, tried, saved))
+        tried = try_out(ctx, start, alternative) if in_time else None
+        saved = now.total - tried.total if isinstance(tried, MemoryNeeds) else 0
+        trials.append(Trial(alternative, tried, saved))
     return Explanation(peaks(planned), now, trials, planned)
 
 
@@ -124,15 +132,15 @@ def _figures(explanation: Explanation) -> dict[str, Any]:
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    option, result = trial.option, trial.outcome
+    alternative, result = trial.alternative, trial.outcome
     figures: dict[str, Any] = {
-        "kind": option.kind,
-        "change": option.change,
-        "without": option.is_without,
-        "passes": ",".join(map(str, option.passes)),
-        "donated": [donation._asdict() for donation in option.donated],
+        "kind": alternative.kind,
+        "change": alternative.change,
+        "without": alternative.is_without,
+        "passes": ",".join(map(str, alternative.passes)),
+        "donated": [donation._asdict() for donation in alternative.donated],
     }
-    if not isinstance(result, Outcome):
+    if not isinstance(result, MemoryNeeds):
         return {**figures, "error": result or "not tried: the time was up"}
     return {
         **figures,

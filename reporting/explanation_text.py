@@ -14,8 +14,8 @@ what would help
 
 from collections.abc import Iterator, Sequence
 
-from .peaks import LiveBuffer, Peak, Site
-from .trials import Outcome, Trial
+from .peaks import ArenaPeak, LiveBuffer, OperationSite
+from .trials import MemoryNeeds, Trial
 from .wording import aligned, bold, readable
 
 LISTED = 12
@@ -26,7 +26,10 @@ HEAD = ("saves", "arenas", "FLOPs", "CPU s", "")
 
 
 def lines(
-    peaks: Sequence[Peak], now: Outcome, trials: Sequence[Trial], colour: bool
+    peaks: Sequence[ArenaPeak],
+    now: MemoryNeeds,
+    trials: Sequence[Trial],
+    colour: bool,
 ) -> Iterator[str]:
     """All of it; `now` is the outcome of the plan as it is. `colour`: with a terminal's
     escapes."""
@@ -51,23 +54,23 @@ def lines(
 
 
 def tables(
-    now: Outcome, trials: Sequence[Trial]
+    now: MemoryNeeds, trials: Sequence[Trial]
 ) -> list[tuple[str, list[tuple[str, ...]]]]:
     """What would help and what helps already, most first: titles, and rows below
     `HEAD`."""
     saving = [trial for trial in trials if trial.worth > 0]
     saving.sort(key=lambda trial: -trial.worth)
-    done = [_row(now, trial) for trial in saving if trial.option.is_without]
+    done = [_row(now, trial) for trial in saving if trial.alternative.is_without]
     first: dict[
         object, Trial
     ] = {}  # of one kind with the same outcome, but for the time
     for trial in saving:
-        if not trial.option.is_without and isinstance(trial.outcome, Outcome):
-            first.setdefault((trial.option.kind, trial.outcome[:3]), trial)
+        if not trial.alternative.is_without and isinstance(trial.outcome, MemoryNeeds):
+            first.setdefault((trial.alternative.kind, trial.outcome[:3]), trial)
     found: list[tuple[str, list[tuple[str, ...]]]] = []
     if first:
         found.append(("what would help", [_row(now, t) for t in first.values()]))
-    elif any(isinstance(trial.outcome, Outcome) for trial in trials):
+    elif any(isinstance(trial.outcome, MemoryNeeds) for trial in trials):
         found.append(("nothing that was tried would help", []))
     if done:
         found.append(("what helps already", done))
@@ -76,7 +79,7 @@ def tables(
 
 def remarks(trials: Sequence[Trial]) -> Sequence[str]:
     """What does not help, what is not possible, and what was not tried."""
-    tried = [trial for trial in trials if isinstance(trial.outcome, Outcome)]
+    tried = [trial for trial in trials if isinstance(trial.outcome, MemoryNeeds)]
     said = [
         f"not possible: {trial.change}: {trial.outcome}"
         for trial in trials
@@ -89,9 +92,9 @@ def remarks(trials: Sequence[Trial]) -> Sequence[str]:
     return said
 
 
-def _row(now: Outcome, trial: Trial) -> tuple[str, ...]:
+def _row(now: MemoryNeeds, trial: Trial) -> tuple[str, ...]:
     result = trial.outcome
-    assert isinstance(result, Outcome)
+    assert isinstance(result, MemoryNeeds)
     change = (result.flops - now.flops) / now.flops if now.flops else 0.0
     return (
         readable(trial.worth),
@@ -102,7 +105,7 @@ def _row(now: Outcome, trial: Trial) -> tuple[str, ...]:
     )
 
 
-def _peak(peak: Peak, colour: bool) -> Iterator[str]:
+def _peak(peak: ArenaPeak, colour: bool) -> Iterator[str]:
     where = f" on {peak.device}" if peak.device else ""
     yield bold(f"@{peak.function}: {readable(peak.size)} in the arena{where}", colour)
     yield from summary(peak)
@@ -123,7 +126,7 @@ def _peak(peak: Peak, colour: bool) -> Iterator[str]:
         yield from ("", *reasons)
 
 
-def summary(peak: Peak) -> Sequence[str]:
+def summary(peak: ArenaPeak) -> Sequence[str]:
     """The arena's bytes, the operation at the peak, and the one that needs the most."""
     lost = peak.size - peak.lower_bound
     return [
@@ -135,7 +138,7 @@ def summary(peak: Peak) -> Sequence[str]:
     ]
 
 
-def waits_for(buffer: LiveBuffer, peak: Peak) -> str:
+def waits_for(buffer: LiveBuffer, peak: ArenaPeak) -> str:
     """What accesses the buffer next, after the peak."""
     if buffer.next is None:
         return "another iteration"
@@ -152,5 +155,5 @@ def in_place(buffer: LiveBuffer) -> str:
     return f"is not in place: {buffer.apart}" if buffer.apart else ""
 
 
-def _site(site: Site) -> str:
+def _site(site: OperationSite) -> str:
     return f"{site.op} ({site.location})" if site.location else site.op

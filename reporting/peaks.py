@@ -39,7 +39,7 @@ from .placements import PlacedBuffer, PlacedPool, described, placements
 from .printed import Printed, printed
 
 
-class Site(NamedTuple):
+class OperationSite(NamedTuple):
     """An operation of the planned program."""
 
     step: int  # of its function, counted as lifespans are
@@ -54,13 +54,13 @@ class LiveBuffer(NamedTuple):
     size: int  # bytes
     lower: int  # steps, half-open: that of its lives in which the peak is
     upper: int
-    maker: Site  # what accesses it first
-    next: Site | None  # what accesses it next, at the peak or later
+    maker: OperationSite  # what accesses it first
+    next: OperationSite | None  # what accesses it next, at the peak or later
     in_place_of: str  # the operand that it overwrites, or nothing
     apart: str  # why it overwrites none; nothing if no operand has as many bytes
 
 
-class Peak(NamedTuple):
+class ArenaPeak(NamedTuple):
     """The step of an arena in which the most bytes are live."""
 
     function: str
@@ -68,14 +68,14 @@ class Peak(NamedTuple):
     size: int  # bytes of the arena
     live: int  # bytes of the buffers below
     lower_bound: int  # bytes: what no plan of these lifespans can do without
-    site: Site
+    site: OperationSite
     steps: int  # of the function
-    largest: Site  # the operation whose buffers are the largest together
+    largest: OperationSite  # the operation whose buffers are the largest together
     needed: int  # bytes of these: what no order of the operations can do without
     buffers: Sequence[LiveBuffer]  # largest first
 
 
-def peaks(module: ModuleOp) -> list[Peak]:
+def peaks(module: ModuleOp) -> list[ArenaPeak]:
     """One for each arena of the module.
 
     Checks the plan; raises `LocatedError` if it is not sound.
@@ -86,12 +86,12 @@ def peaks(module: ModuleOp) -> list[Peak]:
 
 def peaks_of(
     module: ModuleOp, text: Printed, arenas: Sequence[PlacedPool]
-) -> list[Peak]:
+) -> list[ArenaPeak]:
     """The same, for a module that is printed and whose placements are known."""
     pools: dict[str, list[PlacedPool]] = {}
     for pool in arenas:
         pools.setdefault(pool.function, []).append(pool)
-    found: list[Peak] = []
+    found: list[ArenaPeak] = []
     for func in module.walk():
         if isinstance(func, FuncOp) and func.sym_name.data in pools:
             within = pools[func.sym_name.data]
@@ -130,13 +130,13 @@ class _Function:
         }
         """By the value that is the whole buffer."""
 
-    def peak(self, pool: PlacedPool) -> Peak:
+    def peak(self, pool: PlacedPool) -> ArenaPeak:
         buffers = [placed.buffer for placed in pool.buffers]
         step = peak_step(buffers)
         live = [self._live(placed, step) for placed in pool.buffers]
         found = sorted(filter(None, live), key=lambda buffer: -buffer.size)
         op = next(op for op, at in self.flow.step.items() if at == step)
-        return Peak(
+        return ArenaPeak(
             pool.function,
             pool.device,
             pool.size,
@@ -148,7 +148,7 @@ class _Function:
             found,
         )
 
-    def _largest(self, buffers: Sequence[PlacedBuffer]) -> tuple[Site, int]:
+    def _largest(self, buffers: Sequence[PlacedBuffer]) -> tuple[OperationSite, int]:
         needed: dict[Operation, int] = {}
         for placed in buffers:
             for op in placed.ops:
@@ -180,8 +180,8 @@ class _Function:
             apart,
         )
 
-    def _site(self, op: Operation) -> Site:
-        return Site(self._step(op), described(op), place_of(op) or "")
+    def _site(self, op: Operation) -> OperationSite:
+        return OperationSite(self._step(op), described(op), place_of(op) or "")
 
     def _step(self, op: Operation) -> int:
         return self.flow.step_of(op)[0]
@@ -254,7 +254,7 @@ class _Function:
         return "is an argument that is not donated"
 
 
-def _named(site: Site) -> str:
+def _named(site: OperationSite) -> str:
     return f"{site.op} ({site.location})" if site.location else site.op
 
 

@@ -1,13 +1,13 @@
 """What else could be done about a program's memory, and what it would do: by trying it.
 
-Each option is a sequence of passes for the same program, or the same passes for a
+Each alternative is a sequence of passes for the same program, or the same passes for a
 program with donated arguments. `try_out` runs it on a copy, and measures the outcome.
 
     plan-pipeline                             arenas 1867776 bytes
     plan-pipeline{budget=1400832}             arenas 1400832 bytes, 2 % more FLOPs
     the same with argument 3 donated          401408 bytes less of results
 
-An option that leaves out what is done already tells what that is worth.
+An alternative that leaves out what is done already tells what that is worth.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -57,7 +57,7 @@ class Donation(NamedTuple):
     result: int
 
 
-class Option(NamedTuple):
+class Alternative(NamedTuple):
     """Another way of planning a program."""
 
     kind: str  # what it is about: "fusion", "schedule", ...
@@ -67,7 +67,7 @@ class Option(NamedTuple):
     is_without: bool = False  # whether it leaves out what is done as it is
 
 
-class Outcome(NamedTuple):
+class MemoryNeeds(NamedTuple):
     """What a planned program needs."""
 
     arenas: int  # bytes
@@ -82,32 +82,38 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """An option, and what came of it: an outcome, or why there is none."""
+    """An alternative, and what came of it: an outcome, or why there is none."""
 
-    option: Option
-    outcome: Outcome | str | None  # None: the time was up
+    alternative: Alternative
+    outcome: MemoryNeeds | str | None  # None: the time was up
     saved: int = 0  # bytes that the outcome takes less, arguments and results included
 
     @property
     def change(self) -> str:
-        """The option in words."""
-        option = self.option
-        return f"without {option.change}" if option.is_without else option.change
+        """The alternative in words."""
+        alternative = self.alternative
+        return (
+            f"without {alternative.change}"
+            if alternative.is_without
+            else alternative.change
+        )
 
     @property
     def worth(self) -> int:
-        """Bytes that the option saves, or what it leaves out."""
-        return -self.saved if self.option.is_without else self.saved
+        """Bytes that the alternative saves, or what it leaves out."""
+        return -self.saved if self.alternative.is_without else self.saved
 
 
-def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
-    """What an option does for the program, which stays as it is, or why it fails."""
+def try_out(
+    ctx: Context, module: ModuleOp, alternative: Alternative
+) -> MemoryNeeds | str:
+    """What an alternative does for a program, which stays as it is, or why it fails."""
     copy = module.clone()
     start = process_time()
     was_disabled, REMARKS.disabled = REMARKS.disabled, True
     try:
-        _donate(copy, option.donated)
-        driver.run(ctx, copy, option.passes)
+        _donate(copy, alternative.donated)
+        driver.run(ctx, copy, alternative.passes)
         return outcome(copy, process_time() - start)
     except (LocatedError, VerifyException) as error:
         return str(error).partition("\n")[0]
@@ -115,10 +121,10 @@ def try_out(ctx: Context, module: ModuleOp, option: Option) -> Outcome | str:
         REMARKS.disabled = was_disabled
 
 
-def outcome(module: ModuleOp, seconds: float = 0.0) -> Outcome:
+def outcome(module: ModuleOp, seconds: float = 0.0) -> MemoryNeeds:
     """Measures a planned module."""
     arenas = sum(pool.size for pool in check_plan(module) if pool.result is None)
-    return Outcome(arenas, _callers(module), flops(module), seconds)
+    return MemoryNeeds(arenas, _callers(module), flops(module), seconds)
 
 
 def _callers(module: ModuleOp) -> int:
@@ -153,14 +159,14 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Options:
+class Alternatives:
     """All there is to be tried instead of a pipeline, on what its passes up to `start`
     leave."""
 
     pipeline: PlanPipeline
 
     def split(self) -> tuple[Sequence[ModulePass], Sequence[ModulePass]]:
-        """The passes that all options share, which come first, and the others."""
+        """The passes that all alternatives share, which come first, and the others."""
         passes = self.pipeline.passes()
         end = 1 + next(
             i for i, p in enumerate(passes) if isinstance(p, TGraphInferShapes)
@@ -169,7 +175,7 @@ class Options:
 
     def of(
         self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]] = ()
-    ) -> list[Option]:
+    ) -> list[Alternative]:
         """Those that apply to a module after the first passes, which takes `arenas`
         bytes, and where of `rewrites()` some have `changed` it; what is not likely to
         take long comes first."""
@@ -186,7 +192,7 @@ class Options:
         ]
 
     def _passes(self, **options: str | int | bool) -> Sequence[ModulePass]:
-        return Options(replace(self.pipeline, **options)).split()[1]
+        return Alternatives(replace(self.pipeline, **options)).split()[1]
 
     def _with(self, *others: ModulePass) -> Sequence[ModulePass]:
         """The passes with others in place of those of the same kind."""
@@ -196,20 +202,20 @@ class Options:
     def _without(self, kind: type[ModulePass]) -> Sequence[ModulePass]:
         return [pass_ for pass_ in self.split()[1] if not isinstance(pass_, kind)]
 
-    def _of_pipeline(self) -> Iterator[Option]:
+    def _of_pipeline(self) -> Iterator[Alternative]:
         now = self.pipeline
         if now.strategy != "auto":
-            yield Option("placing", "strategy=auto", self._passes(strategy="auto"))
+            yield Alternative("placing", "strategy=auto", self._passes(strategy="auto"))
         if now.alignment > 64:
-            yield Option("placing", "alignment=64", self._passes(alignment=64))
+            yield Alternative("placing", "alignment=64", self._passes(alignment=64))
         if not now.reuse_outputs:
-            yield Option(
+            yield Alternative(
                 "output reuse", "reuse-outputs=true", self._passes(reuse_outputs=True)
             )
         if now.streams != 1:
-            yield Option("streams", "streams=1", self._passes(streams=1))
+            yield Alternative("streams", "streams=1", self._passes(streams=1))
 
-    def _of_donation(self, module: ModuleOp) -> Iterator[Option]:
+    def _of_donation(self, module: ModuleOp) -> Iterator[Alternative]:
         passes = self.split()[1]
         sizes: dict[Donation, int] = {}
         names: dict[Donation, str] = {}
@@ -222,21 +228,21 @@ class Options:
         largest = sorted(sizes, key=lambda donation: -sizes[donation])
         for donation in largest[:SINGLE_DONATIONS]:
             what = f"donate argument {donation.argument} ({names[donation]})"
-            yield Option("donation", what, passes, (donation,))
+            yield Alternative("donation", what, passes, (donation,))
         if len(largest) > 1:
             what = f"donate {len(largest)} arguments, all that have a result's type"
-            yield Option("donation", what, passes, tuple(largest))
+            yield Alternative("donation", what, passes, tuple(largest))
 
-    def _of_fusion(self) -> Iterator[Option]:
+    def _of_fusion(self) -> Iterator[Alternative]:
         for fuse in (TGraphFuse(mode="nnvm"), TGraphFuse(keep_peak=False)):
-            yield Option("fusion", _said(fuse), self._with(fuse))
+            yield Alternative("fusion", _said(fuse), self._with(fuse))
 
-    def _of_gradient(self, module: ModuleOp) -> Iterator[Option]:
+    def _of_gradient(self, module: ModuleOp) -> Iterator[Alternative]:
         if any(isinstance(op, GradientOp) for op in module.walk()):
             mirror = TGraphGradient(mirror="cheap")
-            yield Option("gradient", _said(mirror), self._with(mirror))
+            yield Alternative("gradient", _said(mirror), self._with(mirror))
 
-    def _of_recomputation(self, arenas: int) -> Iterator[Option]:
+    def _of_recomputation(self, arenas: int) -> Iterator[Alternative]:
         now = self.pipeline
         if now.streams != 1 or now.budget is not None or not arenas:
             return
@@ -245,41 +251,41 @@ class Options:
         for part in BUDGETS:
             budget = int(arenas * part)
             again = TGraphRematerialize(budget, **now.shared(Placing))
-            yield Option(
+            yield Alternative(
                 "recomputation",
                 f"budget={budget} ({part:.0%} of now): compute again",
                 [*passes[:at], again, *passes[at:]],
             )
 
-    def _of_search(self) -> Iterator[Option]:
+    def _of_search(self) -> Iterator[Alternative]:
         now = self.pipeline
         if now.streams == 1:
             slices = TGraphTile(64, 0.3, **now.shared(Placing))
             what = "tgraph-tile{tiles=64 max-slowdown=0.3}"
-            yield Option("slicing", what, self._with(slices))
+            yield Alternative("slicing", what, self._with(slices))
         if now.effort != "high":
-            yield Option("schedule", "effort=high", self._passes(effort="high"))
+            yield Alternative("schedule", "effort=high", self._passes(effort="high"))
 
-    def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Option]:
+    def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Alternative]:
         few = set(rewrites()) - set(changed)
         for cls in dict.fromkeys(type(pass_) for pass_ in self.split()[1]):
             if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
                 left = self._without(cls)
-                yield Option(cls.TOPIC, f"{cls.name}", left, is_without=True)
+                yield Alternative(cls.TOPIC, f"{cls.name}", left, is_without=True)
         if self.pipeline.reuse_outputs:
             left = self._passes(reuse_outputs=False)
-            yield Option("output reuse", "output reuse", left, is_without=True)
+            yield Alternative("output reuse", "output reuse", left, is_without=True)
 
-    def _of_memrefs(self) -> Iterator[Option]:
+    def _of_memrefs(self) -> Iterator[Alternative]:
         """For programs that others bufferized."""
         passes = list(self.split()[1])
         at = next(i for i, p in enumerate(passes) if isinstance(p, PlanMemory))
         in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
-        yield Option("in place", "plan-in-place", in_place)
+        yield Alternative("in place", "plan-in-place", in_place)
         yield from self._of_pipeline()
         if self.pipeline.reuse_outputs:
             left = self._passes(reuse_outputs=False)
-            yield Option("output reuse", "output reuse", left, is_without=True)
+            yield Alternative("output reuse", "output reuse", left, is_without=True)
 
 
 def _said(pass_: ModulePass) -> str:

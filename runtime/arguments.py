@@ -59,9 +59,9 @@ class Arguments:
         self._ready: Sequence[Array | None] = ()
         # The array that each argument is bound to, first the program's own.
         self._own = {
-            slot.value: program.layout.views[slot.value].array()
+            slot.value: program.memory.views[slot.value].array()
             for slot in (*self._inputs, *self._results)
-            if slot.value in program.layout.arguments
+            if slot.value in program.memory.arguments
         }
         self._bound = dict(self._own)
         donated = self._donations.values()
@@ -212,7 +212,7 @@ class Arguments:
         parameters with other contents."""
         changed: set[SSAValue] = set()
         for value, array in wanted.items():
-            memory = self._program.layout.arguments[value]
+            memory = self._program.memory.arguments[value]
             if address(array) != address(self._bound[value]):
                 memory.bytes = array.reshape(-1).view(np.uint8)
                 changed.add(value)
@@ -294,7 +294,7 @@ class Arguments:
         value = self._results[number].value
         array = self._bound.get(value)
         if array is None:
-            array = self._program.layout.views[value].array()
+            array = self._program.memory.views[value].array()
             given = None if out is None else out[number]
             if given is not None:
                 given[...] = array

@@ -29,7 +29,7 @@ def donations(
         free.append(index)
     taken: dict[SSAValue, int] = {}
     for result in signature.results:
-        if result.input is not None or result.value not in program.layout.arguments:
+        if result.input is not None or result.value not in program.memory.arguments:
             continue
         for index in free:
             value = signature.inputs[index].value
@@ -43,7 +43,7 @@ def donations(
 def _may_take(
     program: Program, steps: Sequence[Step], value: SSAValue, result: SSAValue
 ) -> bool:
-    views = program.layout.views
+    views = program.memory.views
     source, target = views[value].buffer, views[result].buffer
     if source.size != target.size or not source.size:
         return False
@@ -64,7 +64,7 @@ def _is_in_place(
     program: Program, step: Step, value: SSAValue, result: SSAValue
 ) -> bool:
     """Whether a step may write its result over its input."""
-    views = program.layout.views
+    views = program.memory.views
     source, target = views[value], views[result]
     if isinstance(step.op, TensorOp):
         allowed = [step.op.inputs[index] for index in step.op.overwritable()]

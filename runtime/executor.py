@@ -120,7 +120,7 @@ class Executable:
             if self._sanitize:
                 install_sanitizer(self._program, io)
             self._runner = self._made_runner()
-        self._alone = exclusive(self._program.layout.pools)
+        self._alone = exclusive(self._program.memory.pools)
         self._is_called = False
         self._is_outdated = False  # whether steps have to be made again
 
@@ -161,7 +161,7 @@ class Executable:
     @property
     def pools(self) -> Sequence[Pool]:
         """The devices' memory: `pool.device`, `pool.bytes`."""
-        return self._program.layout.pools
+        return self._program.memory.pools
 
     @property
     def parameters(self) -> Mapping[int, Array]:
@@ -189,7 +189,7 @@ class Executable:
     def packed_bytes(self) -> int:
         """Bytes of the copies of constants in the layouts that kernels want. Clones
         have them in common."""
-        return self._program.layout.packed_bytes
+        return self._program.memory.packed_bytes
 
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on; these take the others
@@ -211,7 +211,7 @@ class Executable:
             self._is_called = True
             try:
                 changed = self._arguments.accept(arrays, out)
-                have_moved = self._program.layout.follow_pools()
+                have_moved = self._program.memory.follow_pools()
                 if have_moved or changed or self._is_outdated:
                     self._remake(changed, have_moved or self._is_outdated)
                 self._runner.run()

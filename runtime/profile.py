@@ -22,7 +22,7 @@ from ..dialects.diagnostics import name_of, place_of
 from ..dialects.tgraph.shaping import DeviceCopyOp
 from .backends.interface import Call
 from .program.program import Program
-from .program.steps import COPIES, Buffer, Step
+from .program.steps import COPIES, MemoryRange, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]
@@ -35,10 +35,10 @@ class Profile:
     def __init__(self, program: Program):
         self._steps = [step for step in program.steps if step.op is not None]
         self._numbers = {step: number for number, step in enumerate(self._steps)}
-        layout = program.layout
-        self._pools = {*layout.arena_memories.values(), *layout.regions}
+        memory = program.memory
+        self._pools = {*memory.arena_memories.values(), *memory.regions}
         self._devices = dict.fromkeys(
-            [step.device for step in self._steps] + [p.device for p in layout.pools]
+            [step.device for step in self._steps] + [p.device for p in memory.pools]
         )
         self._marks: list[Mark] = []
 
@@ -96,9 +96,9 @@ class Profile:
                 )
         return events + self._counters(marks, devices)
 
-    def _lifespans(self) -> dict[Buffer, tuple[int, int]]:
+    def _lifespans(self) -> dict[MemoryRange, tuple[int, int]]:
         """The first and the last step of each buffer of a pool."""
-        spans: dict[Buffer, tuple[int, int]] = {}
+        spans: dict[MemoryRange, tuple[int, int]] = {}
         for number, step in enumerate(self._steps):
             for view in (*step.reads, *step.writes):
                 if view.buffer.memory in self._pools:

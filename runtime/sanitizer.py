@@ -41,7 +41,7 @@ from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.signature import Signature
 from .backends.interface import Call
 from .program.program import Program
-from .program.steps import Buffer, Memory, Step, View
+from .program.steps import MemoryBlock, MemoryRange, Step, View
 
 DEAD = 0xFF
 UNUSED = 0xA5
@@ -68,7 +68,7 @@ def sanitize(program: Program, signature: Signature) -> None:
     Raises `PlanViolation` for what is wrong whatever the kernels do.
     """
     results = [r.value for r in signature.results if r.input is None]
-    kept = {value: program.layout.views[value] for value in results}
+    kept = {value: program.memory.views[value] for value in results}
     block = signature.function.body.block
     numbers = {op: number for number, op in enumerate(block.ops)}
     uses = _Uses(program, kept.values(), numbers)
@@ -84,13 +84,13 @@ def sanitize(program: Program, signature: Signature) -> None:
     _Watch(program, numbers).install(kept)
 
 
-def _title(buffer: Buffer) -> str:
+def _title(buffer: MemoryRange) -> str:
     place = f"bytes {buffer.start} to {buffer.stop} of {buffer.memory.name}"
     return f"{buffer.name} ({place})" if buffer.name else f"the buffer in {place}"
 
 
-def _pool_memories(program: Program) -> Sequence[Memory]:
-    return [*program.layout.arena_memories.values(), *program.layout.regions]
+def _pool_memories(program: Program) -> Sequence[MemoryBlock]:
+    return [*program.memory.arena_memories.values(), *program.memory.regions]
 
 
 class _Uses:
@@ -101,7 +101,7 @@ class _Uses:
     ):
         self._program = program
         self._numbers = numbers
-        arguments = set(program.layout.arguments.values())
+        arguments = set(program.memory.arguments.values())
         written = [v.buffer.memory for v in kept if v.buffer.memory in arguments]
         # For each byte of each memory, what was written there last: the number of a
         # buffer, or of several that branches have written.
@@ -109,13 +109,13 @@ class _Uses:
             memory: np.full(memory.bytes.size, _NOBODY, np.int32)
             for memory in (*_pool_memories(program), *written)
         }
-        self._numbers_of: dict[frozenset[Buffer], int] = {}
-        self._dead: set[Buffer] = set()
-        self._dead_arenas: list[Buffer] = []
+        self._numbers_of: dict[frozenset[MemoryRange], int] = {}
+        self._dead: set[MemoryRange] = set()
+        self._dead_arenas: list[MemoryRange] = []
         self._done: list[Step] = []
 
     def check_steps(self) -> None:
-        deallocations: dict[int, list[Buffer]] = {}
+        deallocations: dict[int, list[MemoryRange]] = {}
         for buffer, count in self._program.deallocations:
             deallocations.setdefault(count, []).append(buffer)
         for index, step in enumerate(self._program.steps):
@@ -130,8 +130,8 @@ class _Uses:
         if not isinstance(arena, AllocOp) or arena.alignment is None:
             return
         alignment = arena.alignment.value.data
-        buffer = self._program.layout.views[op.result].buffer
-        offset = buffer.start - self._program.layout.views[op.source].buffer.start
+        buffer = self._program.memory.views[op.result].buffer
+        offset = buffer.start - self._program.memory.views[op.source].buffer.start
         if offset % alignment:
             raise self._violation(
                 f"{{}} has offset {offset}, expected a multiple of {alignment}",
@@ -139,9 +139,9 @@ class _Uses:
                 buffer,
             )
 
-    def _deallocate(self, buffer: Buffer) -> None:
+    def _deallocate(self, buffer: MemoryRange) -> None:
         self._dead.add(buffer)
-        if buffer in self._program.layout.arenas:
+        if buffer in self._program.memory.arenas:
             self._dead_arenas.append(buffer)
         if buffer.memory in self._owners:
             self._owners[buffer.memory][buffer.start : buffer.stop] = _NOBODY
@@ -179,7 +179,7 @@ class _Uses:
 
     def _parts_of(self, views: Iterable[View]) -> list[Array]:
         """The owners of the bytes from the views' first to their last, by memory."""
-        spans: dict[Memory, tuple[int, int]] = {}
+        spans: dict[MemoryBlock, tuple[int, int]] = {}
         for buffer in (view.buffer for view in views):
             if buffer.memory in self._owners:
                 start, stop = spans.get(buffer.memory, (buffer.start, buffer.stop))
@@ -200,10 +200,10 @@ class _Uses:
             first[differ] = np.array(numbers, np.int32)[which.reshape(-1)]
         return first
 
-    def _number(self, buffers: frozenset[Buffer]) -> int:
+    def _number(self, buffers: frozenset[MemoryRange]) -> int:
         return self._numbers_of.setdefault(buffers, len(self._numbers_of))
 
-    def _holders(self, number: int) -> frozenset[Buffer]:
+    def _holders(self, number: int) -> frozenset[MemoryRange]:
         """Those that may have been written last where the owner has this number."""
         return frozenset() if number == _NOBODY else list(self._numbers_of)[number]
 
@@ -243,7 +243,7 @@ class _Uses:
         op = step.op
         assert op is not None
         if isinstance(op, TensorOp):
-            views = self._program.layout.views
+            views = self._program.memory.views
             allowed = [views[op.inputs[n]] for n in op.overwritable()]
         elif isinstance(op, CopyOp):
             allowed = step.reads
@@ -267,7 +267,7 @@ class _Uses:
     def _owned(self, view: View) -> Array:
         return _bytes_of(view, self._owners[view.buffer.memory])
 
-    def _writer(self, memory: Memory, byte: int) -> str:
+    def _writer(self, memory: MemoryBlock, byte: int) -> str:
         """The last operation that wrote a byte, and as what."""
         holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
@@ -281,7 +281,9 @@ class _Uses:
     def _name(self, op: Operation) -> str:
         return f"{name_of(op)} (step {self._numbers[op]})"
 
-    def _violation(self, message: str, op: Operation, buffer: Buffer) -> PlanViolation:
+    def _violation(
+        self, message: str, op: Operation, buffer: MemoryRange
+    ) -> PlanViolation:
         text = message.format(_title(buffer))
         title = buffer.name or _title(buffer)
         return PlanViolation(text, op, title, self._numbers[op])
@@ -306,7 +308,7 @@ def _share(x: View, y: View) -> bool:
         return False
 
 
-def _is_over(x: Buffer, y: Buffer) -> bool:
+def _is_over(x: MemoryRange, y: MemoryRange) -> bool:
     """Whether two buffers share bytes."""
     return x is not y and x.memory is y.memory and x.start < y.stop and y.start < x.stop
 
@@ -318,11 +320,11 @@ class _Watch:
         self._program = program
         self._numbers = numbers
         self._mirrors = {
-            memory: Memory(np.empty(0, np.uint8), memory.name, memory.device)
+            memory: MemoryBlock(np.empty(0, np.uint8), memory.name, memory.device)
             for memory in _pool_memories(program)
         }
-        self._parts: list[tuple[Memory, int, Array, Array, Array]] = []
-        views = program.layout.views.values()
+        self._parts: list[tuple[MemoryBlock, int, Array, Array, Array]] = []
+        views = program.memory.views.values()
         self._buffers = list(dict.fromkeys(view.buffer for view in views))
 
     def install(self, kept: Mapping[SSAValue, View]) -> None:
@@ -330,15 +332,15 @@ class _Watch:
         steps = list(self._program.steps)
         start = [Step(self._start)]
         for value, view in kept.items():
-            if value in self._program.layout.arguments:
+            if value in self._program.memory.arguments:
                 start.append(_poisoning(view.buffer, value))
         for step in start:
             step.remake()
         results = {view.buffer for view in kept.values()}
-        last: dict[Buffer, Step] = {}
+        last: dict[MemoryRange, Step] = {}
         for step in steps:
             last |= {view.buffer: step for view in (*step.reads, *step.writes)}
-        dying: dict[Step, list[Buffer]] = {}
+        dying: dict[Step, list[MemoryRange]] = {}
         for buffer, step in last.items():
             if buffer in results or buffer.memory not in self._mirrors:
                 continue
@@ -364,12 +366,12 @@ class _Watch:
                 self._parts.append((memory, start, x, y, flags[: x.size]))
         return calls
 
-    def _gaps(self, memory: Memory) -> Iterator[tuple[int, int]]:
+    def _gaps(self, memory: MemoryBlock) -> Iterator[tuple[int, int]]:
         """The parts of a pool that no buffer covers; an allocator's regions have none,
         as what lies there changes."""
-        if memory not in self._program.layout.arena_memories.values():
+        if memory not in self._program.memory.arena_memories.values():
             return
-        arenas = self._program.layout.arenas
+        arenas = self._program.memory.arenas
         buffers = [b for b in self._buffers if b.memory is memory and b not in arenas]
         spans = sorted((b.start, b.stop) for b in buffers)
         end = 0
@@ -379,7 +381,7 @@ class _Watch:
             end = max(end, stop)
 
     def _watched(
-        self, step: Step, dying: Sequence[Buffer], calls: list[Call]
+        self, step: Step, dying: Sequence[MemoryRange], calls: list[Call]
     ) -> list[Call]:
         calls = list(calls)
         for view in step.writes:
@@ -393,7 +395,7 @@ class _Watch:
             calls += [(b.bytes.fill, (DEAD,)) for b in (buffer, mirrored)]
         return calls
 
-    def _mirrored(self, buffer: Buffer) -> Buffer | None:
+    def _mirrored(self, buffer: MemoryRange) -> MemoryRange | None:
         mirror = self._mirrors.get(buffer.memory)
         return None if mirror is None else replace(buffer, memory=mirror)
 
@@ -402,14 +404,14 @@ class _Watch:
             if np.not_equal(data, mirror, out=flags).any():
                 raise self._violation(step, memory, start + int(flags.argmax()))
 
-    def _violation(self, step: Step, memory: Memory, byte: int) -> PlanViolation:
+    def _violation(self, step: Step, memory: MemoryBlock, byte: int) -> PlanViolation:
         assert step.op is not None
         holders = [
             buffer
             for buffer in self._buffers
             if buffer.memory is memory
             and buffer.start <= byte < buffer.stop
-            and buffer not in self._program.layout.arenas
+            and buffer not in self._program.memory.arenas
         ]
         number = self._numbers[step.op]
         where = " or ".join(map(_title, holders)) or "no buffer"
@@ -423,5 +425,5 @@ class _Watch:
         )
 
 
-def _poisoning(buffer: Buffer, argument: SSAValue) -> Step:
+def _poisoning(buffer: MemoryRange, argument: SSAValue) -> Step:
     return Step(lambda: [(buffer.bytes.fill, (DEAD,))], frozenset([argument]))

@@ -25,7 +25,7 @@ from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.search import TGraphSearch
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.planning import Buffer, Problem, deadline, solve, validate
-from tensorplan.planning.scheduling import Graph, Task, peak_of, schedule
+from tensorplan.planning.scheduling import Task, TaskGraph, peak_of, schedule
 from tensorplan.planning.scheduling.rematerialization import rematerialize
 
 MODELS = Path(__file__).parent / "models"
@@ -40,14 +40,14 @@ def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()
 
 
-def hard_graph(count: int = 400) -> Graph:
+def hard_graph(count: int = 400) -> TaskGraph:
     """Wide enough for searches to take as long as they may."""
     random = Random(2)
     tasks: list[Task] = []
     for index in range(count):
         some = random.sample(range(index), min(index, random.randint(0, 3)))
         tasks.append(Task(some, (index,)))
-    return Graph(tasks, [random.randint(1, 1000) for _ in tasks])
+    return TaskGraph(tasks, [random.randint(1, 1000) for _ in tasks])
 
 
 def test_an_earlier_deadline_stays() -> None:

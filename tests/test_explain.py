@@ -15,7 +15,7 @@ from tensorplan.passes import driver
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.reporting.donation import donate
 from tensorplan.reporting.explanation import Explanation
-from tensorplan.reporting.trials import Outcome
+from tensorplan.reporting.trials import MemoryNeeds
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -56,9 +56,9 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
 
 def gains(explanation: Explanation) -> dict[str, int]:
     return {
-        trial.option.change: explanation.outcome.total - trial.outcome.total
+        trial.alternative.change: explanation.outcome.total - trial.outcome.total
         for trial in explanation.trials
-        if isinstance(trial.outcome, Outcome)
+        if isinstance(trial.outcome, MemoryNeeds)
     }
 
 
@@ -91,12 +91,12 @@ def test_what_is_promised_is_what_comes_out():
     explanation = tensorplan.explain(module, reuse_outputs=False)
     found = 0
     for trial in explanation.trials:
-        if not isinstance(trial.outcome, Outcome) or trial.option.donated:
+        if not isinstance(trial.outcome, MemoryNeeds) or trial.alternative.donated:
             continue
         planned = module.clone()
         ctx = tensorplan.context()
         driver.run(ctx, planned, PlanPipeline().passes()[:2])
-        driver.run(ctx, planned, trial.option.passes)
+        driver.run(ctx, planned, trial.alternative.passes)
         pools = tensorplan.report(planned)["pools"]
         assert sum(pool["bytes"] for pool in pools) == trial.outcome.arenas
         found += trial.outcome.arenas < explanation.outcome.arenas

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.analysis.control_flow import ControlFlow, Node
+from tensorplan.analysis.control_flow import BasicBlock, ControlFlow
 from tensorplan.analysis.liveness import Uses, buffer_of, live_steps, merged
 from tensorplan.planning import Buffer
 from tensorplan.planning.problem import Steps
@@ -18,7 +18,7 @@ def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
     for number, length in enumerate(lengths):
         start = len(flow.node_of)
         successors = [to for source, to in edges if source == number]
-        flow.nodes.append(Node(start, successors))
+        flow.nodes.append(BasicBlock(start, successors))
         flow.node_of += [number] * length
     return flow
 

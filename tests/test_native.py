@@ -531,7 +531,7 @@ def test_a_contraction_and_its_epilogue() -> None:
 def test_the_code_does_not_depend_on_hashes() -> None:
     source = """
 import numpy as np
-from tensorplan.runtime.backends.native.groups import group_of
+from tensorplan.runtime.backends.native.graphs import group_of
 from tensorplan.runtime.backends.native.loops import lower
 from tensorplan.runtime.backends.native.nests import nest_of
 from test_native import softmax

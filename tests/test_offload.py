@@ -21,7 +21,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.offload import TGraphOffload
-from tensorplan.planning.scheduling import Graph, Task, profile
+from tensorplan.planning.scheduling import Task, TaskGraph, profile
 from tensorplan.planning.scheduling.offload import Move, offload
 from tensorplan.runtime.executor import Executable
 
@@ -70,7 +70,7 @@ def test_threads_see_the_same_values(program: Program) -> None:
 # The choice
 
 
-Problem = tuple[Graph, list[int], list[int], int]
+Problem = tuple[TaskGraph, list[int], list[int], int]
 
 
 @st.composite
@@ -85,13 +85,13 @@ def problems(draw: st.DrawFn) -> Problem:
         tasks.append(Task(reads, (index,), (), same))
         sizes.append(random.choice([0, 1, 2, 4, 4, 8]))
     kept = [value for value in range(len(sizes)) if random.random() < 0.1]
-    graph = Graph(tasks, sizes, kept)
+    graph = TaskGraph(tasks, sizes, kept)
     times = [random.randint(0, 10) for _ in tasks]
     peak = max(profile(graph, range(len(tasks))))
     return graph, times, [2 * size + 1 for size in sizes], random.randint(0, peak)
 
 
-def with_moves(graph: Graph, moves: Sequence[Move]) -> tuple[Graph, list[int]]:
+def with_moves(graph: TaskGraph, moves: Sequence[Move]) -> tuple[TaskGraph, list[int]]:
     """The graph with its copies as tasks, and where its own tasks are in it."""
     sizes, tasks = list(graph.sizes), list[Task]()
     now = {value: value for value in range(len(sizes))}  # what stands for a value
@@ -114,7 +114,7 @@ def with_moves(graph: Graph, moves: Sequence[Move]) -> tuple[Graph, list[int]]:
             over = [now[value] for value in task.overwrites]
             tasks.append(Task(reads, task.writes, (), over))
     kept = [now[value] for value in range(len(graph.sizes)) if graph.kept[value]]
-    return Graph(tasks, sizes, kept), places
+    return TaskGraph(tasks, sizes, kept), places
 
 
 @settings(max_examples=examples(500))
@@ -135,7 +135,7 @@ def test_moves_are_possible_and_never_raise_the_peak(problem: Problem) -> None:
     assert moves == offload(graph, times, copies, range(len(graph.sizes)), budget)
 
 
-def lowest(graph: Graph) -> int:
+def lowest(graph: TaskGraph) -> int:
     """The peak with everything away whenever nobody uses it, by the definition."""
     kept = sum(size * kept for size, kept in zip(graph.sizes, graph.kept, strict=True))
     live = [*profile(graph, range(len(graph.tasks))), kept]
@@ -147,13 +147,13 @@ def lowest(graph: Graph) -> int:
     return max(live)
 
 
-def layers(count: int) -> Graph:
+def layers(count: int) -> TaskGraph:
     """Forward and backward: each backward task needs the activation of its layer."""
     tasks = [Task((), (0,))]
     tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
     for layer in reversed(range(count)):
         tasks.append(Task((len(tasks) - 1, layer), (len(tasks),)))
-    return Graph(tasks, [64] * len(tasks))
+    return TaskGraph(tasks, [64] * len(tasks))
 
 
 def test_copies_of_a_deep_net_run_beside_its_layers() -> None:

@@ -24,7 +24,7 @@ from tensorplan.tools.common import Source, read_source
 from tensorplan.tools.plan_opt import main as plan_opt
 from tensorplan.tools.plan_view import main
 from tensorplan.tools.views import page, snapshot, svg, terminal, trace
-from tensorplan.tools.views.model import Placed, PlanView, PoolView, pool_of
+from tensorplan.tools.views.model import PlanView, PoolView, ShownBuffer, pool_of
 from tensorplan.tools.views.reading import Reader
 
 MODELS = Path(__file__).parent / "models"
@@ -401,7 +401,9 @@ def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[s
 
 
 def test_terminal_is_as_wide_as_it_may_be():
-    buffers = [Placed(Buffer(str(i), 64, i, i + 2), 64 * (i % 2)) for i in range(500)]
+    buffers = [
+        ShownBuffer(Buffer(str(i), 64, i, i + 2), 64 * (i % 2)) for i in range(500)
+    ]
     text = terminal.draw([PlanView("many", [pool_of("", buffers)])], 60)
     assert max(map(len, text.splitlines())) == 60
     assert len(text.splitlines()) < 30
@@ -490,9 +492,9 @@ def test_snapshot_is_what_the_viewer_reads():
 )
 def test_anything_can_be_drawn(lives: list[tuple[int, int, int, str]], width: int):
     offset = 0
-    buffers: list[Placed] = []
+    buffers: list[ShownBuffer] = []
     for start, length, size, name in lives:
-        buffers.append(Placed(Buffer(name, size, start, start + length), offset))
+        buffers.append(ShownBuffer(Buffer(name, size, start, start + length), offset))
         offset += size
     plans = [PlanView("any", [PoolView("p", offset, buffers)])]
     drawn = terminal.draw(plans, width)
@@ -511,7 +513,7 @@ def test_readable_is_right_to_four_digits(count: int):
 
 
 def hostile() -> list[PlanView]:
-    placed = Placed(Buffer(HOSTILE, 64, 0, 2), 0, HOSTILE, HOSTILE, [1])
+    placed = ShownBuffer(Buffer(HOSTILE, 64, 0, 2), 0, HOSTILE, HOSTILE, [1])
     return [PlanView(HOSTILE, [PoolView(HOSTILE, 64, [placed])], [HOSTILE])]
 
 
@@ -563,7 +565,7 @@ def show(window: Browser, plans: list[PlanView]) -> None:
     raise AssertionError(f"nothing was drawn: {window.log()}")
 
 
-def middle(window: Browser, buffer: Placed, pool: PoolView) -> tuple[float, float]:
+def middle(window: Browser, buffer: ShownBuffer, pool: PoolView) -> tuple[float, float]:
     """Where a buffer is on the first map, on the page, as long as all is shown."""
     left, top, width, height = window.run(
         "const r = document.querySelector('canvas').getBoundingClientRect();"
@@ -719,7 +721,8 @@ def test_hostile_names_are_only_text(window: Browser):
 @needs_browser
 def test_ten_thousand_buffers_are_fluent(window: Browser):
     buffers = [
-        Placed(Buffer(f"b{i}", 64, i, i + 50), 64 * (i % 50)) for i in range(10_000)
+        ShownBuffer(Buffer(f"b{i}", 64, i, i + 50), 64 * (i % 50))
+        for i in range(10_000)
     ]
     show(window, [PlanView("many", [pool_of("", buffers)])])
     first = window.run("return performance.getEntriesByName('drawn')[0].startTime")

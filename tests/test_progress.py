@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tensorplan.tools import progress
-from tensorplan.tools.progress import Progress
+from tensorplan.tools.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(stream: io.StringIO, seconds: float) -> str:
-    with Progress("run", 4, stream) as bar:
+    with ProgressBar("run", 4, stream) as bar:
         bar.step()
         time.sleep(seconds)
     return stream.getvalue()

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from tensorplan.planning.scheduling import Graph, Task, peak_of, profile
+from tensorplan.planning.scheduling import Task, TaskGraph, peak_of, profile
 from tensorplan.planning.scheduling.rematerialization import cost_of, rematerialize
 
 Costs = list[int | None]
 
 
 @st.composite
-def problems(draw: st.DrawFn, most: int) -> tuple[Graph, Costs, int]:
+def problems(draw: st.DrawFn, most: int) -> tuple[TaskGraph, Costs, int]:
     """A graph, what it costs to repeat its tasks, and a budget."""
     sizes: list[int] = draw(st.lists(st.integers(1, 4), max_size=1))
     tasks: list[Task] = []
@@ -30,7 +30,7 @@ def problems(draw: st.DrawFn, most: int) -> tuple[Graph, Costs, int]:
         sizes += [draw(st.sampled_from([1, 2, 4, 4, 8, 0])) for _ in writes]
         tasks.append(Task(reads, writes, after if index % 3 else (), overwrites))
     kept = [v for v in range(len(sizes)) if draw(st.integers(0, 9)) == 0]
-    graph = Graph(tasks, sizes, kept)
+    graph = TaskGraph(tasks, sizes, kept)
     costs: Costs = [
         None if draw(st.integers(0, 5)) == 0 else draw(st.integers(1, 20))
         for _ in tasks
@@ -39,7 +39,7 @@ def problems(draw: st.DrawFn, most: int) -> tuple[Graph, Costs, int]:
     return graph, costs, draw(st.integers(peak // 3, max(peak - 1, 1)))
 
 
-def assert_possible(graph: Graph, costs: Costs, order: Sequence[int]) -> None:
+def assert_possible(graph: TaskGraph, costs: Costs, order: Sequence[int]) -> None:
     written = {value for value, task in enumerate(graph.writer) if task is None}
     assert set(order) == set(range(len(graph.tasks)))
     for at, index in enumerate(order):
@@ -52,7 +52,7 @@ def assert_possible(graph: Graph, costs: Costs, order: Sequence[int]) -> None:
             assert other not in order[at:]
 
 
-def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
+def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
     """By the definition, for one position."""
 
     def is_read_later(value: int) -> bool:
@@ -78,7 +78,7 @@ def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
 
 @given(problems(6), st.data())
 def test_live_bytes_of_repetitions_are_what_the_definition_says(
-    problem: tuple[Graph, Costs, int], data: st.DataObject
+    problem: tuple[TaskGraph, Costs, int], data: st.DataObject
 ) -> None:
     graph = problem[0]
     order = list(range(len(graph.tasks)))
@@ -94,7 +94,7 @@ def test_live_bytes_of_repetitions_are_what_the_definition_says(
 @settings(max_examples=examples(500))
 @given(problems(30))
 def test_an_order_with_repetitions_is_possible_and_never_higher(
-    problem: tuple[Graph, Costs, int],
+    problem: tuple[TaskGraph, Costs, int],
 ) -> None:
     graph, costs, budget = problem
     order = range(len(graph.tasks))
@@ -105,7 +105,7 @@ def test_an_order_with_repetitions_is_possible_and_never_higher(
     assert found == rematerialize(graph, order, costs, budget)
 
 
-def all_repetitions(graph: Graph, costs: Costs) -> Iterator[list[int]]:
+def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:
     """All orders whose tasks run for the first time in the given order."""
     count = len(graph.tasks)
     stages = [
@@ -131,7 +131,9 @@ def all_repetitions(graph: Graph, costs: Costs) -> Iterator[list[int]]:
 
 @settings(max_examples=60, deadline=None)
 @given(problems(5))
-def test_the_exact_search_finds_the_fewest(problem: tuple[Graph, Costs, int]) -> None:
+def test_the_exact_search_finds_the_fewest(
+    problem: tuple[TaskGraph, Costs, int],
+) -> None:
     pytest.importorskip("ortools")
     from tensorplan.planning.scheduling.exact_rematerialization import fewest
 
@@ -151,14 +153,14 @@ def test_the_exact_search_finds_the_fewest(problem: tuple[Graph, Costs, int]) ->
         assert found.cost <= min(fitting)  # it may also let a task run later
 
 
-def chain_of_layers(count: int) -> tuple[Graph, Costs]:
+def chain_of_layers(count: int) -> tuple[TaskGraph, Costs]:
     """Forward and backward: each backward task needs the activation of its layer."""
     tasks = [Task((), (0,))]
     tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
     for layer in reversed(range(count)):
         tasks.append(Task((len(tasks) - 1, layer), (len(tasks),)))
     costs: Costs = [10] * (count + 1) + [None] * count
-    return Graph(tasks, [1] * len(tasks)), costs
+    return TaskGraph(tasks, [1] * len(tasks)), costs
 
 
 def test_a_long_chain_is_cut_into_segments() -> None:
@@ -180,7 +182,7 @@ def test_what_cannot_fit_is_lowered_as_far_as_it_goes() -> None:
 
 def test_a_value_that_is_only_read_late_is_computed_late() -> None:
     tasks = [Task((), (0,)), Task((), (1,)), Task((1,), (2,)), Task((0, 2), (3,))]
-    graph = Graph(tasks, [8, 8, 1, 1])
+    graph = TaskGraph(tasks, [8, 8, 1, 1])
     found = rematerialize(graph, range(4), [5, None, None, None], 10)
     assert list(found.order) == [1, 2, 0, 3]
     assert found.cost == 0

@@ -7,7 +7,7 @@ import pytest
 
 from tensorplan.planning import Buffer, Limits, Problem, validate
 from tensorplan.planning.solver import kernels
-from tensorplan.planning.solver.budget import Budget
+from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.repair import WAITING, Repair
 from tensorplan.planning.solver.sections import Part, parts_of
@@ -33,8 +33,8 @@ def unsound(part: Part, offsets: list[int]) -> str | None:
     return validate(Problem([Buffer("", *column) for column in columns]), offsets)
 
 
-def budget() -> Budget:
-    return Budget(Limits(), 0)
+def budget() -> SearchBudget:
+    return SearchBudget(Limits(), 0)
 
 
 def from_nothing(part: Part, capacity: int, limit: int) -> Sequence[int] | None:
@@ -102,7 +102,7 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
 
 def test_core_first_keeps_its_limit() -> None:
     part = chain(2000)
-    spent = Budget(Limits(effort=0.00005), 0)
+    spent = SearchBudget(Limits(effort=0.00005), 0)
     assert CoreFirst(part).fit(max(part.load), 0.06, 4, spent) is None
     assert -10_000 < spent.left <= 0
 

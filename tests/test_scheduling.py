@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplan.planning.scheduling import (
-    Graph,
     Task,
+    TaskGraph,
     makespan,
     mixtures,
     peak_of,
@@ -24,7 +24,7 @@ from tensorplan.planning.scheduling.parts import parts, subgraph
 
 
 @st.composite
-def graphs(draw: st.DrawFn, most: int = 7) -> Graph:
+def graphs(draw: st.DrawFn, most: int = 7) -> TaskGraph:
     """Each task writes a value, or two, and reads what was given or written before."""
 
     def some(count: int, most: int) -> list[int]:
@@ -40,10 +40,10 @@ def graphs(draw: st.DrawFn, most: int = 7) -> Graph:
         sizes += [draw(st.sampled_from([0, 1, 2, 4, 8])) for _ in writes]
         tasks.append(Task(reads, writes, after, overwrites))
     kept = some(len(sizes), 1) if sizes else []
-    return Graph(tasks, sizes, kept)
+    return TaskGraph(tasks, sizes, kept)
 
 
-def orders(graph: Graph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+def orders(graph: TaskGraph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
     """All that are possible."""
     if len(start) == len(graph.tasks):
         yield start
@@ -52,14 +52,14 @@ def orders(graph: Graph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
             yield from orders(graph, (*start, task))
 
 
-def assert_possible(graph: Graph, order: Sequence[int]) -> None:
+def assert_possible(graph: TaskGraph, order: Sequence[int]) -> None:
     position = {task: at for at, task in enumerate(order)}
     assert sorted(position) == list(range(len(graph.tasks)))
     for task, before in enumerate(graph.predecessors):
         assert all(position[other] < position[task] for other in before)
 
 
-def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
+def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
     """By the definition, for one position."""
     done, task = set(order[:at]), graph.tasks[order[at]]
     later = set(order[at + 1 :])
@@ -83,14 +83,14 @@ def live_bytes(graph: Graph, order: Sequence[int], at: int) -> int:
 
 
 @given(graphs())
-def test_live_bytes_are_what_the_definition_says(graph: Graph) -> None:
+def test_live_bytes_are_what_the_definition_says(graph: TaskGraph) -> None:
     order = range(len(graph.tasks))
     want = [live_bytes(graph, order, at) for at in order]
     assert profile(graph, order) == want
 
 
 @given(graphs())
-def test_a_schedule_is_possible_and_optimal(graph: Graph) -> None:
+def test_a_schedule_is_possible_and_optimal(graph: TaskGraph) -> None:
     found = schedule(graph)
     assert_possible(graph, found.order)
     assert found.peak == peak_of(graph, found.order)
@@ -100,7 +100,7 @@ def test_a_schedule_is_possible_and_optimal(graph: Graph) -> None:
 
 @given(graphs(30), st.sampled_from([0, 0.001, 0.1]))
 def test_a_schedule_is_never_worse_than_the_given_order(
-    graph: Graph, effort: float
+    graph: TaskGraph, effort: float
 ) -> None:
     found = schedule(graph, effort)
     assert_possible(graph, found.order)
@@ -110,14 +110,14 @@ def test_a_schedule_is_never_worse_than_the_given_order(
 
 
 @given(graphs(20), st.booleans())
-def test_list_schedules_are_possible(graph: Graph, by_growth: bool) -> None:
+def test_list_schedules_are_possible(graph: TaskGraph, by_growth: bool) -> None:
     order = list(range(len(graph.tasks)))
     for lists in (forwards, backwards):
         assert_possible(graph, lists(graph, order, by_growth))
 
 
 @given(graphs(12))
-def test_searches_find_only_what_is_better(graph: Graph) -> None:
+def test_searches_find_only_what_is_better(graph: TaskGraph) -> None:
     order = list(range(len(graph.tasks)))
     peak = peak_of(graph, order)
     found, proved = search(graph, peak, 10_000)
@@ -134,7 +134,7 @@ def test_searches_find_only_what_is_better(graph: Graph) -> None:
 
 
 @given(graphs())
-def test_parts_are_what_every_order_keeps_to(graph: Graph) -> None:
+def test_parts_are_what_every_order_keeps_to(graph: TaskGraph) -> None:
     given_order = list(range(len(graph.tasks)))
     if not given_order:
         return
@@ -150,7 +150,7 @@ def test_parts_are_what_every_order_keeps_to(graph: Graph) -> None:
 
 
 @given(graphs(12))
-def test_a_part_has_the_peak_that_it_has_in_the_graph(graph: Graph) -> None:
+def test_a_part_has_the_peak_that_it_has_in_the_graph(graph: TaskGraph) -> None:
     order = list(range(len(graph.tasks)))
     live = profile(graph, order)
     for start, end in parts(graph, order) if order else ():
@@ -169,7 +169,7 @@ def test_two_chains_run_one_after_the_other() -> None:
         Task((1,), (3,)),
         Task((2, 3), (4,)),
     ]
-    graph = Graph(tasks, [100, 100, 1, 1, 1])
+    graph = TaskGraph(tasks, [100, 100, 1, 1, 1])
     found = schedule(graph)
     assert peak_of(graph, range(5)) == 201
     assert found.peak == 102
@@ -178,7 +178,7 @@ def test_two_chains_run_one_after_the_other() -> None:
 
 def test_a_task_before_what_it_needs_is_refused() -> None:
     with pytest.raises(ValueError, match="task 0 depends on task 1"):
-        Graph([Task((0,), ()), Task((), (0,))], [4])
+        TaskGraph([Task((0,), ()), Task((), (0,))], [4])
 
 
 def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
@@ -200,7 +200,7 @@ def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
             tasks.append(Task((gradient, layer), (len(sizes) - 1,)))
             gradient = len(sizes) - 2
             updates.append(Task((len(sizes) - 1,), ()))
-        graph = Graph([*tasks, *updates], sizes)
+        graph = TaskGraph([*tasks, *updates], sizes)
         start = process_time()
         found = schedule(graph, 0)
         seconds = process_time() - start
@@ -213,7 +213,7 @@ def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
 
 def test_queues_run_side_by_side_and_wait_for_values() -> None:
     tasks = [Task((), (0,)), Task((), (1,)), Task((0,), (2,)), Task((1, 2), (3,))]
-    graph = Graph(tasks, [1] * 4)
+    graph = TaskGraph(tasks, [1] * 4)
     times, queues = [5, 3, 4, 1], ["a", "a", "b", "a"]
     assert makespan(graph, [0, 1, 2, 3], times, queues) == 5 + 4 + 1
     assert makespan(graph, [1, 0, 2, 3], times, queues) == 3 + 5 + 4 + 1
@@ -221,7 +221,7 @@ def test_queues_run_side_by_side_and_wait_for_values() -> None:
 
 
 @given(graphs(20))
-def test_mixtures_of_orders_are_possible(graph: Graph) -> None:
+def test_mixtures_of_orders_are_possible(graph: TaskGraph) -> None:
     given, other = range(len(graph.tasks)), schedule(graph, 0.0).order
     for order in mixtures(other, given):
         assert_possible(graph, order)

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplan.planning import Buffer, Problem, solve
-from tensorplan.planning.scheduling.streams import Operation, across_streams
+from tensorplan.planning.scheduling.streams import StreamStep, across_streams
 
 
 def test_the_example() -> None:
-    operations = [Operation(0), Operation(0), Operation(1), Operation(0)]
+    operations = [StreamStep(0), StreamStep(0), StreamStep(1), StreamStep(0)]
     a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 2, 3), Buffer("c", 64, 3, 4)
     wide = across_streams([a, b, c], [[0, 1], [2], [3]], operations)
     assert [list(buffer.live) for buffer in wide] == [[(0, 3)], [(2, 4)], [(3, 4)]]
@@ -16,28 +16,34 @@ def test_the_example() -> None:
 
 
 def test_a_dependency_orders_streams() -> None:
-    operations = [Operation(0), Operation(1, [0]), Operation(1), Operation(0)]
+    operations = [StreamStep(0), StreamStep(1, [0]), StreamStep(1), StreamStep(0)]
     a = Buffer("a", 64, 0, 1)
     (wide,) = across_streams([a], [[0]], operations)
     assert wide == Buffer("a", 64, 0, 1)
 
 
 def test_unordered_steps_are_live_and_ordered_ones_between_are_not() -> None:
-    operations = [Operation(0), Operation(0), Operation(1), Operation(0), Operation(1)]
+    operations = [
+        StreamStep(0),
+        StreamStep(0),
+        StreamStep(1),
+        StreamStep(0),
+        StreamStep(1),
+    ]
     (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
     assert list(wide.live) == [(0, 1), (2, 3), (4, 5)]
 
 
 def test_one_stream_changes_nothing() -> None:
     buffers = [Buffer("a", 8, 0, 2), Buffer("b", 8, 1, 4, gaps=((2, 3),))]
-    assert across_streams(buffers, [[0, 1], [1, 3]], [Operation()] * 5) == buffers
+    assert across_streams(buffers, [[0, 1], [1, 3]], [StreamStep()] * 5) == buffers
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> tuple[list[Operation], list[list[int]]]:
+def programs(draw: st.DrawFn) -> tuple[list[StreamStep], list[list[int]]]:
     """Operations, and for each buffer the steps that access it."""
     operations = [
-        Operation(
+        StreamStep(
             draw(st.integers(0, 2)),
             sorted(draw(st.sets(st.integers(0, step - 1), max_size=2))) if step else [],
         )
@@ -49,7 +55,7 @@ def programs(draw: st.DrawFn) -> tuple[list[Operation], list[list[int]]]:
 
 
 @given(programs())
-def test_sharing_needs_order(program: tuple[list[Operation], list[list[int]]]) -> None:
+def test_sharing_needs_order(program: tuple[list[StreamStep], list[list[int]]]) -> None:
     operations, accesses = program
     buffers = [
         Buffer(f"b{i}", 64, steps[0], steps[-1] + 1) for i, steps in enumerate(accesses)
@@ -62,7 +68,7 @@ def test_sharing_needs_order(program: tuple[list[Operation], list[list[int]]]) -
                 assert _ordered(a, b, reaches) or _ordered(b, a, reaches)
 
 
-def _reaches(operations: list[Operation]) -> list[set[int]]:
+def _reaches(operations: list[StreamStep]) -> list[set[int]]:
     """For each step, the steps that are surely over before it."""
     before: list[set[int]] = []
     for step, operation in enumerate(operations):
@@ -78,6 +84,6 @@ def _ordered(first: list[int], then: list[int], before: list[set[int]]) -> bool:
 
 
 def test_streams_that_never_meet_leave_few_gaps() -> None:
-    operations = [Operation(step % 2) for step in range(1000)]
+    operations = [StreamStep(step % 2) for step in range(1000)]
     (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
     assert list(wide.live) == [(0, 2), (3, 4), (5, 6), (7, 8), (9, 1000)]

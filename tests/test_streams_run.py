@@ -28,7 +28,7 @@ from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.devices.local import Serial, Threads
 from tensorplan.runtime.devices.order import pays, queue_of, waits
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.program.steps import Buffer, Memory, Step, View
+from tensorplan.runtime.program.steps import MemoryBlock, MemoryRange, Step, View
 
 TWO_DEVICES = Path(__file__).parents[1] / "examples" / "mlp_train_two_devices.mlir"
 RUNS = 200
@@ -153,29 +153,29 @@ def step(queue: int, reads: Sequence[View] = (), writes: Sequence[View] = ()) ->
     return Step(list, device=f"cpu:{queue}", reads=reads, writes=writes)
 
 
-def view(memory: Memory, start: int, stop: int) -> View:
-    buffer = Buffer(memory, start, stop - start)
+def view(memory: MemoryBlock, start: int, stop: int) -> View:
+    buffer = MemoryRange(memory, start, stop - start)
     return View(buffer, np.dtype(np.uint8), (stop - start,), 0, (1,))
 
 
 def test_the_example() -> None:
-    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
+    memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
     whole, half = view(memory, 0, 64), view(memory, 0, 32)
     steps = [step(0, [], [whole]), step(1, [whole]), step(1, [half])]
     assert waits([*steps, step(0, [], [whole])]) == [[], [0], [], [2]]
 
 
 def test_parts_of_a_memory_and_constants_order_nothing() -> None:
-    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
-    constant = view(Memory(np.empty(8, np.uint8), ""), 0, 8)
+    memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
+    constant = view(MemoryBlock(np.empty(8, np.uint8), ""), 0, 8)
     low, high, none = (view(memory, *at) for at in ((0, 32), (32, 64), (8, 8)))
     steps = [step(0, [], [low]), step(1, [constant], [high]), step(2, [constant, none])]
     assert waits(steps) == [[], [], []]
 
 
 def test_a_view_covers_what_its_strides_reach() -> None:
-    memory = Memory(np.empty(64, np.uint8), "", "cpu:0")
-    buffer = Buffer(memory, 16, 48)
+    memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
+    buffer = MemoryRange(memory, 16, 48)
     backwards = View(buffer, np.dtype(np.uint8), (2, 4), 8, (16, -2))  # 18 to 41
     steps = [step(n, [], [view(memory, n, n + 1)]) for n in (17, 18, 40, 41)]
     assert waits([*steps, step(0, [backwards])])[-1] == [2, 1]
@@ -194,7 +194,7 @@ def test_a_view_covers_what_its_strides_reach() -> None:
 def test_waits_are_the_needed_ones(
     drawn: list[tuple[int, list[tuple[int, int]], list[tuple[int, int]]]],
 ) -> None:
-    memory = Memory(np.empty(9, np.uint8), "", "cpu:0")
+    memory = MemoryBlock(np.empty(9, np.uint8), "", "cpu:0")
     steps = [
         step(queue, *([view(memory, *sorted(s)) for s in x] for x in (reads, writes)))
         for queue, reads, writes in drawn
@@ -217,7 +217,7 @@ def test_a_plan_for_streams_needs_no_waits_of_its_own(
 ) -> None:
     planned = tensorplan.plan(program.module, streams=streams)
     steps = Executable(planned, threads=False, native=False)._program.steps
-    apart: dict[Buffer, Memory] = {}
+    apart: dict[MemoryRange, MemoryBlock] = {}
 
     def moved(view: View) -> View:
         """The view, if each buffer had a memory of its own."""

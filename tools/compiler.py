@@ -20,7 +20,7 @@ from ..passes import driver
 from .common import USER_ERRORS, InternalError, Source, bug_message, this_command
 
 
-class Compiler:
+class ToolPipeline:
     """One tool's way from text to IR, for one program at a time."""
 
     def __init__(self, tool: str, ctx: Context):

@@ -40,7 +40,7 @@ from .common import (
     write_atomically,
     write_report,
 )
-from .compiler import Compiler
+from .compiler import ToolPipeline
 from .messages import describe
 from .plan_opt_arguments import make_parser
 from .progress import tracked
@@ -80,8 +80,8 @@ class PlanOptMain(xDSLOptMain):
         self.setup_pipeline()
 
     @cached_property
-    def compiler(self) -> Compiler:
-        return Compiler("plan-opt", self.ctx)
+    def compiler(self) -> ToolPipeline:
+        return ToolPipeline("plan-opt", self.ctx)
 
     # What there is: everything in the environment, and ours even if not installed.
 

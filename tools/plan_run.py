@@ -38,9 +38,9 @@ from .common import (
     write_atomically,
     write_report,
 )
-from .compiler import Compiler
+from .compiler import ToolPipeline
 from .plan_arguments import add_plan_options, given_options, option_of
-from .progress import Progress
+from .progress import ProgressBar
 
 if TYPE_CHECKING:
     from ..dialects.tgraph.signature import Signature
@@ -218,7 +218,7 @@ def run(options: argparse.Namespace) -> int:
 
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
-    compiler = Compiler("plan-run", ctx)
+    compiler = ToolPipeline("plan-run", ctx)
     source = read_source(options.file, options.sizes)
     module = compiler.read(source)
     names = argument_names(module, options.entry)
@@ -227,7 +227,7 @@ def run(options: argparse.Namespace) -> int:
     if options.level == "planned" and is_planned(module):
         check_planning(options)
         passes = [PlanCheck(report=False)]
-    with Progress("compile", len(passes)) as progress:
+    with ProgressBar("compile", len(passes)) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
     # NumPy takes longer to load than most errors above need to show.
@@ -252,7 +252,7 @@ def run(options: argparse.Namespace) -> int:
     step, beside, pools, profile = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()
-    with Progress("run", options.steps) as progress:
+    with ProgressBar("run", options.steps) as progress:
         for _ in range(options.steps):
             results = step(values)
             values = arrays.fed_back(io, values, results)

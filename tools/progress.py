@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def tracked(name: str, items: Sequence[T]) -> Iterator[T]:
     """The items, with a bar of how many are done."""
-    with Progress(name, len(items)) as progress:
+    with ProgressBar(name, len(items)) as progress:
         for item in items:
             yield item
             progress.step()
@@ -63,7 +63,7 @@ class Ticker:
         self._is_shown = bool(line)
 
 
-class Progress(Ticker):
+class ProgressBar(Ticker):
     """`with Progress("run", 10) as progress: ... progress.step()`"""
 
     def __init__(self, name: str, total: int, stream: TextIO | None = None):

@@ -6,11 +6,14 @@ from typing import IO
 from xdsl.passes import ModulePass
 
 from ..passes.driver import flatten
-from .compiler import Compiler
+from .compiler import ToolPipeline
 
 
 def print_timing(
-    compiler: Compiler, passes: Sequence[ModulePass], printing: float, stream: IO[str]
+    compiler: ToolPipeline,
+    passes: Sequence[ModulePass],
+    printing: float,
+    stream: IO[str],
 ) -> None:
     """Writes the tree of times of one program; `printing`: seconds of CPU time."""
     rows = [("read", compiler.reading, 0)]

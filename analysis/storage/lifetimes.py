@@ -23,7 +23,7 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import problem
-from ..control_flow import Node
+from ..control_flow import BasicBlock
 from ..liveness import Uses, buffer_of, is_reusable, live_steps
 from .buffers import (
     Allocate,
@@ -90,7 +90,7 @@ class _Walk:
     """The accesses of buffers, as steps in nodes that follow one another."""
 
     def __init__(self, storage: Storage, workspace: Workspace | None = None) -> None:
-        self.nodes = [Node(0)]
+        self.nodes = [BasicBlock(0)]
         self.node_of: list[int] = []
         """By step."""
         self._begin: dict[TensorBuffer, int] = {}
@@ -182,7 +182,7 @@ class _Walk:
 
     def _node(self, *before: int) -> int:
         """Starts a node that comes after others."""
-        self.nodes.append(Node(len(self.node_of)))
+        self.nodes.append(BasicBlock(len(self.node_of)))
         for node in before:
             self.nodes[node].successors.append(len(self.nodes) - 1)
         return len(self.nodes) - 1

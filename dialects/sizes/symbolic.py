@@ -27,7 +27,7 @@ class Undecided(VerifyException):
     """What is asked about sizes is not the same for all of them."""
 
 
-class Call(NamedTuple):
+class SizeFunction(NamedTuple):
     """A function of sizes that is no polynomial."""
 
     function: str  # of FUNCTIONS
@@ -37,7 +37,7 @@ class Call(NamedTuple):
         return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
-Atom: TypeAlias = str | Call
+Atom: TypeAlias = str | SizeFunction
 Monomial: TypeAlias = tuple[Atom, ...]  # in the order of their texts
 
 
@@ -155,7 +155,7 @@ def _size(terms: Mapping[Monomial, int]) -> Size:
 
 
 def _call(function: str, *arguments: Size) -> Size:
-    return Symbolic((((Call(function, arguments),), 1),))
+    return Symbolic((((SizeFunction(function, arguments),), 1),))
 
 
 def _quotient(size: Size, divisor: Size) -> Size | None:
@@ -356,7 +356,7 @@ def inverse(size: Size, name: str, value: Size) -> Size | None:
     others.remove(atom := atoms[0])
     rest = value - (size - _size({monomial: factor}))
     quotient = floordiv(rest, _size({tuple(others): factor}))
-    if not isinstance(atom, Call):
+    if not isinstance(atom, SizeFunction):
         return quotient
     inner, *divisors = atom.arguments
     if atom.function != "floordiv" or not isinstance(divisors[0], int):

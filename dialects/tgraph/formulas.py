@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from . import elementwise as ew
 from .base import TensorOp
 from .elements import is_integer, width_and_sign
-from .terms import AnyTerm, Builder, Term, erf, exp, floor, popcnt, sqrt
+from .terms import AnyTerm, Term, TermBuilder, erf, exp, floor, popcnt, sqrt
 
 V = TypeVar("V")
 
@@ -61,7 +61,7 @@ Forms: TypeAlias = Mapping[type[ew.ElementwiseOp], Mapping[str, Any]]
 """For operations and kinds of elements: what a writer has for them."""
 
 
-class Scalars(Builder[V]):
+class Scalars(TermBuilder[V]):
     """Writes operations on elements, or on many elements alike."""
 
     FORMS: ClassVar[Forms]

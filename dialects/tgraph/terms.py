@@ -3,7 +3,7 @@
     def softplus(x: AnyTerm) -> AnyTerm:
         return log1p(exp(x))
 
-A `Term` is a value in a formula. Its operators have a `Builder` write elementwise
+A `Term` is a value in a formula. Its operators have a `TermBuilder` write elementwise
 operations of tgraph, or what has their meaning: instructions, calls of NumPy.
 """
 
@@ -19,7 +19,7 @@ from . import elementwise as ew
 V = TypeVar("V")
 
 
-class Builder(ABC, Generic[V]):
+class TermBuilder(ABC, Generic[V]):
     """Writes what terms are computed by."""
 
     @abstractmethod
@@ -43,7 +43,7 @@ class Builder(ABC, Generic[V]):
 class Term(Generic[V]):
     """A value in a formula. Numbers beside it become constants of its type."""
 
-    builder: Builder[V]
+    builder: TermBuilder[V]
     value: V
     element: Attribute
     """Its elements' type in tgraph."""

@@ -68,7 +68,7 @@ Scope = dict[str, Value | None]
 """Values by name; None for what an unsupported node would give."""
 
 
-class _Call(NamedTuple):
+class _FunctionNode(NamedTuple):
     """A node that stands for a function, whose body is being converted."""
 
     function: Key
@@ -86,7 +86,7 @@ class Importer:
         self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
         self._functions: Functions = {}
-        self._calls: list[_Call] = []
+        self._calls: list[_FunctionNode] = []
         self.parameters: dict[str, np.ndarray[Any, Any]] = {}
 
     def module(self, model: onnx.ModelProto) -> ModuleOp:
@@ -291,7 +291,7 @@ class Importer:
         self, proto: onnx.NodeProto, body: onnx.FunctionProto
     ) -> Generator[None]:
         """Nodes are those of the function that `proto` calls, and of its opset."""
-        call = _Call(key_of(proto), _label(proto))
+        call = _FunctionNode(key_of(proto), _label(proto))
         if any(call.function == other.function for other in self._calls):
             self._fail(proto, "its definition uses itself")
         opset = self._opset

@@ -171,7 +171,7 @@ Term: TypeAlias = terms.Term[SSAValue]
 
 
 @dataclass(frozen=True)
-class _Writer(terms.Builder[SSAValue]):
+class _Writer(terms.TermBuilder[SSAValue]):
     """Writes formulas on tensors of one type."""
 
     c: Conversion

@@ -59,8 +59,8 @@ from ...dialects.tgraph.random import RngBitGeneratorOp
 from ...dialects.tgraph.structure import FusionOp
 from ..tgraph.bufferization.constants import Constants
 from .linalg import bodies, indexing, moving, random, reducing, windows
-from .linalg.code import Code, dot_type, signless
-from .linalg.memory import Memory, Stored
+from .linalg.code import MlirCode, dot_type, signless
+from .linalg.memory import OperationMemory, Stored
 from .linalg.nests import INLINE, Values, assign, assign_result, copy
 from .linalg.types import retype
 
@@ -183,7 +183,9 @@ def _values(
 ) -> Values:
     """The values that `op`, on memrefs, reads; the code for it goes to `ops`."""
     space = cast(AnyMemRef, op.operands[-1].type).memory_space
-    return Values(Memory(Code(ops.append), space, constants), _compute, named)
+    return Values(
+        OperationMemory(MlirCode(ops.append), space, constants), _compute, named
+    )
 
 
 def _replace(op: Operation, values: Values, ops: list[Operation]) -> None:

@@ -57,7 +57,7 @@ class PlanInPlace(ModulePass):
 
 
 @dataclass(slots=True)
-class _Memory:
+class _SharedMemory:
     """An allocation, or several that have become one."""
 
     alloc: memref.AllocOp  # the first
@@ -71,8 +71,8 @@ def _run(func: FuncOp) -> None:
         return
     allocations = find_allocations(func, flow, remarks=False)
     live = live_steps(flow, [a.uses for a in allocations])
-    memories: dict[SSAValue, _Memory] = {
-        a.alloc.memref: _Memory(a.alloc, next(iter(a.deallocs), None), ranges)
+    memories: dict[SSAValue, _SharedMemory] = {
+        a.alloc.memref: _SharedMemory(a.alloc, next(iter(a.deallocs), None), ranges)
         for a, ranges in zip(allocations, live, strict=True)
         if _is_local(a)
     }
@@ -107,7 +107,11 @@ def _is_local(allocation: Allocation) -> bool:
 
 
 def _may_be_one(
-    source: _Memory, target: _Memory, op: Operation, index: int, flow: ControlFlow
+    source: _SharedMemory,
+    target: _SharedMemory,
+    op: Operation,
+    index: int,
+    flow: ControlFlow,
 ) -> bool:
     """Whether `op` can compute what it writes to `target` over its operand `index`."""
     a, b = source.alloc, target.alloc
@@ -153,7 +157,9 @@ def _common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
     return [(start, end) for start, end in both if start < end]
 
 
-def _join(source: _Memory, target: _Memory, flow: ControlFlow) -> _Memory:
+def _join(
+    source: _SharedMemory, target: _SharedMemory, flow: ControlFlow
+) -> _SharedMemory:
     """Makes one allocation of two: where the first is, freed where the last is."""
     step = flow.step
     first, second = sorted((source, target), key=lambda m: step[m.alloc])
@@ -166,4 +172,6 @@ def _join(source: _Memory, target: _Memory, flow: ControlFlow) -> _Memory:
             dealloc.detach()
             dealloc.erase()
     Rewriter.replace_op(second.alloc, (), [first.alloc.memref])
-    return _Memory(first.alloc, last, merged(sorted([*source.live, *target.live])))
+    return _SharedMemory(
+        first.alloc, last, merged(sorted([*source.live, *target.live]))
+    )

@@ -76,7 +76,7 @@ from ...planning.arena import arranged, solve_arena
 from ..options import MemoryOptions
 from .placement.output_reuse import Output, find_outputs, is_movable, move
 from .placement.runtime_offsets import place
-from .placement.stream_order import Placed, StreamOrder
+from .placement.stream_order import Offsets, StreamOrder
 
 
 @dataclass(frozen=True)
@@ -213,12 +213,14 @@ class _Pool:
         accesses = [self._order.places(x.uses.accesses) for x in outputs]
         return self._order.to_the_end(buffers, accesses)
 
-    def place(self, indices: Sequence[int], solve: Callable[[Problem], Plan]) -> Placed:
+    def place(
+        self, indices: Sequence[int], solve: Callable[[Problem], Plan]
+    ) -> Offsets:
         """Offsets of some of the buffers, which share bytes with one another."""
         buffers = [self.buffers[i] for i in indices]
         if self._order is None:
             plan = solve(Problem(buffers))
-            return Placed(plan.offsets, plan.peak)
+            return Offsets(plan.offsets, plan.peak)
         return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
 
 

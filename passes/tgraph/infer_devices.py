@@ -43,8 +43,8 @@ from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..optional import OptionalPass
 from .shared.devices import (
+    DevicePlacement,
     Node,
-    Placement,
     described,
     node_of,
     undetermined,
@@ -66,7 +66,7 @@ class TGraphInferDevices(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            placement = Placement(func, block)
+            placement = DevicePlacement(func, block)
             if placement.named or placement.devices or self.fallback:
                 _Inference(placement, self.fallback).run()
                 placement.finish()
@@ -75,7 +75,7 @@ class TGraphInferDevices(OptionalPass):
 class _Inference:
     """The classes of one function's operations and arguments, and their devices."""
 
-    def __init__(self, placement: Placement, fallback: str | None):
+    def __init__(self, placement: DevicePlacement, fallback: str | None):
         self.placed = placement
         self.fallback = fallback
         self.args = [a for a in placement.block.args if is_tensor(a.type)]

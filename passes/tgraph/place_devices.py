@@ -48,12 +48,12 @@ from ...choices import ChoiceError, one_of
 from ...dialects.diagnostics import LocatedError
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ..optional import OptionalPass
-from ..options import Groups
-from .shared.devices import Node, Placement, node_of, undetermined, variables_of
+from ..options import GroupDevices
+from .shared.devices import DevicePlacement, Node, node_of, undetermined, variables_of
 
 
 @dataclass(frozen=True)
-class TGraphPlaceDevices(OptionalPass, Groups):
+class TGraphPlaceDevices(OptionalPass, GroupDevices):
     """Gives every tensor a device.
 
     devices: those that there are, as "cpu:0","gpu:0"; without them, all that are named.
@@ -78,7 +78,7 @@ class TGraphPlaceDevices(OptionalPass, Groups):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         groups = self.device_of_group
         for func, block in tensor_functions(op):
-            placement = Placement(func, block, groups)
+            placement = DevicePlacement(func, block, groups)
             _Inheritance(placement).run(self.default)
             if self.devices:
                 _check_known(placement, self.devices)
@@ -88,7 +88,7 @@ class TGraphPlaceDevices(OptionalPass, Groups):
 class _Inheritance:
     """Gives devices to the operations and arguments that name none."""
 
-    def __init__(self, placement: Placement):
+    def __init__(self, placement: DevicePlacement):
         self.placed = placement
         self.args = [a for a in placement.block.args if is_tensor(a.type)]
         self.ops = [op for op in placement.ops if not isinstance(op, ReturnOp)]
@@ -157,7 +157,7 @@ def _is_border(op: Operation) -> bool:
     return isinstance(op, DeviceCopyOp)
 
 
-def _check_known(placement: Placement, known: tuple[str, ...]) -> None:
+def _check_known(placement: DevicePlacement, known: tuple[str, ...]) -> None:
     """Refuses whatever is on, or is to be returned on, another device."""
     func = placement.func
     places = [

@@ -38,7 +38,7 @@ from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import STREAM
 from ...dialects.tgraph.shaping import DeviceCopyOp
-from ...planning.scheduling import Graph, makespan, mixtures, schedule
+from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
 from ..options import Aligned
 from ..plan.candidates.fitting import live_bytes
@@ -96,7 +96,7 @@ def _scheduled(
     graphs = list(memory.graphs.values())
     if len(graphs) > 1:
         totals = [sum(sizes) for sizes in zip(*memory.sizes.values(), strict=True)]
-        graphs.append(Graph(memory.tasks, totals, memory.kept))
+        graphs.append(TaskGraph(memory.tasks, totals, memory.kept))
     best: Sequence[int] | None = None
     given = range(len(memory.ops))
     before = peaks = memory.peaks(given)

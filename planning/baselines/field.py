@@ -14,7 +14,7 @@ from random import Random
 
 from ..problem import Buffer, Limits, Placement, Problem, peak_of
 from ..registry import strategy
-from ..solver.budget import Budget
+from ..solver.budget import SearchBudget
 from ..solver.greedy import Gap, first_gap, in_order, place, smallest_gap
 
 
@@ -149,7 +149,7 @@ def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
     """
     buffers, random = problem.buffers, Random(limits.seed)
     bound = problem.lower_bound
-    budget = Budget(limits, bound)
+    budget = SearchBudget(limits, bound)
     goal = max(bound, problem.capacity or 0)
     count = _conflict_counts(buffers)
     order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size, -count[i], i))

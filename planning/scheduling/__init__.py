@@ -15,14 +15,14 @@ offload.py                   what lies in another memory between two uses
 streams.py                   lifespans for operations that run side by side
 """
 
-from .graph import Graph, Task, peak_of, profile
+from .graph import Task, TaskGraph, peak_of, profile
 from .makespan import makespan, mixtures
 from .schedule import Schedule, schedule
 
 __all__ = [
-    "Graph",
     "Schedule",
     "Task",
+    "TaskGraph",
     "makespan",
     "mixtures",
     "peak_of",

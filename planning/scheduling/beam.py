@@ -6,13 +6,13 @@ Each is judged by its peak so far, then by what it leaves live.
 from heapq import nsmallest
 
 from .. import deadline
-from .graph import Graph
-from .partial import Builder, Partial
+from .graph import TaskGraph
+from .partial import OrderBuilder, Partial
 
 
-def beam(graph: Graph, width: int, below: int) -> list[int] | None:
+def beam(graph: TaskGraph, width: int, below: int) -> list[int] | None:
     """An order with a peak under `below` bytes, or None if it comes to none."""
-    builder = Builder(graph)
+    builder = OrderBuilder(graph)
     front = [builder.start] if builder.start.peak < below else []
     for _ in graph.tasks:
         if deadline.passed():

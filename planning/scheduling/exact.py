@@ -9,16 +9,16 @@ from heapq import heappop, heappush
 from itertools import count
 
 from .. import deadline
-from .graph import Graph
-from .partial import Builder, Partial
+from .graph import TaskGraph
+from .partial import OrderBuilder, Partial
 
 
-def search(graph: Graph, below: int, states: int) -> tuple[list[int] | None, bool]:
+def search(graph: TaskGraph, below: int, states: int) -> tuple[list[int] | None, bool]:
     """The order with the lowest peak, if that is under `below` bytes; else None.
 
     Also returns whether that is proved: at most `states` sets of tasks are looked at.
     """
-    builder = Builder(graph)
+    builder = OrderBuilder(graph)
     if builder.start.peak >= below:
         return None, True
     everything = (1 << len(graph.tasks)) - 1

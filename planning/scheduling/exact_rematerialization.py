@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from .. import deadline
-from . import Graph, peak_of
+from . import TaskGraph, peak_of
 from .parts import subgraph
 from .rematerialization import Costs, Rematerialization, cost_of, rematerialize
 
@@ -25,7 +25,7 @@ TIME = 60.0
 
 
 def fewest(
-    graph: Graph, order: Sequence[int], costs: Costs, budget: int
+    graph: TaskGraph, order: Sequence[int], costs: Costs, budget: int
 ) -> Rematerialization:
     """The cheapest order with at most `budget` bytes live, `optimal` if that is proved.
 
@@ -67,7 +67,7 @@ def _solver() -> Any:
 class _Model:
     """Of a graph whose tasks are numbered in the order of the stages."""
 
-    def __init__(self, graph: Graph, costs: Costs):
+    def __init__(self, graph: TaskGraph, costs: Costs):
         self.graph = graph
         self.costs = costs
         self.cp = _solver()

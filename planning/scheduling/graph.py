@@ -19,7 +19,7 @@ class Task:
     overwrites: Sequence[int] = ()  # of `reads`: whose memory the first may take
 
 
-class Graph:
+class TaskGraph:
     """Tasks in an order that is possible, and the bytes of the values.
 
     A value that no task writes is live from the start, one that is kept to the end.
@@ -80,7 +80,7 @@ class Graph:
         return 0
 
 
-def profile(graph: Graph, order: Sequence[int]) -> list[int]:
+def profile(graph: TaskGraph, order: Sequence[int]) -> list[int]:
     """The live bytes while each task of the order runs.
 
     A task may run several times: it writes its values anew each time, and whoever reads
@@ -113,6 +113,6 @@ def profile(graph: Graph, order: Sequence[int]) -> list[int]:
     return result
 
 
-def peak_of(graph: Graph, order: Sequence[int]) -> int:
+def peak_of(graph: TaskGraph, order: Sequence[int]) -> int:
     """The largest sum of live bytes."""
     return max(profile(graph, order), default=0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from .graph import Graph
+from .graph import TaskGraph
 
 
 class _Direction(Protocol):
@@ -24,7 +24,7 @@ class _Direction(Protocol):
 
 
 class _Forwards:
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: TaskGraph):
         self.graph = graph
         self.left = graph.uses
         self.last = [sum(readers) for readers in graph.readers]  # if one is left: it
@@ -46,7 +46,7 @@ class _Forwards:
 
 
 class _Backwards:
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: TaskGraph):
         self.graph = graph
         self.live = list(graph.kept)
         uses = graph.uses
@@ -68,14 +68,14 @@ class _Backwards:
         return lowered
 
 
-def forwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
+def forwards(graph: TaskGraph, order: Sequence[int], by_growth: bool) -> list[int]:
     """A new order, built from its start."""
     return _listed(
         _Forwards(graph), graph.predecessors, graph.successors, _rank(order), by_growth
     )
 
 
-def backwards(graph: Graph, order: Sequence[int], by_growth: bool) -> list[int]:
+def backwards(graph: TaskGraph, order: Sequence[int], by_growth: bool) -> list[int]:
     """A new order, built from its end."""
     rank = [-rank for rank in _rank(order)]
     direction = _Backwards(graph)

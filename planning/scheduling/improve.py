@@ -7,7 +7,7 @@ could already be freed is read earlier, with the tasks which that needs.
 from collections.abc import Iterator, Sequence
 
 from .. import deadline
-from .graph import Graph, profile
+from .graph import TaskGraph, profile
 
 LONGEST = 64
 """Tasks that are moved together, at most."""
@@ -16,7 +16,7 @@ WIDEST = 32
 """Values at the peak that are looked at, at most."""
 
 
-def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
+def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
     """An order with a peak that is lower, or the order itself; looks at `tries`."""
     live = profile(graph, order)
     while live:
@@ -36,7 +36,7 @@ def improve(graph: Graph, order: list[int], tries: int) -> list[int]:
     return order
 
 
-def _moves(graph: Graph, order: list[int], at: int) -> Iterator[list[int]]:
+def _moves(graph: TaskGraph, order: list[int], at: int) -> Iterator[list[int]]:
     """Orders in which something is no longer live at position `at`, largest first."""
     position = [0] * len(order)
     for index, task in enumerate(order):
@@ -55,7 +55,7 @@ def _moves(graph: Graph, order: list[int], at: int) -> Iterator[list[int]]:
                 yield _placed(order, moved, at)
 
 
-def _live(graph: Graph, position: Sequence[int], at: int) -> list[int]:
+def _live(graph: TaskGraph, position: Sequence[int], at: int) -> list[int]:
     """The values that are live at a position and that its task does not write or read
     for the last time, the largest first."""
     found: list[int] = []

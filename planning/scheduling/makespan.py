@@ -2,14 +2,14 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from .graph import Graph
+from .graph import TaskGraph
 
 MIXTURES = 8
 """Of two orders, how many are tried, from either side."""
 
 
 def makespan(
-    graph: Graph,
+    graph: TaskGraph,
     order: Sequence[int],
     times: Sequence[int],
     queues: Sequence[Hashable],

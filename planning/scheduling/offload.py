@@ -25,7 +25,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 
 from .. import deadline
-from . import Graph, profile
+from . import TaskGraph, profile
 
 BESIDE = 8
 """Copying costs this part of its time where it runs beside tasks: they share memory's
@@ -50,7 +50,7 @@ class Move:
 
 
 def offload(
-    graph: Graph,
+    graph: TaskGraph,
     times: Sequence[int],
     copies: Sequence[int],
     movable: Collection[int],
@@ -87,7 +87,7 @@ class _Gap:
     value: int
 
 
-def _gaps(graph: Graph, value: int) -> Iterator[_Gap]:
+def _gaps(graph: TaskGraph, value: int) -> Iterator[_Gap]:
     writer = graph.writer[value]
     if writer is None or not graph.sizes[value]:
         return
@@ -99,7 +99,7 @@ def _gaps(graph: Graph, value: int) -> Iterator[_Gap]:
             yield _Gap(last, next, value)
 
 
-def _lowest(graph: Graph, gaps: Sequence[_Gap], live: Sequence[int]) -> int:
+def _lowest(graph: TaskGraph, gaps: Sequence[_Gap], live: Sequence[int]) -> int:
     """The peak if every value were away whenever it can be."""
     changes = [0] * (len(live) + 1)
     for gap in gaps:
@@ -113,7 +113,7 @@ class _Moves:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: TaskGraph,
         times: Sequence[int],
         copies: Sequence[int],
         budget: int,

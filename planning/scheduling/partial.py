@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from .graph import Graph
+from .graph import TaskGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Partial:
         return tasks[::-1]
 
 
-class Builder:
+class OrderBuilder:
     """Adds tasks to orders."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: TaskGraph):
         self.graph = graph
         never = 1 << len(graph.tasks)  # nobody does this one
         self.readers = [

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from .graph import Graph, Task
+from .graph import Task, TaskGraph
 
 
-def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:
+def parts(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
     """Half-open ranges of positions that every order of the graph keeps to.
 
     A part ends with a task that depends on all tasks before it, and that all tasks
@@ -33,7 +33,9 @@ def parts(graph: Graph, order: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], last], strict=True))
 
 
-def subgraph(graph: Graph, order: Sequence[int], part: tuple[int, int]) -> Graph:
+def subgraph(
+    graph: TaskGraph, order: Sequence[int], part: tuple[int, int]
+) -> TaskGraph:
     """The tasks of a part, numbered in the given order, and what they touch."""
     start, end = part
     number = {task: at for at, task in enumerate(order[start:end])}
@@ -57,4 +59,4 @@ def subgraph(graph: Graph, order: Sequence[int], part: tuple[int, int]) -> Graph
         for value, new in values.items()
         if graph.kept[value] or not after.isdisjoint(graph.readers[value])
     ]
-    return Graph(tasks, [graph.sizes[value] for value in values], kept)
+    return TaskGraph(tasks, [graph.sizes[value] for value in values], kept)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from .. import deadline
-from . import Graph, profile
+from . import TaskGraph, profile
 from .greedy import forwards
 
 LONGEST = 256
@@ -60,7 +60,7 @@ def cost_of(costs: Costs, order: Sequence[int]) -> int:
 
 
 def rematerialize(
-    graph: Graph,
+    graph: TaskGraph,
     order: Sequence[int],
     costs: Costs,
     budget: int,
@@ -95,7 +95,7 @@ def rematerialize(
     return best
 
 
-def _needed(graph: Graph) -> int:
+def _needed(graph: TaskGraph) -> int:
     """The bytes of the task that reads and writes the most."""
     needed = 0
     for task in graph.tasks:
@@ -107,7 +107,7 @@ def _needed(graph: Graph) -> int:
 class _Lives:
     """When the values of an order are written and read, and how much is live."""
 
-    def __init__(self, graph: Graph, order: Sequence[int], budget: int):
+    def __init__(self, graph: TaskGraph, order: Sequence[int], budget: int):
         self.graph = graph
         self.order = order
         self.writes: Sequence[list[int]] = [[] for _ in graph.sizes]
@@ -163,7 +163,7 @@ class _Candidate:
 
 
 class _Search:
-    def __init__(self, graph: Graph, costs: Costs, budget: int, work: int):
+    def __init__(self, graph: TaskGraph, costs: Costs, budget: int, work: int):
         self.graph = graph
         self.costs = costs
         self.budget = budget

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .beam import beam
 from .exact import search
-from .graph import Graph, peak_of, profile
+from .graph import TaskGraph, peak_of, profile
 from .greedy import backwards, forwards
 from .improve import improve
 from .parts import parts, subgraph
@@ -29,7 +29,7 @@ class Schedule:
     optimal: bool  # proved: no order has a lower peak
 
 
-def schedule(graph: Graph, effort: float = 1.0) -> Schedule:
+def schedule(graph: TaskGraph, effort: float = 1.0) -> Schedule:
     """An order with a low peak of live bytes, never above that of the given order.
 
     Deterministic: it counts its work, not seconds, unless there is a deadline.
@@ -46,7 +46,7 @@ def schedule(graph: Graph, effort: float = 1.0) -> Schedule:
     return Schedule(order, peak_of(graph, order), optimal)
 
 
-def _listed(graph: Graph) -> list[int]:
+def _listed(graph: TaskGraph) -> list[int]:
     """The best order of list scheduling, from the given one, then by growth."""
     best = list(range(len(graph.tasks)))
     peak = peak_of(graph, best)
@@ -64,7 +64,7 @@ def _listed(graph: Graph) -> list[int]:
     return best
 
 
-def _searched(graph: Graph, order: list[int], work: int) -> tuple[list[int], bool]:
+def _searched(graph: TaskGraph, order: list[int], work: int) -> tuple[list[int], bool]:
     """The order with its parts searched, the highest first, until one stays as it is.
 
     Also returns whether the peak is proved to be the lowest.

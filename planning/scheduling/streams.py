@@ -28,7 +28,7 @@ range, with what runs between them, so that streams that never meet take no long
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class StreamStep:
     """What runs in one step."""
 
     stream: int = 0
@@ -38,7 +38,7 @@ class Operation:
 def across_streams(
     buffers: Sequence[Buffer],
     accesses: Sequence[Sequence[int]],
-    operations: Sequence[Operation],
+    operations: Sequence[StreamStep],
 ) -> list[Buffer]:
     """The buffers, live also where an operation may run beside one that accesses them.
 
@@ -72,7 +72,7 @@ def across_streams(
     return result
 
 
-def _done_before(operations: Sequence[Operation]) -> list[dict[int, int]]:
+def _done_before(operations: Sequence[StreamStep]) -> list[dict[int, int]]:
     """For each step and stream, the last step of it that is surely over before."""
     done: list[dict[int, int]] = []
     latest: dict[int, int] = {}  # step of each stream

@@ -34,7 +34,7 @@ from ..problem import Buffer, Limits, Placement, Problem, peak_of
 from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
-from .budget import Budget
+from .budget import SearchBudget
 from .climb import climb
 from .core import SLACKS, CoreFirst
 from .kernels import LARGEST
@@ -62,7 +62,7 @@ def auto(problem: Problem, limits: Limits) -> Placement:
     Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
     """
     used = Problem([b for b in problem.buffers if b.size], problem.capacity)
-    task = _Task(used, limits, Budget(limits, bound := used.lower_bound), bound)
+    task = _Task(used, limits, SearchBudget(limits, bound := used.lower_bound), bound)
     placement = _any(task)
     found = iter(placement.offsets)
     offsets = [next(found) if b.size else b.offset or 0 for b in problem.buffers]
@@ -74,7 +74,7 @@ class _Task(NamedTuple):
 
     problem: Problem
     limits: Limits
-    budget: Budget
+    budget: SearchBudget
     lower_bound: int  # bytes, of the problem
 
     @property
@@ -216,7 +216,7 @@ def _minimise(
     offsets: Sequence[int],
     low: int,
     seed: int,
-    budget: Budget,
+    budget: SearchBudget,
     improved: Callable[[Part, Sequence[int]], None],
 ) -> tuple[int, int]:
     """Lowers the peak towards `low`: what is proved to be needed, what was reached."""
@@ -257,7 +257,7 @@ def _core_first(
     part: Part,
     high: int,
     low: int,
-    budget: Budget,
+    budget: SearchBudget,
     improved: Callable[[Part, Sequence[int]], None],
 ) -> int:
     """Lowers the peak from `high` towards `low` by placing the core first."""

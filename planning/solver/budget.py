@@ -11,7 +11,7 @@ _FAST, _PLAIN = 10_000_000, 200_000  # work in a second, until that has been mea
 _SURE = 0.1  # seconds of searching after which its speed is known
 
 
-class Budget:
+class SearchBudget:
     """What may still be spent: work, or with a time limit, what is left of that."""
 
     def __init__(self, limits: Limits, lower_bound: int) -> None:

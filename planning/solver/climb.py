@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence, Set
 
 from ..problem import Buffer, peak_of, round_up
-from .budget import Budget
+from .budget import SearchBudget
 
 _TRIES = 1000
 _PAIRS = 30_000_000  # of buffers that all tries look at together, about
@@ -20,7 +20,7 @@ def climb(
     buffers: Sequence[Buffer],
     best: Sequence[int],
     goal: int,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int,
     take: Callable[[Sequence[int]], None],
 ) -> None:

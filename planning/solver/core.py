@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .. import deadline
 from . import orders
-from .budget import Budget
+from .budget import SearchBudget
 from .repair import WAITING, Repair
 from .search import FEASIBLE, RULES, ValleySearch
 from .sections import Part, parts_of
@@ -26,7 +26,7 @@ _FIRM = 1000  # weight of the core's buffers
 _SEARCH = 2_000_000  # work of the search in a part of the core, for an effort of 1
 
 
-class Attempt(NamedTuple):
+class PlacedCore(NamedTuple):
     """What came of placing a part of the core."""
 
     offsets: Sequence[int] | None  # units
@@ -42,7 +42,7 @@ class CoreFirst:
         self._levels: dict[float, list[tuple[Sequence[int], Repair]]] = {}
 
     def fit(
-        self, capacity: int, slack: float, effort: int, budget: Budget
+        self, capacity: int, slack: float, effort: int, budget: SearchBudget
     ) -> Sequence[int] | None:
         """Offsets within the capacity (units), if it finds some.
 
@@ -94,7 +94,7 @@ def _parts_among(part: Part, members: Sequence[int]) -> list[Part]:
     return parts_of(lifespans, [part.size[i] for i in members])
 
 
-def _exactly(part: Part, capacity: int, limit: int) -> Attempt:
+def _exactly(part: Part, capacity: int, limit: int) -> PlacedCore:
     """Places a part of the core: by skyline, then by search."""
     through, others = list[int](), list[int]()
     for i, (first, end) in enumerate(zip(part.first, part.end, strict=True)):
@@ -105,28 +105,28 @@ def _exactly(part: Part, capacity: int, limit: int) -> Attempt:
         offsets[i] = floor
         floor += part.size[i]
     if floor > capacity:
-        return Attempt(None, 0)
+        return PlacedCore(None, 0)
     work = 0
     for sub in _parts_among(part, others):
         found, spent = _packed(sub, capacity - floor, limit - work)
         work += spent
         if found is None:
-            return Attempt(None, work)
+            return PlacedCore(None, work)
         for i, offset in zip(sub.indices, found, strict=True):
             offsets[others[i]] = floor + offset
-    return Attempt(offsets, work)
+    return PlacedCore(offsets, work)
 
 
-def _packed(part: Part, capacity: int, limit: int) -> Attempt:
+def _packed(part: Part, capacity: int, limit: int) -> PlacedCore:
     if max(part.load) > capacity:
-        return Attempt(None, 0)
+        return PlacedCore(None, 0)
     for offsets in skyline_plans(part):
         if part.peak(offsets) <= capacity:
-            return Attempt(offsets, 0)
+            return PlacedCore(offsets, 0)
         if deadline.passed():
-            return Attempt(None, 0)
+            return PlacedCore(None, 0)
     if 4 * part.covered > limit:
-        return Attempt(None, 0)
+        return PlacedCore(None, 0)
     search = ValleySearch(part)
     measures = [orders.by_measure(m) for m in orders.measures(part)]
     work = 0
@@ -137,11 +137,11 @@ def _packed(part: Part, capacity: int, limit: int) -> Attempt:
                 found = search.fit(capacity, order, rule, min(patience, limit - work))
                 work += found.work
                 if found.status == FEASIBLE:
-                    return Attempt(found.offsets, work)
+                    return PlacedCore(found.offsets, work)
                 if work >= limit or deadline.passed():
-                    return Attempt(None, work)
+                    return PlacedCore(None, work)
         patience *= 2
-    return Attempt(None, work)
+    return PlacedCore(None, work)
 
 
 def _around(
@@ -150,7 +150,7 @@ def _around(
     offsets: Sequence[int],
     weights: Sequence[int],
     effort: int,
-    budget: Budget,
+    budget: SearchBudget,
 ) -> Sequence[int] | None:
     """Places what is waiting, the largest areas first."""
     part = repair.part

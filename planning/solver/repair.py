@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import isqrt
 
-from .budget import Budget
+from .budget import SearchBudget
 from .kernels import LARGEST, Integers, compiled, integers, pays, zeros
 from .sections import Part
 
@@ -58,7 +58,7 @@ class Repair:
         weights: Sequence[int],
         order: Sequence[int],
         limit: int,
-        budget: Budget,
+        budget: SearchBudget,
     ) -> Sequence[int] | None:
         """Places those in `order`, for about `limit` of work, which is spent.
 

@@ -43,7 +43,7 @@ _START = (-1, 0, 0, 0)
 """The point from which a search goes on that has not begun."""
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What a search under a capacity found."""
 
     status: int  # INFEASIBLE, FEASIBLE or UNKNOWN
@@ -91,7 +91,7 @@ class ValleySearch:
 
     def fit(
         self, capacity: int, order: Sequence[int], rule: int, limit: int
-    ) -> Outcome:
+    ) -> SearchOutcome:
         """Looks for a plan within the capacity (units), for about `limit` sections.
 
         Of several buffers that might go next, those early in `order` are tried first.
@@ -130,7 +130,9 @@ class ValleySearch:
         if status == _PAUSED:
             status = UNKNOWN
         self._done += work
-        return Outcome(status, [int(offset) for offset in self._offsets], int(work))
+        return SearchOutcome(
+            status, [int(offset) for offset in self._offsets], int(work)
+        )
 
 
 def _grouped(

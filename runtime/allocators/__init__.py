@@ -16,7 +16,7 @@ from .bfc_dump import BFCDump, Bin
 from .buddy import Buddy
 from .host import HostMemory
 from .regions import Regions, SubAllocator
-from .report import Block, Dump, OutOfMemoryError, Statistics
+from .report import AllocatorBlock, Dump, OutOfMemoryError, Statistics
 from .slab import Slab
 from .slab_buddy import SlabBuddy
 
@@ -25,9 +25,9 @@ __all__ = [
     "BFC",
     "NULL",
     "Allocator",
+    "AllocatorBlock",
     "BFCDump",
     "Bin",
-    "Block",
     "Buddy",
     "Dump",
     "HostMemory",

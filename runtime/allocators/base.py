@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from .regions import Regions
-from .report import Block, Dump, OutOfMemoryError, Statistics
+from .report import AllocatorBlock, Dump, OutOfMemoryError, Statistics
 
 NULL = -1
 """The address of an allocation of 0 bytes; may be deallocated any number of times."""
@@ -23,7 +23,7 @@ class InvalidAddressError(ValueError):
     """An address that is not the start of an allocated block."""
 
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=AllocatorBlock)
 
 
 class Allocator(ABC, Generic[B]):
@@ -58,7 +58,7 @@ class Allocator(ABC, Generic[B]):
         """Makes a block that `place` gave free again."""
 
     @abstractmethod
-    def free_blocks(self) -> Iterable[Block]:
+    def free_blocks(self) -> Iterable[AllocatorBlock]:
         """The free parts of the regions, in any order."""
 
     def largest_free(self) -> int:
@@ -117,7 +117,7 @@ class Allocator(ABC, Generic[B]):
             if self._waiting:
                 self._freed.notify_all()
 
-    def block(self, address: int) -> Block:
+    def block(self, address: int) -> AllocatorBlock:
         """A copy of the allocated block that starts at `address`.
 
         Raises `InvalidAddressError` if there is none.
@@ -207,8 +207,8 @@ class Allocator(ABC, Generic[B]):
         )
 
 
-def _copy(block: Block) -> Block:
-    return Block(
+def _copy(block: AllocatorBlock) -> AllocatorBlock:
+    return AllocatorBlock(
         block.address,
         block.size,
         block.requested if block.id else 0,

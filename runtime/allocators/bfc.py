@@ -34,7 +34,7 @@ import numpy as np
 from .base import Allocator
 from .bfc_dump import GRAIN, BFCDump
 from .regions import Region, Regions
-from .report import Block
+from .report import AllocatorBlock
 
 _FIRST_REGION = 2 << 20
 _MOST_WASTE = 128 << 20
@@ -43,7 +43,7 @@ _ADDRESS = (1 << _SHIFT) - 1
 
 
 @dataclass(eq=False, slots=True)
-class Chunk(Block):
+class Chunk(AllocatorBlock):
     previous: "Chunk | None" = None
     """The neighbour below in the same region."""
     next: "Chunk | None" = None
@@ -320,10 +320,10 @@ class BFC(Allocator[Chunk]):
     def largest_free(self) -> int:
         return self._free[-1] >> _SHIFT if self._free else 0
 
-    def free_blocks(self) -> Iterable[Block]:
+    def free_blocks(self) -> Iterable[AllocatorBlock]:
         for key in self._free:
             chunk = self._chunks[key & _ADDRESS]
-            yield Block(chunk.address, chunk.size, freed_at=chunk.freed_at)
+            yield AllocatorBlock(chunk.address, chunk.size, freed_at=chunk.freed_at)
 
     def dump(self) -> BFCDump:
         with self._lock:

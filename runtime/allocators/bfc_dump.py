@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .report import Block, Dump
+from .report import AllocatorBlock, Dump
 
 GRAIN = 256
 """Sizes are multiples of so many bytes."""
@@ -36,13 +36,13 @@ class BFCDump(Dump):
 
     def bins(self) -> dict[int, Bin]:
         """The bins that have chunks, by number."""
-        found: dict[int, list[Block]] = {}
+        found: dict[int, list[AllocatorBlock]] = {}
         for block in self.blocks:
             found.setdefault(bin_of(block.size), []).append(block)
         return {number: _bin(found[number]) for number in sorted(found)}
 
 
-def _bin(blocks: list[Block]) -> Bin:
+def _bin(blocks: list[AllocatorBlock]) -> Bin:
     used = [block for block in blocks if block.id]
     return Bin(
         len(blocks),

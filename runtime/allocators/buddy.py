@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 from .base import Allocator
 from .regions import Region, Regions
-from .report import Block
+from .report import AllocatorBlock
 
 _NOWHERE = 1 << 80
 """Ends lists of places."""
 
 
 @dataclass(eq=False, slots=True)
-class BuddyBlock(Block):
+class BuddyBlock(AllocatorBlock):
     place: int = 0
     """The address if the regions lay one after the other, in order of creation."""
     level: int = 0
@@ -127,7 +127,7 @@ class Buddy(Allocator[BuddyBlock]):
             level += 1
         self._insert(level, place)
 
-    def free_blocks(self) -> Iterable[Block]:
+    def free_blocks(self) -> Iterable[AllocatorBlock]:
         for level, places in enumerate(self._free):
             for place in places[:-1]:
-                yield Block(self._address(place), self._block_size << level)
+                yield AllocatorBlock(self._address(place), self._block_size << level)

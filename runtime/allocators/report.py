@@ -7,7 +7,7 @@ _HOLDERS = 5  # in messages
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class AllocatorBlock:
     """A part of a region: allocated, or free."""
 
     address: int
@@ -63,7 +63,7 @@ class Dump:
     statistics: Statistics
     regions: Sequence[tuple[int, int]]
     """Address and size, ascending."""
-    blocks: Sequence[Block]
+    blocks: Sequence[AllocatorBlock]
     """By address."""
 
     def occupancy(self, width: int = 100) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from .base import Allocator
 from .regions import Region, Regions
-from .report import Block
+from .report import AllocatorBlock
 
 MOST_GRAINS = 4
 _GRAINS = 64
@@ -52,7 +52,7 @@ class SlabChunk:
 
 
 @dataclass(eq=False, slots=True)
-class SlabBlock(Block):
+class SlabBlock(AllocatorBlock):
     chunk: SlabChunk | None = None
     mask: int = 0
     """Its grains in the chunk."""
@@ -177,14 +177,14 @@ class Slab(Allocator[SlabBlock]):
         else:
             chunk.relist()
 
-    def free_blocks(self) -> Iterable[Block]:
+    def free_blocks(self) -> Iterable[AllocatorBlock]:
         for chunk in (c for s in self._lists for chunks in s for c in chunks):
             free, start = chunk.free, 0
             while free:
                 start += (gap := (free & -free).bit_length() - 1)
                 free >>= gap
                 grains = (free + 1 & ~free).bit_length() - 1
-                yield Block(
+                yield AllocatorBlock(
                     chunk.address + start * self._block_size,
                     grains * self._block_size,
                 )
@@ -193,7 +193,7 @@ class Slab(Allocator[SlabBlock]):
         for segment, opened in enumerate(self._opened):
             for region in self._own[opened:]:
                 start = region.address + segment * self._segment_size
-                yield Block(start, self._segment_size)
+                yield AllocatorBlock(start, self._segment_size)
 
 
 def _multiples(step: int) -> int:

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from .base import Allocator
 from .buddy import Buddy, BuddyBlock
 from .regions import Region, Regions
-from .report import Block
+from .report import AllocatorBlock
 from .slab import MOST_GRAINS, Slab, SlabBlock
 
 
 @dataclass(eq=False, slots=True)
-class RegionBlock(Block):
+class RegionBlock(AllocatorBlock):
     """A region of its own."""
 
     region: Region | None = None
 
 
-class SlabBuddy(Allocator[Block]):
+class SlabBuddy(Allocator[AllocatorBlock]):
     """By size: `Slab` below `block_size`, `Buddy` below `allocate_size`, else a region
     of its own, which is given back when it is freed.
 
@@ -50,7 +50,9 @@ class SlabBuddy(Allocator[Block]):
             regions, allocate_size=allocate_size, segments=segments, block_size=grain
         )
 
-    def place(self, size: int, alignment: int, freed_before: int) -> Block | None:
+    def place(
+        self, size: int, alignment: int, freed_before: int
+    ) -> AllocatorBlock | None:
         reach = size if size > alignment else alignment
         if reach < self._block_size:
             return self._slab.place(size, alignment, freed_before)
@@ -59,7 +61,7 @@ class SlabBuddy(Allocator[Block]):
         region = self.regions.take(size, alignment)
         return region and RegionBlock(region.address, region.size, region=region)
 
-    def release(self, block: Block) -> None:
+    def release(self, block: AllocatorBlock) -> None:
         if isinstance(block, SlabBlock):
             self._slab.release(block)
         elif isinstance(block, BuddyBlock):
@@ -67,6 +69,6 @@ class SlabBuddy(Allocator[Block]):
         elif isinstance(block, RegionBlock) and block.region:
             self.regions.give_back(block.region)
 
-    def free_blocks(self) -> Iterable[Block]:
+    def free_blocks(self) -> Iterable[AllocatorBlock]:
         yield from self._slab.free_blocks()
         yield from self._buddy.free_blocks()

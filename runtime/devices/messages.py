@@ -100,20 +100,20 @@ def processes_of(program: Program, count: int) -> dict[str, int]:
     devices = dict.fromkeys(
         [
             *(step.device for step in program.steps),
-            *(memory.device for memory in program.layout.arguments.values()),
-            *(pool.device for pool in program.layout.pools),
+            *(memory.device for memory in program.memory.arguments.values()),
+            *(pool.device for pool in program.memory.pools),
         ]
     )
     return {device: number % count for number, device in enumerate(devices)}
 
 
 def inputs_of(program: Program, signature: Signature) -> Sequence[View]:
-    return [program.layout.views[slot.value] for slot in signature.inputs]
+    return [program.memory.views[slot.value] for slot in signature.inputs]
 
 
 def results_of(program: Program, signature: Signature) -> Sequence[View]:
     """What a run may have changed."""
     views = dict.fromkeys(
-        program.layout.views[slot.value] for slot in signature.results
+        program.memory.views[slot.value] for slot in signature.results
     )
     return [view for view in views if not view.buffer.memory.is_constant]

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.cost import time
-from ..program.steps import Memory, Step, View
+from ..program.steps import MemoryBlock, Step, View
 
 Queue = tuple[str, int]
 """A device, and the number of a stream on it."""
@@ -83,7 +83,7 @@ def pays(
 
 def _conflicts(steps: Sequence[Step], queues: Sequence[int]) -> Iterator[set[int]]:
     """For each step the earlier ones that it must not overtake, nearest ones only."""
-    memories: dict[Memory, _Touched] = {}
+    memories: dict[MemoryBlock, _Touched] = {}
     for number, (step, queue) in enumerate(zip(steps, queues, strict=True)):
         found: set[int] = set()
         for views, writes in ((step.reads, False), (step.writes, True)):

@@ -1,6 +1,6 @@
 """Memref IR made ready to run.
 
-layout.py       where each value lies: in arguments, arenas, allocators' regions
+memory.py       where each value lies: in arguments, arenas, allocators' regions
 program.py      the steps that compute
 control.py      numbers between operations on memrefs, loops and branches
 steps.py        what a program consists of: buffers, arrays in them, calls

@@ -24,14 +24,14 @@ from ..backends.interface import Call
 from ..backends.jit.records import joined
 from ..backends.numpy import linalg
 from ..backends.numpy.numbers import Function, function_of
-from .layout import Layout
-from .steps import Buffer, Memory, Step, View
+from .memory import ProgramMemory
+from .steps import MemoryBlock, MemoryRange, Step, View
 
 
-class Program(Protocol):
+class StepBuilder(Protocol):
     """What is made ready (`program.py`)."""
 
-    layout: Layout
+    memory: ProgramMemory
 
     def add_step(
         self,
@@ -48,9 +48,9 @@ class Program(Protocol):
 class Control:
     """Adds the steps of upstream operations to a program."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: StepBuilder):
         self._program = program
-        self._views = program.layout.views
+        self._views = program.memory.views
         self._targets: dict[Operation, Sequence[View]] = {}
 
     def add(self, op: Operation) -> bool:
@@ -86,7 +86,7 @@ class Control:
         if value not in views and isinstance(op := value.owner, arith.ConstantOp):
             elements = constant(op.value, numpy_dtype(value.type, op))
             bytes = elements.reshape(1).view(np.uint8)
-            views[value] = _view(Memory(bytes, "a constant"), elements.dtype)
+            views[value] = _view(MemoryBlock(bytes, "a constant"), elements.dtype)
         if value not in views:
             raise LocatedError(
                 f"a value of type {value.type} is not known here", _place(value)
@@ -110,7 +110,7 @@ class Control:
             )
         dtype = numpy_dtype(value.type, op)
         bytes = np.zeros(dtype.itemsize, np.uint8)
-        memory = Memory(bytes, "a number", next(iter(devices), "cpu:0"))
+        memory = MemoryBlock(bytes, "a number", next(iter(devices), "cpu:0"))
         self._views[value] = _view(memory, dtype)
         return self._views[value]
 
@@ -267,8 +267,8 @@ def _place(value: SSAValue) -> Operation:
     return op
 
 
-def _view(memory: Memory, dtype: DType) -> View:
-    return View(Buffer(memory, 0, dtype.itemsize), dtype, (), 0, ())
+def _view(memory: MemoryBlock, dtype: DType) -> View:
+    return View(MemoryRange(memory, 0, dtype.itemsize), dtype, (), 0, ())
 
 
 def _arrays(views: Sequence[View]) -> list[Array]:
@@ -335,7 +335,7 @@ def touched(
     reads: list[View] = []
     writes: list[View] = []
     for steps in regions:
-        written: set[Buffer] = set()
+        written: set[MemoryRange] = set()
         for step in steps:
             reads += [view for view in step.reads if view.buffer not in written]
             written.update(view.buffer for view in step.writes)

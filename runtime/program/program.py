@@ -21,8 +21,8 @@ from ..backends.interface import Call
 from ..pool import Pool, Scratch
 from ..runnable import check_devices, device_of
 from .control import Control
-from .layout import Layout
-from .steps import COPIES, Buffer, Step, View
+from .memory import ProgramMemory
+from .steps import COPIES, MemoryRange, Step, View
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -53,21 +53,23 @@ class Program:
         self._native = native
         self.steps: list[Step] = []
         self._all_steps: list[Step] = []  # those in loops and branches, too
-        self.layout = Layout(module, signature, pools, allocator, like and like.layout)
+        self.memory = ProgramMemory(
+            module, signature, pools, allocator, like and like.memory
+        )
         self._scratches: dict[tuple[str, Operation | int], Scratch] = {}
         self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
         """The loops and branches around an operation, and the steps around these."""
-        self.deallocations: list[tuple[Buffer, int]] = []
+        self.deallocations: list[tuple[MemoryRange, int]] = []
         """Buffers, with the number of steps before their `memref.dealloc`."""
         self._read_only = {s.value for s in signature.inputs if not s.is_variable}
-        arguments = self.layout.arguments.items()
+        arguments = self.memory.arguments.items()
         self._argument_in = {memory: value for value, memory in arguments}
         try:
             for op in function.body.block.ops:
                 self._add(op)
         finally:
-            self.layout.free_all()
+            self.memory.free_all()
 
     def make(self, changed: Set[SSAValue] | None = None) -> None:
         """Makes the calls of all steps, or of those on arguments in `changed`."""
@@ -88,16 +90,16 @@ class Program:
         return sum(scratch.bytes for scratch in self._scratches.values())
 
     def _add(self, op: Operation) -> None:
-        if self.layout.place(op):
+        if self.memory.place(op):
             return
         if isinstance(op, TensorOp):
             self._add_step(op, op.inputs, op.outs)
         elif isinstance(op, memref.CopyOp):
             self._add_step(op, (op.source,), (op.destination,))
         elif isinstance(op, memref.DeallocOp):
-            buffer = self.layout.views[op.memref].buffer
+            buffer = self.memory.views[op.memref].buffer
             self.deallocations.append((buffer, self._steps_before()))
-            self.layout.free(op)
+            self.memory.free(op)
         elif not self._control.add(op) and not isinstance(op, ReturnOp):
             raise LocatedError(f"{name_of(op)} has no kernel", op)
 
@@ -162,14 +164,14 @@ class Program:
     ) -> None:
         if not outs:
             raise LocatedError(f"{op.name} is on tensors, expected memrefs", op)
-        sources = [self.layout.views[value] for value in inputs]
-        targets = [self.layout.views[value] for value in outs]
+        sources = [self.memory.views[value] for value in inputs]
+        targets = [self.memory.views[value] for value in outs]
         device = device_of(cast(AnyMemRef, outs[0].type))
         # A loop runs by itself beside the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
         scratch = self._scratches.setdefault(key, Scratch(device))
         given = op.workspace if isinstance(op, TensorOp) else None
-        workspace = [] if given is None else [self.layout.views[given]]
+        workspace = [] if given is None else [self.memory.views[given]]
 
         def make() -> list[Call]:
             inputs = [v.array() for v in sources]

@@ -18,7 +18,7 @@ operations of their device, as by an engine of their own."""
 
 
 @dataclass(eq=False)
-class Memory:
+class MemoryBlock:
     """A block that buffers lie in: a pool, a constant, or an argument's array."""
 
     bytes: Array
@@ -34,10 +34,10 @@ class Memory:
 
 
 @dataclass(eq=False)
-class Buffer:
+class MemoryRange:
     """The part of a memory that one allocation (or view of an arena) is. In bytes."""
 
-    memory: Memory
+    memory: MemoryBlock
     start: int
     size: int
     name: str = ""
@@ -58,7 +58,7 @@ class Buffer:
 class View:
     """An array in a buffer. Offset and strides are in bytes."""
 
-    buffer: Buffer
+    buffer: MemoryRange
     dtype: DType
     shape: Shape
     offset: int

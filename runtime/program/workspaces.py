@@ -23,8 +23,8 @@ from ..allocators.host import aligned_bytes
 from ..backends.dispatch import compile_call
 from ..pool import ALIGNMENT, Scratch
 from ..prepacking import Prepacked
-from .layout import layout_of, size_of
-from .steps import Buffer, Memory
+from .memory import layout_of, size_of
+from .steps import MemoryBlock, MemoryRange
 
 
 class Workspaces:
@@ -33,7 +33,7 @@ class Workspaces:
 
     def __init__(self, native: bool):
         self._native = native
-        self._memory = Memory(aligned_bytes(0, ALIGNMENT), "operands")
+        self._memory = MemoryBlock(aligned_bytes(0, ALIGNMENT), "operands")
         self._known: dict[object, list[tuple[Sequence[Region], int]]] = {}
 
     def __call__(self, op: TensorOp) -> int:
@@ -65,14 +65,14 @@ class Workspaces:
             return 0  # the executor will say why, if it is to run this
         return scratch.bytes
 
-    def _buffers(self, op: TensorOp) -> dict[SSAValue, Buffer]:
+    def _buffers(self, op: TensorOp) -> dict[SSAValue, MemoryRange]:
         """What the operands lie in, side by side."""
-        buffers: dict[SSAValue, Buffer] = {}
+        buffers: dict[SSAValue, MemoryRange] = {}
         end = 0
         for root in map(_root, op.operands):
             if root not in buffers:
                 size = size_of(_type(root), op)
-                buffers[root] = Buffer(self._memory, end, size)
+                buffers[root] = MemoryRange(self._memory, end, size)
                 end += -(-size // ALIGNMENT) * ALIGNMENT
         if end > self._memory.bytes.size:
             self._memory.bytes = aligned_bytes(end, ALIGNMENT)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ...reporting.explanation import Explanation
 
 
-class Placed(NamedTuple):
+class ShownBuffer(NamedTuple):
     """A buffer and where it is. Places in the program are empty if there is none."""
 
     buffer: Buffer
@@ -30,7 +30,7 @@ class PoolView:
 
     name: str
     size: int  # bytes: the arena's, or the end of the highest buffer
-    buffers: Sequence[Placed]
+    buffers: Sequence[ShownBuffer]
     summary: Sequence[str] = ()
     """Of a program's arena, in words: what makes the peak."""
 
@@ -90,7 +90,7 @@ class PlanView:
     explanation: "Explanation | None" = None  # if it was asked for
 
 
-def pool_of(name: str, buffers: Sequence[Placed]) -> PoolView:
+def pool_of(name: str, buffers: Sequence[ShownBuffer]) -> PoolView:
     """A pool that is just as large as its buffers need."""
     peak = peak_of([b.buffer for b in buffers], [b.offset for b in buffers])
     return PoolView(name, peak, buffers)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from .model import Placed, PlanView, PoolView
+from .model import PlanView, PoolView, ShownBuffer
 
 _SCRIPTS = (
     "plans.js",
@@ -86,7 +86,7 @@ def _explained(plan: PlanView) -> dict[str, object] | None:
     }
 
 
-def _buffer(placed: Placed) -> list[object]:
+def _buffer(placed: ShownBuffer) -> list[object]:
     """In the order in which plans.js takes it apart."""
     b = placed.buffer
     return [

@@ -15,16 +15,16 @@ from ...dialects.tgraph.base import STREAM
 from ...passes.plan.pipeline import PlanPipeline
 from ...reporting.explanation import Explanation, explain
 from ...reporting.explanation_text import in_place, summary, waits_for
-from ...reporting.peaks import Peak, peaks_of
+from ...reporting.peaks import ArenaPeak, peaks_of
 from ...reporting.placements import PlacedBuffer, PlacedPool, placements
 from ...reporting.printed import Printed, printed
 from ...reporting.report import sizes
-from ...reporting.trials import Option
+from ...reporting.trials import Alternative
 from ..common import OPTION_ERRORS, FileError, Source, UsageError
-from ..compiler import Compiler
+from ..compiler import ToolPipeline
 from ..plan_arguments import option_of
 from ..progress import tracked
-from .model import Placed, PlanView, PoolView
+from .model import PlanView, PoolView, ShownBuffer
 
 
 def read(
@@ -39,13 +39,13 @@ def read(
 
     `is_explained`: with what would lower the peak, by trying it. If it is to be
     `placed_anew`, lifespans have to be all that counts. Raises `FileError`,
-    `UsageError` for bad options, and what `Compiler` raises.
+    `UsageError` for bad options, and what `ToolPipeline` raises.
     """
     try:
         pipeline = PlanPipeline(**planning)
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
-    compiler = Compiler("plan-view", dialects.context())
+    compiler = ToolPipeline("plan-view", dialects.context())
     module = compiler.read(source)
     compiler.run(module, ())
     title, explanation = source.name, None
@@ -71,7 +71,7 @@ def read(
             "it has streams, where lifespans are not all there is to know; plan it by "
             "each strategy, and view the results together",
         )
-    peaks: dict[tuple[str, str], list[Peak]] = {}  # in the order of the arenas
+    peaks: dict[tuple[str, str], list[ArenaPeak]] = {}  # in the order of the arenas
     for peak in peaks_of(module, text, arenas):
         peaks.setdefault((peak.function, peak.device), []).append(peak)
     several = len({arena.function for arena in arenas}) > 1
@@ -87,19 +87,19 @@ def read(
 
 
 def _explained(ctx: Context, module: ModuleOp, pipeline: PlanPipeline) -> Explanation:
-    def track(options: Sequence[Option]) -> Iterable[Option]:
-        return tracked("trying", options)
+    def track(alternatives: Sequence[Alternative]) -> Iterable[Alternative]:
+        return tracked("trying", alternatives)
 
     return explain(ctx, module, pipeline, track=track)
 
 
 def _pool(
-    name: str, pool: PlacedPool, text: Printed, peak: Peak | None = None
+    name: str, pool: PlacedPool, text: Printed, peak: ArenaPeak | None = None
 ) -> PoolView:
     if peak is None:
         return PoolView(name, pool.size, [_placed(b, text) for b in pool.buffers])
     live = {buffer.name: buffer for buffer in peak.buffers}
-    buffers: list[Placed] = []
+    buffers: list[ShownBuffer] = []
     for placed in pool.buffers:
         view = _placed(placed, text)
         if at_peak := live.get(placed.buffer.id):
@@ -109,7 +109,7 @@ def _pool(
     return PoolView(name, pool.size, buffers, summary(peak))
 
 
-def _placed(placed: PlacedBuffer, text: Printed) -> Placed:
+def _placed(placed: PlacedBuffer, text: Printed) -> ShownBuffer:
     ops = (op for op in (placed.view, *placed.accesses) if op is not None)
     lines = [text.lines[op] for op in ops if op in text.lines]
-    return Placed(placed.buffer, placed.offset, placed.op, placed.location, lines)
+    return ShownBuffer(placed.buffer, placed.offset, placed.op, placed.location, lines)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
 from ..common import FileError, Source
 from ..plan_arguments import option_of
-from .model import Placed, PlanView, PoolView, pool_of
+from .model import PlanView, PoolView, ShownBuffer, pool_of
 
 EFFORT = 0.02
 """Of a strategy's usual work, as in plan-memory: seconds at most."""
@@ -37,7 +37,7 @@ class Reader:
     def read(self, source: Source) -> list[PlanView]:
         """The plan that the file has, or of its program; and one by each strategy.
 
-        Raises `FileError`, and what `Compiler` raises.
+        Raises `FileError`, and what `ToolPipeline` raises.
         """
         start = source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:200]
         end = PurePath(source.name).suffix.lower()
@@ -96,9 +96,9 @@ class Reader:
 
 def _pools(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[PoolView]:
     """The pools of the buffers, in order of first appearance; one if there are none."""
-    pools: dict[str, list[Placed]] = {}
+    pools: dict[str, list[ShownBuffer]] = {}
     for buffer, offset in zip(buffers, offsets, strict=True):
-        pools.setdefault(buffer.pool, []).append(Placed(buffer, offset))
+        pools.setdefault(buffer.pool, []).append(ShownBuffer(buffer, offset))
     return [pool_of(name, placed) for name, placed in (pools or {"": []}).items()]
 
 
@@ -133,7 +133,7 @@ def _from_report(source: Source) -> PlanView:
             number, device = _get(row, "result", int), _get(row, "device", str)
             name = f"result {number} on {device}"
             pools.append(PoolView(name, _get(row, "bytes", int), []))
-        members: list[list[Placed]] = [[] for _ in pools]
+        members: list[list[ShownBuffer]] = [[] for _ in pools]
         for row in _rows(report, "buffers"):
             pool = _get(row, "pool", int)
             if not 0 <= pool < len(pools):
@@ -151,14 +151,14 @@ def _from_report(source: Source) -> PlanView:
     )
 
 
-def _placed(row: object) -> Placed:
+def _placed(row: object) -> ShownBuffer:
     gaps = [(_get(gap, 0, int), _get(gap, 1, int)) for gap in _rows(row, "gaps")]
     size, lower, upper, alignment, offset = (
         _get(row, name, int)
         for name in ("size", "lower", "upper", "alignment", "offset")
     )
     buffer = Buffer(_get(row, "id", str), size, lower, upper, alignment, gaps)
-    return Placed(buffer, offset, _get(row, "op", str), _get(row, "location", str))
+    return ShownBuffer(buffer, offset, _get(row, "op", str), _get(row, "location", str))
 
 
 def _rows(whole: object, key: str) -> Sequence[object]:

@@ -13,7 +13,7 @@ import pickle
 from collections.abc import Sequence
 
 from ...planning import round_up
-from .model import Placed, PlanView, PoolView
+from .model import PlanView, PoolView, ShownBuffer
 
 _PROTOCOL = 4
 _PAGE = 1 << 21  # bytes; segments begin at multiples, not at 0
@@ -93,7 +93,7 @@ def _trace(
     return events
 
 
-def _stack(placed: Placed) -> list[object]:
+def _stack(placed: ShownBuffer) -> list[object]:
     name = f"{placed.buffer.id} {placed.op}".rstrip()
     return [_frame(name, placed.location)]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from ...reporting.wording import readable
-from .model import Placed, PlanView, PoolView
+from .model import PlanView, PoolView, ShownBuffer
 
 WIDTH = 1000  # of the drawing; all in user units, which are pixels on a screen
 MAP = 300  # height of the map
@@ -110,7 +110,7 @@ def _width(names: Sequence[str]) -> int:
     return 7 * max(map(len, names))
 
 
-def _summary(placed: Placed) -> str:
+def _summary(placed: ShownBuffer) -> str:
     b = placed.buffer
     lines = [
         f"{b.id}: {b.size} bytes at {placed.offset}",

@@ -17,9 +17,9 @@ from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import YieldOp
-from .code import Code, index
+from .code import MlirCode, index
 from .memory import Stored
-from .nests import Nest, Values, copy
+from .nests import GenericBody, Values, copy
 from .scalars import scalar
 
 
@@ -29,11 +29,11 @@ def reduce_by(values: Values, op: ReduceByOp, targets: Sequence[Stored]) -> None
     count = len(targets)
     sources = [values.store(value) for value in op.inputs[:count]]
     for start, target in zip(op.inputs[count:], targets, strict=True):
-        nest = Nest(values, target.shape)
+        nest = GenericBody(values, target.shape)
         number = nest.value(start, ())
         nest.finish(target, nest.dims, lambda _, number=number: number)
     reduced = op.dimensions.get_values()
-    nest = Nest(values, sources[0].shape)
+    nest = GenericBody(values, sources[0].shape)
     elements = [nest.read(source, nest.dims) for source in sources]
     kept = tuple(e for d, e in enumerate(nest.dims) if d not in reduced)
     nest.finish_all(
@@ -57,12 +57,12 @@ def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
         for target in targets
     ]
 
-    def one_column(code: Code, around: list[SSAValue]) -> None:
+    def one_column(code: MlirCode, around: list[SSAValue]) -> None:
         def at(place: SSAValue) -> list[SSAValue]:
             return [*around[:dim], place, *around[dim:]]
 
         def one_pass(
-            code: Code, _: SSAValue, carried: Sequence[SSAValue]
+            code: MlirCode, _: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             (width,) = carried
             pair = code.add(arith.AddiOp(width, width))
@@ -70,7 +70,7 @@ def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
             zero, one = (code.constant(n, index) for n in (0, 1))
 
             def one_place(
-                code: Code, place: SSAValue, fronts: Sequence[SSAValue]
+                code: MlirCode, place: SSAValue, fronts: Sequence[SSAValue]
             ) -> Sequence[SSAValue]:
                 """`fronts`: what is next in each of the two runs."""
                 into = code.add(arith.RemUIOp(place, pair))
@@ -107,7 +107,7 @@ def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
 
             code.loop(size, one_place, [zero, zero])
 
-            def put_back(code: Code, place: SSAValue, _: Sequence[SSAValue]):
+            def put_back(code: MlirCode, place: SSAValue, _: Sequence[SSAValue]):
                 for spare, column in zip(spares, columns, strict=True):
                     code.store(code.load(spare, [place]), column, at(place))
                 return ()
@@ -121,7 +121,7 @@ def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
 
 
 def _on_elements(
-    code: Code, block: Block, args: Sequence[SSAValue]
+    code: MlirCode, block: Block, args: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
     """What a region on scalars yields for some elements."""
     known = dict[SSAValue, SSAValue](zip(block.args, args, strict=True))

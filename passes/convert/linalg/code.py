@@ -95,15 +95,15 @@ def identity(kind: str, element: Attribute) -> float | int:
     return low if kind == "maximum" else high
 
 
-class Code:
+class MlirCode:
     """Appends operations to a block, or to whatever takes them."""
 
     def __init__(self, sink: Callable[[Operation], object]):
         self.sink = sink
 
     @staticmethod
-    def of(block: Block) -> "Code":
-        return Code(block.add_op)
+    def of(block: Block) -> "MlirCode":
+        return MlirCode(block.add_op)
 
     def add(self, op: Operation) -> SSAValue:
         """Appends an operation; returns its first result."""
@@ -149,13 +149,13 @@ class Code:
     def loop(
         self,
         size: int,
-        body: Callable[["Code", SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        body: Callable[["MlirCode", SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
         carried: Sequence[SSAValue] = (),
     ) -> Sequence[SSAValue]:
         """`scf.for` from 0 below `size`: `body(code, i, carried)` gives what the next
         round carries. Returns what the last leaves."""
         block = Block(arg_types=[index, *(value.type for value in carried)])
-        inner = Code.of(block)
+        inner = MlirCode.of(block)
         results = body(inner, block.args[0], block.args[1:])
         inner.do(scf.YieldOp(*results))
         start, stop, step = (self.constant(n, index) for n in (0, size, 1))
@@ -164,16 +164,16 @@ class Code:
         return loop.results
 
     def loops(
-        self, shape: Sequence[int], body: Callable[["Code", list[SSAValue]], None]
+        self, shape: Sequence[int], body: Callable[["MlirCode", list[SSAValue]], None]
     ) -> None:
         """Loops over all indices of a shape, in row-major order."""
 
-        def nest(code: Code, indices: list[SSAValue]) -> None:
+        def nest(code: MlirCode, indices: list[SSAValue]) -> None:
             if len(indices) == len(shape):
                 body(code, indices)
                 return
 
-            def each(inner: Code, i: SSAValue, _: Sequence[SSAValue]):
+            def each(inner: MlirCode, i: SSAValue, _: Sequence[SSAValue]):
                 nest(inner, [*indices, i])
                 return ()
 
@@ -181,10 +181,10 @@ class Code:
 
         nest(self, [])
 
-    def when(self, condition: SSAValue, body: Callable[["Code"], None]) -> None:
+    def when(self, condition: SSAValue, body: Callable[["MlirCode"], None]) -> None:
         """`scf.if` without results."""
         block = Block()
-        inner = Code.of(block)
+        inner = MlirCode.of(block)
         body(inner)
         inner.do(scf.YieldOp())
         self.do(scf.IfOp(condition, (), Region(block)))

@@ -18,9 +18,9 @@ from ....dialects.tgraph.indexing import (
     ScatterOp,
 )
 from ....dialects.tgraph.reducing import SelectAndScatterOp
-from .code import Code, dot_type, index, is_float, is_unsigned
+from .code import MlirCode, dot_type, index, is_float, is_unsigned
 from .memory import Stored
-from .nests import Nest, Values, copy
+from .nests import GenericBody, Values, copy
 from .reducing import accumulated, combine
 
 
@@ -30,7 +30,7 @@ def gather(values: Values, op: GatherOp, target: Stored) -> None:
     source, indices = values.store(op.inputs[0]), values.store(op.inputs[1])
     operand = values.memref_of(source)
     starts_at = values.memref_of(indices)
-    nest = Nest(values, target.shape)
+    nest = GenericBody(values, target.shape)
     code = nest.code
     place = [nest.index(e) for e in nest.dims]
     window_dims = op.offset_dims.get_values()
@@ -85,7 +85,7 @@ def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
     source, *starts = map(values.store, op.inputs)
     operand = values.memref_of(source)
     begins = _clamped(values, starts, source.shape, target.shape)
-    nest = Nest(values, target.shape)
+    nest = GenericBody(values, target.shape)
     at = [
         nest.code.add(arith.AddiOp(begin, nest.index(e)))
         for begin, e in zip(begins, nest.dims, strict=True)
@@ -104,7 +104,7 @@ def dynamic_update_slice(
     new, result = map(values.memref_of, (update, target))
     begins = _clamped(values, starts, target.shape, update.shape)
 
-    def one_element(code: Code, place: list[SSAValue]) -> None:
+    def one_element(code: MlirCode, place: list[SSAValue]) -> None:
         at = [
             code.add(arith.AddiOp(begin, p))
             for begin, p in zip(begins, place, strict=True)
@@ -147,7 +147,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
     of_window = dict(zip(kept, window_dims, strict=True))
     vector_dim = op.index_vector_dim.value.data
 
-    def one_slice(code: Code, batch: list[SSAValue]) -> None:
+    def one_slice(code: MlirCode, batch: list[SSAValue]) -> None:
         starts = _starts(
             code,
             starts_at,
@@ -174,7 +174,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             batch,
         )
 
-        def one_element(code: Code, window: list[SSAValue]) -> None:
+        def one_element(code: MlirCode, window: list[SSAValue]) -> None:
             place = dict(zip(batch_dims, batch, strict=True))
             place |= zip(window_dims, window, strict=True)
             at = [
@@ -210,7 +210,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
             return
         sums = values.memref_of(total)
 
-        def one_place(code: Code, place: list[SSAValue]) -> None:
+        def one_place(code: MlirCode, place: list[SSAValue]) -> None:
             corner = [
                 code.add(
                     arith.SubiOp(
@@ -222,7 +222,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
             ]
 
             def one_entry(
-                code: Code, number: SSAValue, best: Sequence[SSAValue]
+                code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
             ) -> Sequence[SSAValue]:
                 """`best`: whether there is any, its element, and its indices."""
                 at = [
@@ -256,7 +256,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
             start += [code.constant(0, index)] * rank
             found, _, *at = code.loop(prod(window), one_entry, start)
 
-            def one_sum(code: Code) -> None:
+            def one_sum(code: MlirCode) -> None:
                 update = code.load(new, place)
                 sum = combine(code, "add", element, code.load(sums, at), update)
                 code.store(sum, sums, at)
@@ -269,7 +269,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
 
 
 def _starts(
-    code: Code,
+    code: MlirCode,
     indices: SSAValue,
     element: Attribute,
     batch: Sequence[SSAValue],
@@ -300,13 +300,13 @@ def _batching(
     }
 
 
-def _sum(code: Code, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
+def _sum(code: MlirCode, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
     if start is None:
         return code.constant(0, index) if offset is None else offset
     return start if offset is None else code.add(arith.AddiOp(start, offset))
 
 
-def unravel(code: Code, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
+def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
     """The indices of an element in row-major order."""
     indices: list[SSAValue] = []
     for size in reversed(shape):
@@ -317,7 +317,7 @@ def unravel(code: Code, number: SSAValue, shape: Sequence[int]) -> list[SSAValue
 
 
 def _compare(
-    code: Code, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
+    code: MlirCode, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
 ) -> SSAValue:
     if is_float(element):
         return code.add(arith.CmpfOp(x, y, f"o{predicate}"))
@@ -325,5 +325,5 @@ def _compare(
     return code.add(arith.CmpiOp(x, y, sign + predicate))
 
 
-def _true(code: Code) -> SSAValue:
+def _true(code: MlirCode) -> SSAValue:
     return code.constant(1, i1)

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from ....analysis.layout import Layout, memref_type
 from ....dialects.tgraph.base import AnyMemRef, Shape
 from ...tgraph.bufferization.constants import Constants
-from .code import Code
+from .code import MlirCode
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Stored:
         type = cast(AnyMemRef, value.type)
         shape = type.get_shape()
         strides = cast(Sequence[int], type.get_strides())
-        offset = type.get_offset() or 0  # None: see `Memory.moving`
+        offset = type.get_offset() or 0  # None: see `OperationMemory.moving`
         return Stored(value, Layout(shape, tuple(strides), offset))
 
     @staticmethod
@@ -96,10 +96,10 @@ class Stored:
 
 
 @dataclass
-class Memory:
+class OperationMemory:
     """The views and the workspace that the code for one operation uses."""
 
-    code: Code
+    code: MlirCode
     space: Attribute
     """Where workspace is allocated: the memory space of the operation's results."""
     globals: Constants
@@ -151,9 +151,9 @@ class Memory:
         )
         return Stored.whole(self.code.add(view))
 
-    def inside(self, code: Code) -> "Memory":
+    def inside(self, code: MlirCode) -> "OperationMemory":
         """The same for the body of a loop."""
-        return Memory(code, self.space, self.globals)
+        return OperationMemory(code, self.space, self.globals)
 
     def allocate(self, element: Attribute, shape: Shape) -> Stored:
         """Workspace, until `free`."""

@@ -4,7 +4,7 @@ from ....analysis.layout import Layout
 from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.shaping import ConcatenateOp, PadOp, ReshapeOp
 from .memory import Stored
-from .nests import Nest, Values, assign, copy
+from .nests import GenericBody, Values, assign, copy
 
 
 def concatenate(values: Values, op: ConcatenateOp, target: Stored) -> None:
@@ -21,7 +21,7 @@ def pad(values: Values, op: PadOp, target: Stored) -> None:
     """The number everywhere, then the elements that are not cut off over it."""
     if 0 in target.shape:
         return
-    nest = Nest(values, target.shape)
+    nest = GenericBody(values, target.shape)
     number = nest.value(op.inputs[1], ())
     nest.finish(target, nest.dims, lambda _: number)
     source = values.store(op.inputs[0])

@@ -26,8 +26,8 @@ from ....analysis.layout import Layout
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from .code import Code, index, is_float, signless
-from .memory import Memory, Stored
+from .code import MlirCode, index, is_float, signless
+from .memory import OperationMemory, Stored
 from .scalars import scalar
 
 Exprs = tuple[AffineExpr, ...]
@@ -63,17 +63,17 @@ def dims(count: int) -> Exprs:
 class Values:
     """The values that the code for one operation (a fusion, with its body) reads."""
 
-    memory: Memory
+    memory: OperationMemory
     compute: Computed
     named: bool = False
     """Whether products are to be linalg's named operations, where they can be."""
     stored: dict[SSAValue, Stored] = field(default_factory=dict[SSAValue, Stored])
 
     @property
-    def code(self) -> Code:
+    def code(self) -> MlirCode:
         return self.memory.code
 
-    def inside(self, code: Code) -> "Values":
+    def inside(self, code: MlirCode) -> "Values":
         """The same for the body of a loop: what it stores is stored in each round."""
         return replace(self, memory=self.memory.inside(code), stored=dict(self.stored))
 
@@ -129,14 +129,14 @@ class Values:
         return self.is_inline(value) and isinstance(value.owner, ElementwiseOp)
 
 
-class Nest:
+class GenericBody:
     """The body of a `linalg.generic` under construction."""
 
     def __init__(self, values: Values, shape: Sequence[int]):
         self.values = values
         self.shape = tuple(shape)
         self.block = Block()
-        self.code = Code.of(self.block)
+        self.code = MlirCode.of(self.block)
         self._inputs: list[SSAValue] = []
         self._maps: list[Exprs] = []
         self._known: dict[tuple[SSAValue | Stored, Exprs], SSAValue] = {}
@@ -317,7 +317,7 @@ def assign_result(values: Values, op: TensorOp, target: Stored) -> None:
         assert isinstance(number, IntegerAttr | FloatAttr)
         values.memory.fill(target, number.value.data)
         return
-    nest = Nest(values, target.shape)
+    nest = GenericBody(values, target.shape)
     result = nest.result(op, nest.dims)
     nest.finish(target, nest.dims, lambda _: result)
 
@@ -329,7 +329,7 @@ def copy(values: Values, source: Stored, target: Stored) -> None:
         code, memory = values.code, values.memory
         code.do(CopyOp([memory.memref_of(source)], [memory.memref_of(target)], res=()))
         return
-    nest = Nest(values, target.shape)
+    nest = GenericBody(values, target.shape)
     element = nest.read(source, nest.dims)
     number = nest.code.convert(element, source.element, target.element)
     nest.finish(target, nest.dims, lambda _: number)

@@ -19,7 +19,7 @@ from ....dialects.tgraph.random import (
     THREEFRY_ROTATIONS,
     RngBitGeneratorOp,
 )
-from .code import Code, index, width
+from .code import MlirCode, index, width
 from .indexing import unravel
 from .memory import Stored
 from .nests import Values
@@ -55,7 +55,7 @@ def _threefry(
         -(-n // 2) if d == split and not is_long else n for d, n in enumerate(shape)
     )
 
-    def one_block(code: Code, place: list[SSAValue]) -> None:
+    def one_block(code: MlirCode, place: list[SSAValue]) -> None:
         math = _Words(code)
         number = code.constant(0, index)
         for at, length in zip(place, blocks, strict=True):
@@ -73,7 +73,7 @@ def _threefry(
         first = code.add(arith.AddiOp(pair, pair))
         second = code.add(arith.AddiOp(first, code.constant(1, index)))
 
-        def store(code: Code, word: SSAValue, at: SSAValue) -> None:
+        def store(code: MlirCode, word: SSAValue, at: SSAValue) -> None:
             narrow = _Words(code).narrow(word, bits)
             code.store(narrow, target, [*place[:split], at, *place[split + 1 :]])
 
@@ -101,7 +101,7 @@ def _philox(
     each = 2 if is_long else 4
     blocks = -(-count // each)
 
-    def one_block(code: Code, n: SSAValue, _: Sequence[SSAValue]):
+    def one_block(code: MlirCode, n: SSAValue, _: Sequence[SSAValue]):
         math = _Words(code)
         number = code.add(arith.IndexCastOp(n, i64))
         words = math.philox(key, *math.counter(low, high, number))
@@ -113,7 +113,9 @@ def _philox(
         for position, word in enumerate(words):
             at = code.add(arith.AddiOp(first, code.constant(position, index)))
 
-            def store(inner: Code, at: SSAValue = at, word: SSAValue = word) -> None:
+            def store(
+                inner: MlirCode, at: SSAValue = at, word: SSAValue = word
+            ) -> None:
                 inner.store(word, target, unravel(inner, at, bits.shape))
 
             if count % each == 0:
@@ -132,7 +134,7 @@ def _philox(
 class _Words:
     """Arithmetic on words of 32 bits, each in an i64 whose upper half is 0."""
 
-    def __init__(self, code: Code):
+    def __init__(self, code: MlirCode):
         self.code = code
 
     def number(self, value: int) -> SSAValue:

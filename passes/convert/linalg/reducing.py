@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, SSAValue
 from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from . import named
-from .code import Code, dot_type, identity, is_float, signless, sum_type
+from .code import MlirCode, dot_type, identity, is_float, signless, sum_type
 from .memory import Stored
-from .nests import Nest, Values, assign, copy
+from .nests import GenericBody, Values, assign, copy
 from .scalars import combined
 
 
@@ -41,7 +41,7 @@ def kept_in(kind: str, element: Attribute) -> Attribute:
 
 
 def combine(
-    code: Code, kind: str, element: Attribute, old: SSAValue, new: SSAValue
+    code: MlirCode, kind: str, element: Attribute, old: SSAValue, new: SSAValue
 ) -> SSAValue:
     """The elements combined. Sums may be in another float type than the elements."""
     if is_float(element) and old.type != new.type:
@@ -63,7 +63,7 @@ def reduce(values: Values, op: ReduceOp, target: Stored) -> None:
     def add_up(total: Stored) -> None:
         if 0 in shape:
             return
-        nest = Nest(values, shape)
+        nest = GenericBody(values, shape)
         new = nest.value(source, nest.dims)
         kept = tuple(e for d, e in enumerate(nest.dims) if d not in reduced)
         nest.finish(
@@ -130,7 +130,7 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
             packed = values.memory.allocate(right.element, shape)
             order = [packed_labels.index(label) for label in right_labels]
 
-            def one_panel(code: Code, index: SSAValue, _: Sequence[SSAValue]):
+            def one_panel(code: MlirCode, index: SSAValue, _: Sequence[SSAValue]):
                 inner = values.inside(code)
                 part = inner.memory.moving(right_panels, dim, index)
                 copy(inner, part, packed.viewed(packed.layout.transposed(order)))
@@ -170,7 +170,7 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
         innermost = _nearest(right, right_labels)
         parts = "bpmnk" if innermost == "k" else "bpmkn"
         order = sorted(sizes, key=lambda label: (parts.index(label[0]), label))
-        nest = Nest(values, [sizes[label] for label in order])
+        nest = GenericBody(values, [sizes[label] for label in order])
         at = dict(zip(order, nest.dims, strict=True))
         factors = [
             nest.value(op.inputs[0], tuple(at[label] for label in left_labels)),
@@ -214,7 +214,7 @@ _CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 
 
 def multiply_add(
-    code: Code,
+    code: MlirCode,
     op: DotGeneralOp | ConvolutionOp,
     old: SSAValue,
     factors: Sequence[SSAValue],

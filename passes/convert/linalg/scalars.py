@@ -30,7 +30,7 @@ from ....dialects.tgraph.formulas import (
     predicate,
 )
 from ....dialects.tgraph.terms import Term
-from .code import Code, is_float, is_small_float, signless
+from .code import MlirCode, is_float, is_small_float, signless
 
 FORMS: Forms = {
     e.AbsOp: {FLOAT: math.AbsFOp, SIGNED: math.AbsIOp},
@@ -92,7 +92,7 @@ _KIND: Mapping[str, type[e.ElementwiseOp]] = {
 """The operation that a reduction of each kind repeats."""
 
 
-def scalar(op: TensorOp, code: Code, args: Sequence[SSAValue]) -> SSAValue:
+def scalar(op: TensorOp, code: MlirCode, args: Sequence[SSAValue]) -> SSAValue:
     """The result of an elementwise operation for one element of each input."""
     writer = _Writer(code)
     elements = [tensor_type_of(value.type).element_type for value in op.inputs]
@@ -106,7 +106,7 @@ def scalar(op: TensorOp, code: Code, args: Sequence[SSAValue]) -> SSAValue:
 
 
 def combined(
-    kind: str, code: Code, element: Attribute, old: SSAValue, new: SSAValue
+    kind: str, code: MlirCode, element: Attribute, old: SSAValue, new: SSAValue
 ) -> SSAValue:
     """Two elements of one type as a reduction of this kind combines them."""
     writer = _Writer(code)
@@ -118,7 +118,7 @@ def combined(
 class _Writer(Scalars[SSAValue]):
     """Appends operations."""
 
-    code: Code
+    code: MlirCode
 
     FORMS = FORMS
 

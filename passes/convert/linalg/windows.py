@@ -19,12 +19,12 @@ from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
 from . import named
 from .code import dot_type
 from .memory import Stored
-from .nests import Nest, Values
+from .nests import GenericBody, Values
 from .reducing import accumulated, combine, kept_in, multiply_add
 
 
 @dataclass(frozen=True)
-class Range:
+class WindowRange:
     """Places `first + j * step` of a window whose entries `window_first + k *
     window_step` see the operand's elements `source + j * stride + k * dilation`."""
 
@@ -47,7 +47,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Window:
+class OperandWindow:
     """A window along one dimension of an operand."""
 
     size: int  # of the operand
@@ -58,7 +58,7 @@ class Window:
     base_dilation: int
     window_dilation: int
 
-    def ranges(self) -> Iterator[Range]:
+    def ranges(self) -> Iterator[WindowRange]:
         base, dilation = self.base_dilation, self.window_dilation
         # Places this far apart meet the operand's elements at the same entries.
         step = base // gcd(self.stride, base)
@@ -97,10 +97,10 @@ class Window:
 
     def _range(
         self, group: Sequence[tuple[int, int, int]], step: int, window_step: int
-    ) -> Range:
+    ) -> WindowRange:
         place, first, count = group[0]
         base, dilation = self.base_dilation, self.window_dilation
-        return Range(
+        return WindowRange(
             *(place, step, len(group)),
             *(first, window_step, count),
             (place * self.stride - self.low + first * dilation) // base,
@@ -115,7 +115,7 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
     source, kind = values.store(op.inputs[0]), op.kind.data
     element = op.declared[0].element_type
     windows = [
-        Window(*numbers)
+        OperandWindow(*numbers)
         for numbers in zip(
             source.shape,
             target.shape,
@@ -131,7 +131,7 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
 
     def add_up(total: Stored) -> None:
         for ranges in _combinations(windows):
-            nest = Nest(
+            nest = GenericBody(
                 values, [r.count for r in ranges] + [r.window_count for r in ranges]
             )
             seen = _seen(source, ranges, range(rank))
@@ -151,7 +151,7 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
 
 
 def _combining(
-    nest: Nest, kind: str, element: Attribute, new: SSAValue
+    nest: GenericBody, kind: str, element: Attribute, new: SSAValue
 ) -> Callable[[SSAValue], SSAValue]:
     return lambda old: combine(nest.code, kind, element, old, new)
 
@@ -166,7 +166,7 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
     image, kernel = map(values.store, op.inputs)
     spatial = [str(d) for d in range(len(image_labels) - 2)]
     windows = [
-        Window(
+        OperandWindow(
             image.shape[image_labels.index(label)],
             target.shape[result_labels.index(label)],
             kernel.shape[kernel_labels.index(label)],
@@ -192,7 +192,7 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
         for ranges in _combinations(windows):
             _convolve(ranges, total)
 
-    def _convolve(ranges: Sequence[Range], total: Stored) -> None:
+    def _convolve(ranges: Sequence[WindowRange], total: Stored) -> None:
         image_part, kernel_part, result_part = (
             part(stored, ranges, [labels.index(label) for label in spatial])
             for part, stored, labels in (
@@ -222,7 +222,7 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
             sizes["w" + label] = r.window_count
         summed = [*("w" + label for label in spatial), "i"]
         order = [*result_labels[:-1], *summed, result_labels[-1]]
-        nest = Nest(values, [sizes[label] for label in order])
+        nest = GenericBody(values, [sizes[label] for label in order])
         at: dict[str, AffineExpr] = dict(zip(order, nest.dims, strict=True))
         seen = {
             label: at[label] * r.stride + at["w" + label] * r.dilation
@@ -262,21 +262,27 @@ def _ordered(stored: Stored, labels: Sequence[str], order: Sequence[str]) -> Sto
     return stored.viewed(stored.layout.transposed(dims))
 
 
-def _combinations(windows: Sequence[Window]) -> Iterator[tuple[Range, ...]]:
+def _combinations(
+    windows: Sequence[OperandWindow],
+) -> Iterator[tuple[WindowRange, ...]]:
     return product(*(list(window.ranges()) for window in windows))
 
 
-def _seen(source: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+def _seen(source: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]) -> Stored:
     """The part of the operand that the ranges see, from the first element on."""
     parts = [(r.source, 1, r.reach) for r in ranges]
     return source.part(dict(zip(dims, parts, strict=True)))
 
 
-def _places(target: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+def _places(
+    target: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]
+) -> Stored:
     parts = [(r.first, r.step, r.count) for r in ranges]
     return target.part(dict(zip(dims, parts, strict=True)))
 
 
-def _entries(kernel: Stored, ranges: Sequence[Range], dims: Sequence[int]) -> Stored:
+def _entries(
+    kernel: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]
+) -> Stored:
     parts = [(r.window_first, r.window_step, r.window_count) for r in ranges]
     return kernel.part(dict(zip(dims, parts, strict=True)))

@@ -21,12 +21,12 @@ from xdsl.ir import Operation
 from ....analysis.control_flow import ControlFlow
 from ....analysis.dependencies import Queue, dependencies, queue_of, runs
 from ....planning import Buffer, Plan, Problem, round_up
-from ....planning.scheduling.streams import Operation as Step
+from ....planning.scheduling.streams import StreamStep as Step
 from ....planning.scheduling.streams import across_streams
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Offsets:
     """Offsets, one for each buffer, and the end of the highest one, in bytes."""
 
     offsets: Sequence[int]
@@ -99,7 +99,7 @@ class StreamOrder:
         buffers: Sequence[Buffer],
         accesses: Sequence[Sequence[int]],
         solve: Callable[[Problem], Plan],
-    ) -> Placed:
+    ) -> Offsets:
         """Places buffers that the operations at these places in the block access."""
         steps = self._steps(accesses)
         wide = Problem(self.lifespans(buffers, accesses))
@@ -108,7 +108,7 @@ class StreamOrder:
             return apart
         together = solve(wide)
         if together.peak <= apart.peak:
-            return Placed(together.offsets, together.peak)
+            return Offsets(together.offsets, together.peak)
         return apart
 
     def _apart(
@@ -116,7 +116,7 @@ class StreamOrder:
         buffers: Sequence[Buffer],
         steps: Sequence[Sequence[int]],
         solve: Callable[[Problem], Plan],
-    ) -> Placed:
+    ) -> Offsets:
         """A region for each stream."""
         regions: dict[int, dict[int, Buffer]] = {}
         for index, (buffer, accessed) in enumerate(zip(buffers, steps, strict=True)):
@@ -132,7 +132,7 @@ class StreamOrder:
             for index, offset in zip(region, plan.offsets, strict=True):
                 offsets[index] = base + offset
             peak = base + plan.peak
-        return Placed(offsets, peak)
+        return Offsets(offsets, peak)
 
     def _lifespan(self, accessed: Sequence[int], home: int) -> tuple[int, int]:
         """When a buffer is live, in steps of the stream `home`, counted from 1.

@@ -1,8 +1,8 @@
 """Reverse-mode differentiation of tensor programs.
 
-reverse.py    writes the gradient of a program, last operation first
-site.py       what a rule sees, and how it writes: `Site`, `Term`, `@gradient_of`
-writing.py    shape operations, as rules write them
+reverse.py   writes the gradient of a program, last operation first
+site.py      what a rule sees and how it writes: `GradientSite`, `Term`, `@gradient_of`
+writing.py   shape operations, as rules write them
 elementwise.py, shaping.py, reducing.py, windows.py, indexing.py   the rules
 """
 

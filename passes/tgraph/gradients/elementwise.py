@@ -10,44 +10,44 @@ from typing import Any, TypeAlias
 
 from ....dialects.tgraph import elementwise as ew
 from ....dialects.tgraph.base import TensorOp
-from .site import Site, Term, gradient_of
+from .site import GradientSite, Term, gradient_of
 
-Formula: TypeAlias = Callable[[Site[Any]], Term | None]
+Formula: TypeAlias = Callable[[GradientSite[Any]], Term | None]
 
 
-def _zero(s: Site[Any]) -> None:
+def _zero(s: GradientSite[Any]) -> None:
     """No path for gradients: steps, and what is not a number."""
 
 
-def _same(s: Site[Any]) -> Term:
+def _same(s: GradientSite[Any]) -> Term:
     return s.g
 
 
-def _larger(s: Site[Any], x: Term, y: Term) -> Term:
+def _larger(s: GradientSite[Any], x: Term, y: Term) -> Term:
     """The gradient of `x` where maximum(x, y) is taken."""
     return s.g.where(x > y, (s.g * 0.5).where(x.equals(y)))
 
 
-def _power_of_base(s: Site[Any]) -> Term:
+def _power_of_base(s: GradientSite[Any]) -> Term:
     x, y = s.x(0), s.x(1)
     constant = y.equals(0.0)  # x ** 0 is 1 for all x, 0 too
     lower = (y - 1.0).where(y.compare("NE", 0.0), 1.0)
     return (s.g * (y * s.emit(ew.PowerOp, x, lower))).where(constant.apply(ew.NotOp))
 
 
-def _power_of_exponent(s: Site[Any]) -> Term:
+def _power_of_exponent(s: GradientSite[Any]) -> Term:
     x = s.x(0)
     log = x.where(x.compare("NE", 0.0), 1.0).apply(ew.LogOp)
     return s.g * (log * s.y)
 
 
-def _remainder_of_divisor(s: Site[Any]) -> Term:
+def _remainder_of_divisor(s: GradientSite[Any]) -> Term:
     quotient = s.x(0) / s.x(1)
     whole = quotient.apply(ew.AbsOp).apply(ew.FloorOp)
     return -s.g * (quotient.apply(ew.SignOp) * whole)
 
 
-def _bell(s: Site[Any]) -> Term:
+def _bell(s: GradientSite[Any]) -> Term:
     """The derivative of erf."""
     return (-(s.x() * s.x())).apply(ew.ExponentialOp) * (2 / sqrt(pi))
 
@@ -109,10 +109,10 @@ FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
 
 
 @gradient_of(*FORMULAS)
-def _elementwise(site: Site[ew.ElementwiseOp], index: int) -> Term | None:
+def _elementwise(site: GradientSite[ew.ElementwiseOp], index: int) -> Term | None:
     return FORMULAS[type(site.op)][index](site)
 
 
 @gradient_of(ew.ConvertOp)
-def _convert(site: Site[ew.ConvertOp], index: int) -> Term:
+def _convert(site: GradientSite[ew.ConvertOp], index: int) -> Term:
     return site.emit(ew.ConvertOp, site.g, type=site.input_type())

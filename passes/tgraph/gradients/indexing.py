@@ -29,14 +29,14 @@ from ....dialects.tgraph.indexing import (
     ScatterOp,
 )
 from ....dialects.tgraph.shaping import ConstantOp, IotaOp
-from .site import Site, Term, gradient_of, shape_of, site_of, type_of
+from .site import GradientSite, Term, gradient_of, shape_of, site_of, type_of
 from .writing import broadcast, reduce, refuse, reshape
 
 _REPLACE = StringAttr("replace")
 
 
 @gradient_of(DynamicSliceOp)
-def _dynamic_slice(site: Site[DynamicSliceOp], index: int) -> Term:
+def _dynamic_slice(site: GradientSite[DynamicSliceOp], index: int) -> Term:
     zeros = site.splat(0.0, site.input_type(0))
     return site.emit(
         DynamicUpdateSliceOp, zeros, site.g, *_starts(site, 1), type=site.input_type(0)
@@ -44,7 +44,7 @@ def _dynamic_slice(site: Site[DynamicSliceOp], index: int) -> Term:
 
 
 @gradient_of(DynamicUpdateSliceOp)
-def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp], index: int) -> Term:
+def _dynamic_update_slice(site: GradientSite[DynamicUpdateSliceOp], index: int) -> Term:
     starts = _starts(site, 2)
     update = site.input_type(1)
     if index == 1:
@@ -58,12 +58,12 @@ def _dynamic_update_slice(site: Site[DynamicUpdateSliceOp], index: int) -> Term:
     )
 
 
-def _starts(site: Site[Any], first: int) -> list[Term]:
+def _starts(site: GradientSite[Any], first: int) -> list[Term]:
     return [site.x(index) for index in range(first, len(site.op.inputs))]
 
 
 @gradient_of(GatherOp)
-def _gather(site: Site[GatherOp], index: int) -> Term:
+def _gather(site: GradientSite[GatherOp], index: int) -> Term:
     op = site.op
     indices = site.x(1)
     last = _last_starts(
@@ -91,7 +91,7 @@ def _gather(site: Site[GatherOp], index: int) -> Term:
 
 
 @gradient_of(ScatterOp)
-def _scatter(site: Site[ScatterOp], index: int) -> Term:
+def _scatter(site: GradientSite[ScatterOp], index: int) -> Term:
     op = site.op
     kind = op.kind.data
     if kind not in ("add", "replace"):
@@ -118,14 +118,14 @@ def _own(op: ScatterOp) -> Mapping[str, Attribute]:
     return {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
 
 
-def _without_replaced(site: Site[ScatterOp]) -> Term:
+def _without_replaced(site: GradientSite[ScatterOp]) -> Term:
     nothing = site.splat(0.0, site.input_type(2))
     return site.emit(
         ScatterOp, site.g, site.x(1), nothing, type=site.input_type(0), **_own(site.op)
     )
 
 
-def _window(site: Site[ScatterOp]) -> list[int]:
+def _window(site: GradientSite[ScatterOp]) -> list[int]:
     """The size of an update in each of the operand's dimensions."""
     op = site.op
     dropped = (
@@ -138,7 +138,7 @@ def _window(site: Site[ScatterOp]) -> list[int]:
     return [1 if d in dropped else next(sizes) for d in range(rank)]
 
 
-def _gathered(site: Site[ScatterOp], x: Term, indices: Term) -> Term:
+def _gathered(site: GradientSite[ScatterOp], x: Term, indices: Term) -> Term:
     """The elements of `x` where the scatter puts its updates."""
     op = site.op
     return site.emit(
@@ -156,7 +156,7 @@ def _gathered(site: Site[ScatterOp], x: Term, indices: Term) -> Term:
     )
 
 
-def _inside(site: Site[ScatterOp], indices: Term) -> Term:
+def _inside(site: GradientSite[ScatterOp], indices: Term) -> Term:
     """For each element of the updates, whether its update is wholly inside."""
     op = site.op
     vector_dim = op.index_vector_dim.value.data

@@ -2,12 +2,12 @@
 
 from ....dialects.tgraph.base import ints, with_shape
 from ....dialects.tgraph.reducing import DotGeneralOp, ReduceOp
-from .site import Site, Term, converted, gradient_of, type_of
+from .site import GradientSite, Term, converted, gradient_of, type_of
 from .writing import broadcast, reduce, refuse, transpose
 
 
 @gradient_of(ReduceOp)
-def _reduce(site: Site[ReduceOp], index: int) -> Term:
+def _reduce(site: GradientSite[ReduceOp], index: int) -> Term:
     shape = site.input_type().get_shape()
     dims = site.op.dimensions.get_values()
     kept = [d for d in range(len(shape)) if d not in dims]
@@ -39,7 +39,7 @@ def _reduce(site: Site[ReduceOp], index: int) -> Term:
 
 
 @gradient_of(DotGeneralOp)
-def _dot_general(site: Site[DotGeneralOp], index: int) -> Term:
+def _dot_general(site: GradientSite[DotGeneralOp], index: int) -> Term:
     """The product of the gradient with the other operand, over that one's free
     dimensions; operands in the order that gives the wanted layout in the common case.
     """

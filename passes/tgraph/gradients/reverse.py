@@ -32,7 +32,7 @@ from ....dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
 from ....dialects.tgraph.elementwise import AddOp
 from ....dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, ViewOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, OnDeviceOp, ReadOp
-from .site import RULES, Site, number_of
+from .site import RULES, GradientSite, number_of
 
 
 def expand(op: GradientOp, mirror: str) -> None:
@@ -139,7 +139,7 @@ class _Reverse:
                 )
         like = op.inputs[0] if isinstance(op, DeviceCopyOp) else op.results[0]
         placement = self.placement.get(like, {})
-        site = Site(op, gradient, self.point, placement, self._available)
+        site = GradientSite(op, gradient, self.point, placement, self._available)
         for index, is_wanted in enumerate(wanted):
             if is_wanted and (part := rule(site, index)):
                 self._add(op.inputs[index], part.value, op)

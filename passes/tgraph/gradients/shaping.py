@@ -10,12 +10,12 @@ from ....dialects.tgraph.shaping import (
     SliceOp,
     TransposeOp,
 )
-from .site import Site, Term, gradient_of, shape_of
+from .site import GradientSite, Term, gradient_of, shape_of
 from .writing import pad, reduce, reshape, slice_of, transpose
 
 
 @gradient_of(BroadcastInDimOp)
-def _broadcast_in_dim(site: Site[BroadcastInDimOp], index: int) -> Term:
+def _broadcast_in_dim(site: GradientSite[BroadcastInDimOp], index: int) -> Term:
     shape = site.input_type().get_shape()
     dims = site.op.broadcast_dimensions.get_values()
     full = shape_of(site.g)
@@ -27,23 +27,23 @@ def _broadcast_in_dim(site: Site[BroadcastInDimOp], index: int) -> Term:
 
 
 @gradient_of(ReshapeOp)
-def _reshape(site: Site[ReshapeOp], index: int) -> Term:
+def _reshape(site: GradientSite[ReshapeOp], index: int) -> Term:
     return reshape(site.g, site.input_type().get_shape())
 
 
 @gradient_of(TransposeOp)
-def _transpose(site: Site[TransposeOp], index: int) -> Term:
+def _transpose(site: GradientSite[TransposeOp], index: int) -> Term:
     permutation = site.op.permutation.get_values()
     return transpose(site.g, [permutation.index(d) for d in range(len(permutation))])
 
 
 @gradient_of(ReverseOp)
-def _reverse(site: Site[ReverseOp], index: int) -> Term:
+def _reverse(site: GradientSite[ReverseOp], index: int) -> Term:
     return site.emit(ReverseOp, site.g, dimensions=site.op.dimensions)
 
 
 @gradient_of(SliceOp)
-def _slice(site: Site[SliceOp], index: int) -> Term:
+def _slice(site: GradientSite[SliceOp], index: int) -> Term:
     starts = site.op.start_indices.get_values()
     interior = [stride - 1 for stride in site.op.strides.get_values()]
     high = [
@@ -60,7 +60,7 @@ def _slice(site: Site[SliceOp], index: int) -> Term:
 
 
 @gradient_of(ConcatenateOp)
-def _concatenate(site: Site[ConcatenateOp], index: int) -> Term:
+def _concatenate(site: GradientSite[ConcatenateOp], index: int) -> Term:
     dim = site.op.dimension.value.data
     starts, limits = [0] * len(shape_of(site.g)), [*shape_of(site.g)]
     starts[dim] = sum(site.input_type(i).get_shape()[dim] for i in range(index))
@@ -69,7 +69,7 @@ def _concatenate(site: Site[ConcatenateOp], index: int) -> Term:
 
 
 @gradient_of(PadOp)
-def _pad(site: Site[PadOp], index: int) -> Term:
+def _pad(site: GradientSite[PadOp], index: int) -> Term:
     low, high = site.op.low.get_values(), site.op.high.get_values()
     interior = site.op.interior.get_values()
     shape = site.input_type().get_shape()
@@ -93,7 +93,7 @@ def _pad(site: Site[PadOp], index: int) -> Term:
 
 
 @gradient_of(DeviceCopyOp)
-def _device_copy(site: Site[DeviceCopyOp], index: int) -> Term:
+def _device_copy(site: GradientSite[DeviceCopyOp], index: int) -> Term:
     return site.emit(DeviceCopyOp, site.g, type=site.input_type())
 
 

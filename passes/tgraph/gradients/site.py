@@ -1,7 +1,7 @@
 """What gradient rules are made of: the place where one is written, and its terms.
 
     @gradient_of(TransposeOp)
-    def _transpose(site: Site[TransposeOp], index: int) -> Term | None:
+    def _transpose(site: GradientSite[TransposeOp], index: int) -> Term | None:
         return site.emit(TransposeOp, site.g, permutation=...)
 
 A rule is asked for the gradient of one operand at a time; it returns None where that is
@@ -41,7 +41,7 @@ Term: TypeAlias = terms.Term[SSAValue]
 
 
 @dataclass(frozen=True)
-class Site(terms.Builder[SSAValue], Generic[Op]):
+class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
     """A forward operation whose gradient is being written, before `point`.
 
     What is written carries the operation's location and the attributes `placement`.
@@ -124,9 +124,9 @@ class Site(terms.Builder[SSAValue], Generic[Op]):
         return self.term(op.result)
 
 
-def site_of(x: Term) -> Site[Any]:
+def site_of(x: Term) -> GradientSite[Any]:
     """Where a term is written."""
-    return cast(Site[Any], x.builder)
+    return cast(GradientSite[Any], x.builder)
 
 
 def type_of(x: Term) -> AnyTensor:
@@ -144,7 +144,7 @@ def converted(x: Term, element: Attribute) -> Term:
     return site_of(x).emit(ew.ConvertOp, x, type=with_element(type_of(x), element))
 
 
-Rule: TypeAlias = Callable[[Site[Any], int], Term | None]
+Rule: TypeAlias = Callable[[GradientSite[Any], int], Term | None]
 """`(site, index of an operand) -> the operand's gradient`; None for zero."""
 
 RULES: dict[type[Operation], Rule] = {}

@@ -15,17 +15,17 @@ from ....dialects.tgraph.reducing import (
     SelectAndScatterOp,
 )
 from ....dialects.tgraph.shaping import ReverseOp
-from .site import Site, Term, converted, gradient_of, shape_of
+from .site import GradientSite, Term, converted, gradient_of, shape_of
 from .writing import refuse, reshape, transpose
 
 
 @gradient_of(ConvolutionOp)
-def _convolution(site: Site[ConvolutionOp], index: int) -> Term:
+def _convolution(site: GradientSite[ConvolutionOp], index: int) -> Term:
     gradient = _of_image(site) if index == 0 else _of_kernel(site)
     return converted(gradient, site.input_type(index).element_type)
 
 
-def _of_image(site: Site[ConvolutionOp]) -> Term:
+def _of_image(site: GradientSite[ConvolutionOp]) -> Term:
     """The gradient convolved with the reversed kernel, its features exchanged."""
     op = site.op
     image, kernel, result = op.labels
@@ -62,7 +62,7 @@ def _of_image(site: Site[ConvolutionOp]) -> Term:
     return _regrouped(spread, image.index("f"), image.index("b"), batches)
 
 
-def _of_kernel(site: Site[ConvolutionOp]) -> Term:
+def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
     """The image convolved with the gradient, batch and features exchanged."""
     op = site.op
     image, kernel, result = op.labels
@@ -106,7 +106,7 @@ def _of_kernel(site: Site[ConvolutionOp]) -> Term:
 
 
 @gradient_of(ReduceWindowOp)
-def _reduce_window(site: Site[ReduceWindowOp], index: int) -> Term:
+def _reduce_window(site: GradientSite[ReduceWindowOp], index: int) -> Term:
     op = site.op
     kind = op.kind.data
     if kind == "add":

@@ -1,8 +1,8 @@
 """What the device passes share: who names a device, and what follows once all is known.
 
-`Placement` holds the devices of one function's values and operations. A pass fills
-them in (`put`, `put_argument`); `finish` then brings operands to where they are read,
-with one copy for each value and target, and writes the devices into the types.
+`DevicePlacement` holds the devices of one function's values and operations. A pass
+fills them in (`put`, `put_argument`); `finish` then brings operands to where they are
+read, with one copy for each value and target, and writes the devices into the types.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def variables_of(op: Operation) -> list[SSAValue]:
     return [v for v in op.operands if isinstance(v.type, VariableType)]
 
 
-class Placement:
+class DevicePlacement:
     """The devices of one function's values and operations.
 
     `groups` maps `tgraph.group` to devices; without it, groups are left as they are.

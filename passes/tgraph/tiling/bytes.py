@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ....analysis.cost import LAUNCH, time_to_move
 from ....analysis.memory_graph import MemoryGraph
 from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
-from ....planning.scheduling import Graph, Task, profile
+from ....planning.scheduling import Task, TaskGraph, profile
 from .dimensions import is_repeated
 from .regions import TileableRegion
 
@@ -24,7 +24,7 @@ SEEN = 3
 class Lifetimes:
     """Live bytes of a block on one device, in the order that it has."""
 
-    def __init__(self, memory: MemoryGraph, graph: Graph, alignment: int):
+    def __init__(self, memory: MemoryGraph, graph: TaskGraph, alignment: int):
         self.memory = memory
         self.graph = graph
         self.alignment = alignment

@@ -5,7 +5,7 @@ code.py         LLVM IR as text: values, arithmetic, loops
 elements.py     element types in memory and in registers
 math.py         exp, log, tanh, ... of vectors
 operations.py   the elementwise operations
-groups.py       what an operation or fusion computes, over one iteration space
+graphs.py       what an operation or fusion computes, over one iteration space
 accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from ....dialects.dtypes import identity, is_float
 from ....dialects.tgraph.reducing import ReduceOp
 from . import operations
-from .code import Code, Value
+from .code import LlvmFunction, Value
 from .elements import mask_of, register_type, rounded
-from .groups import Node
+from .graphs import ElementNode
 from .math import any_lane
 
 BLOCK = 32
@@ -21,7 +21,12 @@ class Accumulator:
     """
 
     def __init__(
-        self, code: Code, node: Node, widths: Sequence[int], across: bool, long: bool
+        self,
+        code: LlvmFunction,
+        node: ElementNode,
+        widths: Sequence[int],
+        across: bool,
+        long: bool,
     ):
         assert isinstance(node.op, ReduceOp)
         self.node = node

@@ -22,15 +22,15 @@ from ..jit.records import Record
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from .elements import register_type
-from .groups import Group, Node, Unsupported, group_of, views
+from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of, views
 from .loops import lower
-from .nests import Nest, nest_of
+from .nests import LoopNest, nest_of
 
 LARGEST = 1000
-"""Nodes of a group: from there on LLVM's time grows with the square of them."""
+"""Nodes of a graph: from there on LLVM's time grows with the square of them."""
 
 _functions: dict[object, Any] = {}
-"""By `Nest.key()`; None for what is not supported."""
+"""By `LoopNest.key()`; None for what is not supported."""
 
 
 def calls_of(
@@ -53,7 +53,7 @@ def calls_of(
             case _:
                 arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
                 return _group([op], op.outs[0], arrays, outs[0], scratch)
-    except (Unsupported, KeyError):
+    except (NoLoopNest, KeyError):
         return None
 
 
@@ -68,7 +68,7 @@ def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
             return call
         try:
             return copy_of(*arguments, scratch)
-        except Unsupported:
+        except NoLoopNest:
             return call
 
     return [translated(call) for call in calls]
@@ -77,13 +77,15 @@ def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
 def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
     """`np.copyto(out, x)`, for arrays of one type. `out` is not empty.
 
-    Raises `Unsupported` for elements that have no native type.
+    Raises `NoLoopNest` for elements that have no native type.
     """
     if register_type(x.dtype) is None:
-        raise Unsupported
-    node = Node(x.dtype, array=0)
+        raise NoLoopNest
+    node = ElementNode(x.dtype, array=0)
     arrays = [np.broadcast_to(x, out.shape), out]
-    return _record(Group(out.shape, frozenset(), node, arrays, [node]), scratch), ()
+    return _record(
+        ElementGraph(out.shape, frozenset(), node, arrays, [node]), scratch
+    ), ()
 
 
 def _group(
@@ -94,10 +96,10 @@ def _group(
     scratch: Scratch,
 ) -> list[Call]:
     """The calls that compute `result` into `out`; `arrays` are the values that `ops`
-    start from. Raises `Unsupported`, or `KeyError`, if it has no native form."""
+    start from. Raises `NoLoopNest`, or `KeyError`, if it has no native form."""
     if any(isinstance(op, CONTRACTIONS) for op in ops):
         return _contraction(ops, result, arrays, out, scratch)
-    return [(_record(group_of(ops, result, arrays, out), scratch), ())]
+    return [(_record(graph_of(ops, result, arrays, out), scratch), ())]
 
 
 def _contraction(
@@ -110,7 +112,7 @@ def _contraction(
     """The contraction by a library, and what follows by it too or by a nest."""
     (first,) = (op for op in ops if isinstance(op, CONTRACTIONS))
     if first.declared[0].get_shape() != out.shape:
-        raise Unsupported
+        raise NoLoopNest
     known = views(ops, arrays)
     inputs = [known[value] for value in first.inputs]
     after = [op for op in ops if op is not first and op.results[0] not in known]
@@ -120,10 +122,10 @@ def _contraction(
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
-        raise Unsupported  # a leaf that is no view
+        raise NoLoopNest  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
-        return [(_record(group_of(after, result, arrays, out), scratch), ())]
+        return [(_record(graph_of(after, result, arrays, out), scratch), ())]
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
@@ -142,27 +144,27 @@ def _product(
     return kernel_of(op)(op, inputs, [out], scratch)
 
 
-def _record(group: Group, scratch: Scratch) -> Record:
-    if 0 in group.shape or len(group.nodes) > LARGEST:
-        raise Unsupported
-    nest = nest_of(group)
+def _record(graph: ElementGraph, scratch: Scratch) -> Record:
+    if 0 in graph.shape or len(graph.nodes) > LARGEST:
+        raise NoLoopNest
+    nest = nest_of(graph)
     function = _function(nest)
     sizes = tuple(nest.sizes[nest.kept :])
     buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
-    used = [*group.arrays, *buffers]
+    used = [*graph.arrays, *buffers]
     return Record(function, [address(x) for x in used], used)
 
 
-def _function(nest: Nest) -> Any:
+def _function(nest: LoopNest) -> Any:
     key = nest.key()
     if key not in _functions:
         try:
             _functions[key] = llvm.compiler().function(lower(nest))
-        except Unsupported:
+        except NoLoopNest:
             _functions[key] = None
     function = _functions[key]
     if function is None:
-        raise Unsupported
+        raise NoLoopNest
     return function
 
 

@@ -1,9 +1,9 @@
 """Writes LLVM IR as text: a function of nested loops over explicit vectors.
 
 A `Value` is a scalar, a vector, or a constant of neither width yet: it takes the width
-of what it meets. Arithmetic on values appends an instruction to their `Code`. Nothing
-is left to LLVM's loop vectoriser, so what is vectorised does not depend on its version,
-and compiling stays cheap.
+of what it meets. Arithmetic on values appends an instruction to their `LlvmFunction`.
+Nothing is left to LLVM's loop vectoriser, so what is vectorised does not depend on its
+version, and compiling stays cheap.
 """
 
 import struct
@@ -27,7 +27,7 @@ Operand: TypeAlias = Union["Value", Number]
 class Value:
     """An SSA value of an LLVM function, or a literal."""
 
-    code: "Code"
+    code: "LlvmFunction"
     text: str
     element: str
     """The type of an element: `float`, `i32`, ..."""
@@ -129,7 +129,7 @@ def literal(number: Number, element: str) -> str:
     return str(int(number))
 
 
-class Code:
+class LlvmFunction:
     """A function under construction. `i64` indices are plain text: `%i3` or `17`."""
 
     def __init__(self) -> None:

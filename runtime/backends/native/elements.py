@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ....dialects.dtypes import DType
-from .code import Code, Value, suffix, typed, vector
+from .code import LlvmFunction, Value, suffix, typed, vector
 
 
 @cache
@@ -35,7 +35,7 @@ def _memory_type(dtype: DType) -> str:
 
 
 def load(
-    code: Code, pointer: str, stride: int, dtype: DType, lanes: int, active: int
+    code: LlvmFunction, pointer: str, stride: int, dtype: DType, lanes: int, active: int
 ) -> Value:
     """Elements `stride` bytes from one another, the first at `pointer`.
 
@@ -94,7 +94,7 @@ def store(
         code.line(f"store {typed(raw)}, ptr {pointer}, align 1")
 
 
-def _pointers(code: Code, pointer: str, stride: int, lanes: int) -> str:
+def _pointers(code: LlvmFunction, pointer: str, stride: int, lanes: int) -> str:
     offsets = _listed("i64", [i * stride for i in range(lanes)])
     name = code.name(f"getelementptr i8, ptr {pointer}, <{lanes} x i64> {offsets}")
     return f"<{lanes} x ptr> {name}"

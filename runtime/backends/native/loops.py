@@ -25,10 +25,10 @@ from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.formulas import NoForm
 from . import operations
 from .accumulators import BLOCK, Accumulator
-from .code import Code, Value
+from .code import LlvmFunction, Value
 from .elements import load, register_type, store
-from .groups import Node, Unsupported
-from .nests import Nest, computed, reductions, targets
+from .graphs import ElementNode, NoLoopNest
+from .nests import LoopNest, computed, reductions, targets
 
 VECTOR = 64
 """Bytes of a vector register. LLVM divides vectors that are too large."""
@@ -49,7 +49,7 @@ LINE = 64
 """Bytes of a cache line."""
 
 
-def lower(nest: Nest) -> str:
+def lower(nest: LoopNest) -> str:
     """The text of a module with the function `{name}`. Its words are the addresses of
     the nest's arrays, then of the buffers for what it saves."""
     return _Lowering(nest).text()
@@ -61,7 +61,7 @@ class _Scope:
 
     pointers: dict[int, str]
     """For each array and buffer, where its current elements start."""
-    values: dict[Node, Value]
+    values: dict[ElementNode, Value]
     entered: frozenset[int]
     """The loops that it is in."""
     lanes: int
@@ -70,12 +70,12 @@ class _Scope:
 
 
 class _Lowering:
-    def __init__(self, nest: Nest):
+    def __init__(self, nest: LoopNest):
         self.nest = nest
-        self.code = Code()
+        self.code = LlvmFunction()
         widest = max(
             4 if is_float(n.dtype) and n.dtype.itemsize < 4 else n.dtype.itemsize
-            for n in nest.group.nodes
+            for n in nest.graph.nodes
         )
         size = nest.sizes[nest.lane]
         self.narrow = min(VECTOR // widest, 1 << (size - 1).bit_length())
@@ -83,12 +83,12 @@ class _Lowering:
         """Whether reductions are over the lanes of vectors."""
         self.stage = 0
         """The pass that is being written."""
-        self.first: dict[Node, int] = {}
+        self.first: dict[ElementNode, int] = {}
         """The pass that saved a node."""
-        arrays = len(nest.group.arrays)
+        arrays = len(nest.graph.arrays)
         self.out = arrays - 1
         self.strides = dict(enumerate(nest.strides))
-        self.buffers: dict[Node, int] = {}
+        self.buffers: dict[ElementNode, int] = {}
         for node in nest.saved:
             self.buffers[node] = arrays + len(self.buffers)
             self.strides[self.buffers[node]] = self._buffer_strides(node)
@@ -102,7 +102,7 @@ class _Lowering:
         """Lanes for passes."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
-        if not self.is_across and self.nest.group.reduced and len(nodes) < 4:
+        if not self.is_across and self.nest.graph.reduced and len(nodes) < 4:
             vectors = COLUMNS
         size = self.nest.sizes[self.nest.lane]
         while vectors > 1 and vectors * self.narrow > size:
@@ -114,7 +114,7 @@ class _Lowering:
         """The lanes that this pass takes at a time: first many, then few."""
         return list(dict.fromkeys((self.wide[self.stage], self.narrow)))
 
-    def _buffer_strides(self, node: Node) -> list[int]:
+    def _buffer_strides(self, node: ElementNode) -> list[int]:
         strides = [0] * len(self.nest.sizes)
         step = node.dtype.itemsize
         for loop in reversed(range(self.nest.kept, len(strides))):
@@ -206,7 +206,7 @@ class _Lowering:
         if not nest.fills_rows:
             self._store(nest.root, scope)
 
-    def _accumulator(self, node: Node, scope: _Scope) -> Accumulator:
+    def _accumulator(self, node: ElementNode, scope: _Scope) -> Accumulator:
         iterations = prod(self.nest.sizes[self.nest.kept :])
         if self.is_across:
             iterations //= self.wide[self.stage]
@@ -236,7 +236,7 @@ class _Lowering:
 
     def _hoist(self, scope: _Scope) -> None:
         """Computes what this pass needs and no further loop changes."""
-        visited = set[Node]()
+        visited = set[ElementNode]()
         waiting = targets(self.nest, self.stage)[::-1]
         while waiting:
             node = waiting.pop()
@@ -248,11 +248,11 @@ class _Lowering:
             elif not self._is_kept(node):
                 waiting += reversed(node.operands)
 
-    def _is_kept(self, node: Node) -> bool:
+    def _is_kept(self, node: ElementNode) -> bool:
         """Whether an earlier pass has saved the node."""
         return self.first.get(node, self.stage) < self.stage
 
-    def _value(self, node: Node, scope: _Scope) -> Value:
+    def _value(self, node: ElementNode, scope: _Scope) -> Value:
         waiting = [node]  # groups are chains of any length: no recursion
         while waiting:
             missing = [x for x in self._read(waiting[-1]) if x not in scope.values]
@@ -264,11 +264,11 @@ class _Lowering:
                 scope.values[made] = self._made(made, scope)
         return scope.values[node]
 
-    def _read(self, node: Node) -> Sequence[Node]:
+    def _read(self, node: ElementNode) -> Sequence[ElementNode]:
         """The nodes that this pass computes a node from."""
         return () if self._is_kept(node) else node.operands
 
-    def _made(self, node: Node, scope: _Scope) -> Value:
+    def _made(self, node: ElementNode, scope: _Scope) -> Value:
         if node.number is not None:
             element = register_type(node.dtype)
             assert element is not None
@@ -282,13 +282,13 @@ class _Lowering:
         try:
             value = operations.evaluate(node.op, node.dtype, values)
         except NoForm:
-            raise Unsupported from None
+            raise NoLoopNest from None
         if node in self.buffers:
             self.first[node] = self.stage
             self._write(value, node.dtype, self.buffers[node], scope)
         return value
 
-    def _load(self, node: Node, array: int, scope: _Scope) -> Value:
+    def _load(self, node: ElementNode, array: int, scope: _Scope) -> Value:
         stride = self._lane_stride(array, scope)
         pointer = scope.pointers[array]
         if stride == node.dtype.itemsize:
@@ -299,13 +299,13 @@ class _Lowering:
         """In columns, has `size` bytes of a later row fetched: rows that are far from
         one another are no pattern that processors see."""
         is_inside = len(scope.entered) == len(self.nest.sizes)
-        if self.is_across or not self.nest.group.reduced or not is_inside:
+        if self.is_across or not self.nest.graph.reduced or not is_inside:
             return
         step = self.strides[array][-1]
         for line in range(0, size, LINE) if step >= FAR else ():
             self.code.prefetch(scope.pointers[array], AHEAD * step + line)
 
-    def _store(self, node: Node, scope: _Scope) -> None:
+    def _store(self, node: ElementNode, scope: _Scope) -> None:
         self._write(self._value(node, scope), node.dtype, self.out, scope)
 
     def _write(self, value: Value, dtype: DType, array: int, scope: _Scope) -> None:

@@ -1,4 +1,4 @@
-"""The loops of a group: few, in a good order, one of them vectorised.
+"""The loops of a graph of elements: few, in a good order, one of them vectorised.
 
 Loops over the kept dimensions come first, ordered by the output's strides; then those
 over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
@@ -9,13 +9,13 @@ of the kept ones or the innermost of all.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .groups import Group, Node, description
+from .graphs import ElementGraph, ElementNode, description
 from .operations import COSTLY
 
 
 @dataclass
-class Nest:
-    group: Group
+class LoopNest:
+    graph: ElementGraph
     sizes: list[int]
     """Of the loops, outermost first."""
     kept: int
@@ -24,16 +24,16 @@ class Nest:
     """The loop that is vectorised."""
     strides: list[list[int]]
     """For each array, in bytes for each loop."""
-    saved: list[Node] = field(default_factory=list[Node])
+    saved: list[ElementNode] = field(default_factory=list[ElementNode])
     """Nodes kept from one pass over a row for the next, in buffers of a row."""
 
     @property
-    def root(self) -> Node:
-        return self.group.root
+    def root(self) -> ElementNode:
+        return self.graph.root
 
     def key(self) -> object:
         """Equal for nests with the same machine code."""
-        number = {node: i for i, node in enumerate(self.group.nodes)}
+        number = {node: i for i, node in enumerate(self.graph.nodes)}
         nodes = tuple(
             (
                 description(node),
@@ -42,7 +42,7 @@ class Nest:
                 node.array,
                 tuple(number[x] for x in node.operands),
             )
-            for node in self.group.nodes
+            for node in self.graph.nodes
         )
         strides = tuple(map(tuple, self.strides))
         return nodes, tuple(self.sizes), self.kept, self.lane, strides
@@ -52,16 +52,16 @@ class Nest:
         """Whether the output has elements along reduced dimensions."""
         return any(self.strides[-1][self.kept :])
 
-    def is_inner(self, node: Node) -> bool:
+    def is_inner(self, node: ElementNode) -> bool:
         """Whether it differs within a row, that is, along reduced dimensions."""
         return any(d >= self.kept for d in node.dims)
 
 
-def nest_of(group: Group) -> Nest:
-    arrays = group.arrays
-    kept = [d for d in range(len(group.shape)) if d not in group.reduced]
-    reduced = sorted(group.reduced)
-    columns = [[a.strides[d] for a in arrays] for d in range(len(group.shape))]
+def nest_of(graph: ElementGraph) -> LoopNest:
+    arrays = graph.arrays
+    kept = [d for d in range(len(graph.shape)) if d not in graph.reduced]
+    reduced = sorted(graph.reduced)
+    columns = [[a.strides[d] for a in arrays] for d in range(len(graph.shape))]
 
     def by_output(d: int) -> int:
         return -abs(columns[d][-1])
@@ -69,17 +69,17 @@ def nest_of(group: Group) -> Nest:
     def by_reading(d: int) -> int:
         return -max(map(abs, columns[d]))
 
-    outer = _merged(group, sorted(kept, key=by_output), columns)
-    inner = _merged(group, sorted(reduced, key=by_reading), columns)
+    outer = _merged(graph, sorted(kept, key=by_output), columns)
+    inner = _merged(graph, sorted(reduced, key=by_reading), columns)
     if not outer and not (reduced and inner):
         outer = [(1, [0] * len(arrays))]
     if reduced and not inner:
         inner = [(1, [0] * len(arrays))]
     loops = [*outer, *inner]
     strides = [list(column) for column in zip(*(s for _, s in loops), strict=True)]
-    nest = Nest(group, [size for size, _ in loops], len(outer), 0, strides)
+    nest = LoopNest(graph, [size for size, _ in loops], len(outer), 0, strides)
     nest.lane = _lane(nest)
-    for node in group.nodes:
+    for node in graph.nodes:
         if node.array >= 0:
             steps = strides[node.array]
             node.dims = frozenset(d for d, step in enumerate(steps) if step)
@@ -93,12 +93,12 @@ def nest_of(group: Group) -> Nest:
 
 
 def _merged(
-    group: Group, dims: Sequence[int], columns: Sequence[Sequence[int]]
+    graph: ElementGraph, dims: Sequence[int], columns: Sequence[Sequence[int]]
 ) -> list[tuple[int, Sequence[int]]]:
     """Loops of sizes and strides; none of size 1."""
     loops: list[tuple[int, Sequence[int]]] = []
     for d in dims:
-        size = group.shape[d]
+        size = graph.shape[d]
         if size == 1:
             continue
         whole = [step * size for step in columns[d]]
@@ -109,7 +109,7 @@ def _merged(
     return loops
 
 
-def _lane(nest: Nest) -> int:
+def _lane(nest: LoopNest) -> int:
     """The loop along which more arrays lie without gaps; rather the innermost."""
     last = len(nest.sizes) - 1
     if nest.kept in (0, last + 1):
@@ -118,7 +118,7 @@ def _lane(nest: Nest) -> int:
     def contiguous(loop: int) -> int:
         return sum(
             steps[loop] == array.itemsize
-            for steps, array in zip(nest.strides, nest.group.arrays, strict=True)
+            for steps, array in zip(nest.strides, nest.graph.arrays, strict=True)
             if any(steps[nest.kept :])
         )
 
@@ -126,44 +126,44 @@ def _lane(nest: Nest) -> int:
     return outer if contiguous(outer) > contiguous(last) else last
 
 
-def reductions(nest: Nest, stage: int) -> list[Node]:
+def reductions(nest: LoopNest, stage: int) -> list[ElementNode]:
     """Those that are made by pass number `stage` over a row."""
-    return [n for n in nest.group.nodes if n.is_reduction and n.stage == stage + 1]
+    return [n for n in nest.graph.nodes if n.is_reduction and n.stage == stage + 1]
 
 
-def targets(nest: Nest, stage: int) -> list[Node]:
+def targets(nest: LoopNest, stage: int) -> list[ElementNode]:
     """What is needed in pass number `stage` over a row."""
     wanted = [node.operands[0] for node in reductions(nest, stage)]
     return [*wanted, nest.root] if stage == nest.root.stage else wanted
 
 
-def computed(nest: Nest, stage: int) -> list[Node]:
+def computed(nest: LoopNest, stage: int) -> list[ElementNode]:
     """What pass number `stage` computes at each place, in no order."""
-    nodes: dict[Node, None] = {}
+    nodes: dict[ElementNode, None] = {}
     waiting = targets(nest, stage)
     while waiting:
         node = waiting.pop()
         is_done = node in nest.saved and node.stage < stage
-        if node in nodes or is_done or (nest.group.reduced and not nest.is_inner(node)):
+        if node in nodes or is_done or (nest.graph.reduced and not nest.is_inner(node)):
             continue
         nodes[node] = None
         waiting += node.operands
     return list(nodes)
 
 
-def _worth_saving(nest: Nest) -> list[Node]:
+def _worth_saving(nest: LoopNest) -> list[ElementNode]:
     """What a later pass needs again and would be costly to compute again."""
-    first: dict[Node, int] = {}
-    saved: dict[Node, None] = {}
-    costly: dict[Node, bool] = {}
+    first: dict[ElementNode, int] = {}
+    saved: dict[ElementNode, None] = {}
+    costly: dict[ElementNode, bool] = {}
     inner = frozenset(range(nest.kept, len(nest.sizes)))
-    for node in nest.group.nodes:
+    for node in nest.graph.nodes:
         costly[node] = nest.is_inner(node) and (
             isinstance(node.op, COSTLY) or any(costly[x] for x in node.operands)
         )
 
     for stage in range(nest.root.stage + 1):
-        visited = set[Node]()
+        visited = set[ElementNode]()
         waiting = targets(nest, stage)[::-1]
         while waiting:
             node = waiting.pop()

@@ -27,7 +27,7 @@ from ....dialects.tgraph.formulas import (
 )
 from ....dialects.tgraph.terms import Term
 from . import math
-from .code import Code, Value
+from .code import LlvmFunction, Value
 from .elements import converted, rounded
 
 
@@ -123,7 +123,7 @@ FORMS: Forms = {
 class _Writer(Scalars[Value]):
     """Appends instructions to a function."""
 
-    code: Code
+    code: LlvmFunction
 
     FORMS = FORMS
 

@@ -75,7 +75,7 @@ def single(
 def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
     """The calls that compute a body, tile by tile."""
     out, *leaves = merge_dimensions([out, *body.leaves.values()])
-    program = Program(list(body.leaves), body.splats, body.instructions)
+    program = UfuncProgram(list(body.leaves), body.splats, body.instructions)
     limit = out.size if program.is_one_ufunc else min(out.size, TILE)
     registers = Registers(scratch, limit)
     calls: list[Call] = []
@@ -95,7 +95,7 @@ class _Step:
     result: int
 
 
-class Program(Scalars[int]):
+class UfuncProgram(Scalars[int]):
     """Instructions, written in what NumPy has. Values are numbered, leaves first."""
 
     FORMS = FORMS

@@ -28,7 +28,7 @@ from ..arrays import copy, fill, iota, tiles, viewed
 from ..contraction import Contraction, contraction
 from ..interface import Call
 from .base import kernel, kernel_of, ufunc_call
-from .elementwise import Body, Instruction, Program, Registers, loop
+from .elementwise import Body, Instruction, Registers, UfuncProgram, loop
 from .forms import TILE
 from .reducing import reduce, reduction_ufunc
 from .rows import dtype_of, rows, shape_of
@@ -186,7 +186,7 @@ def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     shape, axes = shape_of(last.inputs[0]), set(last.dimensions.get_values())
     kind, dtype = last.kind.data, dtype_of(before[-1])
     body = _Parts(parts.arrays, parts.splats, before).body()
-    program = Program(list(body.leaves), body.splats, body.instructions)
+    program = UfuncProgram(list(body.leaves), body.splats, body.instructions)
     leaves = list(body.leaves.values())
     limit = min(TILE, prod(shape))
     registers, computed = Registers(scratch, limit), scratch.take((limit,), dtype)

@@ -19,7 +19,7 @@ from ....dialects.tgraph.reducing import ReduceOp
 from ...pool import Scratch
 from ..arrays import broadcast_in_dim, copy, tiles
 from ..interface import Call
-from .elementwise import Instruction, Program, Registers
+from .elementwise import Instruction, Registers, UfuncProgram
 from .forms import TILE
 from .reducing import reduce
 
@@ -50,7 +50,7 @@ def rows(
     length = prod(full[count:])
     limit = max(1, TILE // length)
     most = min(limit, prod(full[:count]))
-    program = _Program(ops, arrays, splats, count, most, scratch)
+    program = _RowKernel(ops, arrays, splats, count, most, scratch)
     all_tiles = list(tiles(full[:count], limit))
     calls = program.repeat_rows() if len(all_tiles) > 1 else []
     for tile in all_tiles:
@@ -72,7 +72,7 @@ def _call_unbuffered(calls: Sequence[Call]) -> None:
         np.setbufsize(size)
 
 
-class _Program:
+class _RowKernel:
     """The operations on some rows at a time, at most `rows`."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _Program:
         self.arrays = {v: x for v, x in arrays.items() if v in read}
         self.repeated: dict[SSAValue, Array] = {}
         self.splats = splats
-        self.programs: dict[TensorOp, Program] = {
+        self.programs: dict[TensorOp, UfuncProgram] = {
             op: self._program(op) for op in ops if isinstance(op, ElementwiseOp)
         }
         self.dying: dict[TensorOp, list[SSAValue]] = {}
@@ -108,10 +108,10 @@ class _Program:
         for value, op in last_use.items():
             self.dying.setdefault(op, []).append(value)
 
-    def _program(self, op: TensorOp) -> Program:
+    def _program(self, op: TensorOp) -> UfuncProgram:
         splats = {v: self.splats[v] for v in op.inputs if v in self.splats}
         leaves = [v for v in op.inputs if v not in splats]
-        return Program(leaves, splats, [Instruction(op, op.inputs, op.result)])
+        return UfuncProgram(leaves, splats, [Instruction(op, op.inputs, op.result)])
 
     def repeat_rows(self) -> list[Call]:
         """Lays out rows that are the same in all tiles as a tile, once: NumPy repeats

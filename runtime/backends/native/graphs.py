@@ -27,16 +27,16 @@ Mapped: TypeAlias = tuple[int | None, ...]
 """For each dimension of a value the space's; None for one of size 1."""
 
 
-class Unsupported(Exception):
+class NoLoopNest(Exception):
     """The NumPy kernels have to do it."""
 
 
 @dataclass(eq=False)
-class Node:
+class ElementNode:
     dtype: DType
     op: TensorOp | None = None
     """None for what is read from an array and for constants."""
-    operands: Sequence["Node"] = ()
+    operands: Sequence["ElementNode"] = ()
     number: Number | None = None
     """The element of a constant."""
     array: int = -1
@@ -52,28 +52,28 @@ class Node:
 
 
 @dataclass
-class Group:
+class ElementGraph:
     """A graph. `arrays` are views with the space's dimensions, the last the output."""
 
     shape: Shape
     reduced: frozenset[int]
-    root: Node
+    root: ElementNode
     arrays: list[Array] = field(default_factory=list[Array])
-    nodes: list[Node] = field(default_factory=list[Node])
+    nodes: list[ElementNode] = field(default_factory=list[ElementNode])
     """Operands before users; `root` is the last."""
 
 
-def group_of(
+def graph_of(
     ops: Sequence[TensorOp],
     result: SSAValue,
     arrays: Mapping[SSAValue, Array],
     out: Array,
-) -> Group:
+) -> ElementGraph:
     """The graph of `result`, computed by `ops` from `arrays`.
 
-    Raises `Unsupported` if it has no such form.
+    Raises `NoLoopNest` if it has no such form.
     """
-    return _Builder(ops, dict(arrays)).group(result, out)
+    return _Builder(ops, dict(arrays)).graph(result, out)
 
 
 def views(
@@ -96,10 +96,10 @@ class _Builder:
         if reductions:
             self._shape = _shape(reductions[0].inputs[0])
             self._reduced = frozenset(reductions[0].dimensions.get_values())
-        self._nodes: dict[tuple[SSAValue, Mapped], Node] = {}
+        self._nodes: dict[tuple[SSAValue, Mapped], ElementNode] = {}
         self._views: list[Array] = []
 
-    def group(self, result: SSAValue, out: Array) -> Group:
+    def graph(self, result: SSAValue, out: Array) -> ElementGraph:
         if not self._reduced:
             self._shape = out.shape
         identity = tuple(range(len(self._shape)))
@@ -116,7 +116,9 @@ class _Builder:
             root = self._node(result, mapped)
         self._views.append(self._in_space(out, mapped))
         nodes = [node for node in self._nodes.values() if node is not root]
-        return Group(self._shape, self._reduced, root, self._views, [*nodes, root])
+        return ElementGraph(
+            self._shape, self._reduced, root, self._views, [*nodes, root]
+        )
 
     def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
         """Finds what is an array or a constant without any computing."""
@@ -140,7 +142,7 @@ class _Builder:
             if view is not None:
                 self.arrays[value] = view
 
-    def _node(self, value: SSAValue, mapped: Mapped) -> Node:
+    def _node(self, value: SSAValue, mapped: Mapped) -> ElementNode:
         """The node of a value whose dimensions are these of the space."""
         waiting = [(value, mapped)]  # groups are chains of any length: no recursion
         while waiting:
@@ -169,35 +171,37 @@ class _Builder:
             return [(operand, _mapped_through(op, _shape(operand), mapped))]
         return ()
 
-    def _made(self, value: SSAValue, mapped: Mapped) -> Node:
+    def _made(self, value: SSAValue, mapped: Mapped) -> ElementNode:
         if value in self._splats:
-            return Node(_dtype(value), number=self._splats[value])
+            return ElementNode(_dtype(value), number=self._splats[value])
         if value in self.arrays:
             array = self.arrays[value]
             if register_type(array.dtype) is None:
-                raise Unsupported
+                raise NoLoopNest
             self._views.append(self._in_space(array, mapped))
-            return Node(array.dtype, array=len(self._views) - 1)
+            return ElementNode(array.dtype, array=len(self._views) - 1)
         if value not in self._ops:
-            raise Unsupported
+            raise NoLoopNest
         return self._computed(self._ops[value], mapped)
 
-    def _computed(self, op: TensorOp, mapped: Mapped) -> Node:
+    def _computed(self, op: TensorOp, mapped: Mapped) -> ElementNode:
         dtype = _dtype((op.results or op.outs)[0])
         if register_type(dtype) is None:
-            raise Unsupported
+            raise NoLoopNest
         if isinstance(op, ElementwiseOp):
             operands = [self._node(x, mapped) for x in op.inputs]
-            return Node(dtype, op, operands, stage=max(x.stage for x in operands))
+            return ElementNode(
+                dtype, op, operands, stage=max(x.stage for x in operands)
+            )
         if isinstance(op, ReduceOp):
             return self._reduction(op, dtype, mapped)
         if isinstance(op, _VIEWS):
             operand = op.inputs[0]
             shape = _shape(operand)
             return self._node(operand, _mapped_through(op, shape, mapped))
-        raise Unsupported
+        raise NoLoopNest
 
-    def _reduction(self, op: ReduceOp, dtype: DType, mapped: Mapped) -> Node:
+    def _reduction(self, op: ReduceOp, dtype: DType, mapped: Mapped) -> ElementNode:
         shape = _shape(op.inputs[0])
         kept = [d for d in range(len(shape)) if d not in self._reduced]
         same = all(
@@ -205,9 +209,9 @@ class _Builder:
         )
         dims = frozenset(op.dimensions.get_values())
         if shape != self._shape or dims != self._reduced or not same:
-            raise Unsupported
+            raise NoLoopNest
         operand = self._node(op.inputs[0], tuple(range(len(shape))))
-        return Node(dtype, op, [operand], stage=operand.stage + 1)
+        return ElementNode(dtype, op, [operand], stage=operand.stage + 1)
 
     def _in_space(self, array: Array, mapped: Mapped) -> Array:
         strides = [0] * len(self._shape)
@@ -245,19 +249,19 @@ def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:
         case shaping.ReshapeOp():
             return _matched(shape, op.declared[0].get_shape(), mapped)
         case _:
-            raise Unsupported
+            raise NoLoopNest
 
 
 def _matched(shape: Shape, like: Sequence[int], mapped: Mapped) -> Mapped:
     """The map for a shape that differs by dimensions of size 1 only."""
     long = [(size, to) for size, to in zip(like, mapped, strict=True) if size != 1]
     if [size for size, _ in long] != [size for size in shape if size != 1]:
-        raise Unsupported
+        raise NoLoopNest
     rest: Iterator[int | None] = iter([to for _, to in long])
     return tuple(None if size == 1 else next(rest) for size in shape)
 
 
-def description(node: Node) -> str:
+def description(node: ElementNode) -> str:
     """The operation's name with the properties that matter to its value."""
     if isinstance(node.op, CompareOp):
         return f"compare {node.op.direction.data}"

@@ -30,7 +30,7 @@ from ..allocators import NULL, OutOfMemoryError
 from ..pool import ALIGNMENT, Pool
 from ..prepacking import Prepacked
 from ..runnable import device_of
-from .steps import Buffer, Memory, View
+from .steps import MemoryBlock, MemoryRange, View
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -39,7 +39,7 @@ class NotEnoughMemoryError(LocatedError, MemoryError):
     """This machine has not the memory that a program needs."""
 
 
-class Layout:
+class ProgramMemory:
     """The memory of a function, and where in it each value lies.
 
     Raises `LocatedError` for sizes that are not static and views that reach out of
@@ -52,27 +52,29 @@ class Layout:
         signature: Signature,
         pools: Sequence[Pool],
         allocator: str,
-        like: "Layout | None",
+        like: "ProgramMemory | None",
     ):
         """`pools` are those to share; devices without get one with `allocator`.
-        Constants are those of `like`, a layout of the same module."""
+        Constants are those of `like`, the memory of the same module."""
         function = signature.function
-        self.arguments: dict[SSAValue, Memory] = {}
+        self.arguments: dict[SSAValue, MemoryBlock] = {}
         """By function argument. Who binds one sets its `bytes` and remakes steps."""
         self.views: dict[SSAValue, View] = {}
         """Where each memref lies, and each number that is read or computed."""
-        self.arenas: set[Buffer] = set()
+        self.arenas: set[MemoryRange] = set()
         """The parts of pools that `memref.view`s take buffers from."""
         self._indices: dict[SSAValue, int] = {}
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
-        self._globals_memory: dict[str, Memory] = (
+        self._globals_memory: dict[str, MemoryBlock] = (
             {} if like is None else like._globals_memory.copy()
         )
-        self._regions: dict[tuple[str, int], Memory] = {}  # of allocators
-        self._allocated: dict[Buffer, tuple[Pool, int]] = {}  # where from
-        self._held: dict[Buffer, Block | None] = {}  # not yet deallocated; where made
+        self._regions: dict[tuple[str, int], MemoryBlock] = {}  # of allocators
+        self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # where from
+        self._held: dict[
+            MemoryRange, Block | None
+        ] = {}  # not yet deallocated; where made
         for argument in function.body.block.args:
             view = self._contiguous(argument, function)
             self.views[argument] = view
@@ -85,7 +87,7 @@ class Layout:
                 pool = given.get(device) or Pool(device, 0, allocator=allocator)
                 self._pools.setdefault(device, pool)
         self.arena_memories = {
-            device: Memory(_NOTHING, f"the arena on {device}", device)
+            device: MemoryBlock(_NOTHING, f"the arena on {device}", device)
             for device in self._pools
         }
         self._reserve(function.body.block)
@@ -102,7 +104,7 @@ class Layout:
         return list(self._pools.values())
 
     @property
-    def regions(self) -> Sequence[Memory]:
+    def regions(self) -> Sequence[MemoryBlock]:
         """Of the allocators."""
         return list(self._regions.values())
 
@@ -177,10 +179,10 @@ class Layout:
         device = device_of(type)
         name = f"argument {argument.index}"
         try:
-            memory = Memory(Pool(device, size).memory, name, device)
+            memory = MemoryBlock(Pool(device, size).memory, name, device)
         except MemoryError as error:
             raise NotEnoughMemoryError(f"{name} is too large: {error}", op) from None
-        return layout_of(Buffer(memory, 0, size, _name(argument)), type, op)
+        return layout_of(MemoryRange(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, block: Block) -> None:
         """Gives each arena its part of that of its device's pool."""
@@ -201,7 +203,7 @@ class Layout:
                 message = f"the arena on {device} is too large: {error}"
                 raise NotEnoughMemoryError(message, op) from None
             memory = self.arena_memories[device]
-            buffer = Buffer(memory, start, size, _name(op.memref))
+            buffer = MemoryRange(memory, start, size, _name(op.memref))
             self.views[op.memref] = layout_of(buffer, type, op)
 
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
@@ -219,18 +221,18 @@ class Layout:
         except ValueError as error:
             raise LocatedError(str(error), op) from None
         if address == NULL:
-            nothing = Buffer(Memory(_NOTHING, "nothing", device), 0, 0)
+            nothing = MemoryRange(MemoryBlock(_NOTHING, "nothing", device), 0, 0)
             return layout_of(nothing, type, op)
         start, region = pool.region(address)
         memory = self._regions.setdefault(
-            (device, start), Memory(region, f"a region on {device}", device)
+            (device, start), MemoryBlock(region, f"a region on {device}", device)
         )
-        buffer = Buffer(memory, address - start, size, name)
+        buffer = MemoryRange(memory, address - start, size, name)
         self._allocated[buffer] = pool, address
         self._held[buffer] = op.parent
         return layout_of(buffer, type, op)
 
-    def _release(self, buffer: Buffer) -> None:
+    def _release(self, buffer: MemoryRange) -> None:
         if buffer in self._held:
             del self._held[buffer]
             pool, address = self._allocated[buffer]
@@ -246,11 +248,11 @@ class Layout:
             dtype = numpy_dtype(value.get_element_type(), op)
             elements = np.ascontiguousarray(constant(value, dtype))
             bytes = elements.reshape(-1).view(np.uint8)
-            self._globals_memory[name] = Memory(
+            self._globals_memory[name] = MemoryBlock(
                 bytes, f"constant @{name}", prepacked=Prepacked(bytes)
             )
         memory = self._globals_memory[name]
-        buffer = Buffer(memory, 0, memory.bytes.size, f"@{name}")
+        buffer = MemoryRange(memory, 0, memory.bytes.size, f"@{name}")
         return layout_of(buffer, op.memref.type, op)
 
     def _arena_view(self, op: memref.ViewOp) -> View:
@@ -268,7 +270,7 @@ class Layout:
             )
         self.arenas.add(source)
         start = source.start + offset
-        buffer = Buffer(source.memory, start, size, _name(op.result))
+        buffer = MemoryRange(source.memory, start, size, _name(op.result))
         return layout_of(buffer, type, op)
 
     def _lent(self, op: Operation) -> View:
@@ -279,7 +281,7 @@ class Layout:
         size = prod(view.shape) * view.dtype.itemsize
         start = source.start + view.offset
         name = _name(op.results[0])
-        buffer = Buffer(source.memory, start, size, name, source.start)
+        buffer = MemoryRange(source.memory, start, size, name, source.start)
         return layout_of(buffer, type, op)
 
 
@@ -300,7 +302,7 @@ def size_of(type: AnyMemRef, op: Operation) -> int:
     return prod(type.get_shape()) * numpy_dtype(type.element_type, op).itemsize
 
 
-def layout_of(buffer: Buffer, type: AnyMemRef, op: Operation) -> View:
+def layout_of(buffer: MemoryRange, type: AnyMemRef, op: Operation) -> View:
     """The view of a buffer that a type describes.
 
     Raises `LocatedError` if it is not static, or does not lie in the buffer.
