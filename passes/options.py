@@ -190,7 +190,7 @@ class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
     device: where operations and arguments go that name no device.
     budget: the bytes that each arena may have, such as 64MiB: the peak is lowered until
         they fit (see tgraph-fit); what does not fit is an error.
-    effort: `low`, or `high` to search for what to fuse, slice, and compute again, and
+    effort: `low`, or `high` to search for what to fuse, tile, and compute again, and
         in which order, together (see tgraph-search).
     streams: how many each device has (see tgraph-color-streams); with 1, everything
         runs in program order.

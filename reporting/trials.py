@@ -260,9 +260,9 @@ class Alternatives:
     def _of_search(self) -> Iterator[Alternative]:
         now = self.pipeline
         if now.streams == 1:
-            slices = TGraphTile(64, 0.3, **now.shared(Placing))
+            tiles = TGraphTile(64, 0.3, **now.shared(Placing))
             what = "tgraph-tile{tiles=64 max-slowdown=0.3}"
-            yield Alternative("slicing", what, self._with(slices))
+            yield Alternative("tiling", what, self._with(tiles))
         if now.effort != "high":
             yield Alternative("schedule", "effort=high", self._passes(effort="high"))
 

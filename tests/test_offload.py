@@ -246,7 +246,7 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
 def test_the_last_resort_is_another_device() -> None:
     """What cannot be computed again is moved, if there is a device for it.
 
-    Sizes are prime: nothing can be computed in pieces.
+    Sizes are prime: nothing can be computed in tiles.
     """
     dot = """{lhs_contracting_dimensions = array<i64: 1>,
       rhs_contracting_dimensions = array<i64: 0>} : tensor<61x61xf32>"""

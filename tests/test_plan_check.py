@@ -67,13 +67,13 @@ def part(first: int, size: int, step: int, type: str) -> str:
 
 def carried() -> str:
     """%r, the last of the buffers %k in a loop, which starts with %a."""
-    turns = "scf.for %i = %zero to %n step %one"
-    return f"%r = {turns} iter_args(%k = %a) -> ({BUFFER}) {{"
+    loop = "scf.for %i = %zero to %n step %one"
+    return f"%r = {loop} iter_args(%k = %a) -> ({BUFFER}) {{"
 
 
 def for_of_two(first: str, second: str) -> str:
-    turns = "scf.for %i = %zero to %n step %one"
-    return f"%r:2 = {turns} iter_args(%k = %{first}, %l = %{second}) -> ({BUFFERS}) {{"
+    loop = "scf.for %i = %zero to %n step %one"
+    return f"%r:2 = {loop} iter_args(%k = %{first}, %l = %{second}) -> ({BUFFERS}) {{"
 
 
 def while_of_two(first: str, second: str) -> str:

@@ -41,31 +41,31 @@ EAGER = TGraphTile(max_slowdown=100.0, reuse_outputs=False)
 @given(programs(max_ops=40))
 def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
-    sliced = run(ready, EAGER)
-    planned = run(sliced, *REST)
-    assert modelled_bytes(sliced) <= modelled_bytes(ready)
+    tiled = run(ready, EAGER)
+    planned = run(tiled, *REST)
+    assert modelled_bytes(tiled) <= modelled_bytes(ready)
     assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
-    assert_same_values(program, sliced, planned)
+    assert_same_values(program, tiled, planned)
 
 
 @settings(max_examples=100)
 @given(programs(max_ops=40))
 def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
-    sliced = run(ready, TGraphTile(max_slowdown=100.0))
+    tiled = run(ready, TGraphTile(max_slowdown=100.0))
     rest = (TGraphBufferize(), PlanMemory())
-    planned = run(sliced, *rest)
+    planned = run(tiled, *rest)
     assert planned_bytes(planned) <= planned_bytes(run(ready, *rest))
-    assert_same_values(program, sliced, planned)
+    assert_same_values(program, tiled, planned)
 
 
 @settings(max_examples=80)
 @given(programs(max_ops=40))
 def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
     ready = run(program.module, *READY[:2], *READY[3:])
-    sliced = run(ready, EAGER)
-    assert modelled_bytes(sliced) <= modelled_bytes(ready)
-    assert_same_values(program, sliced, run(sliced, *REST))
+    tiled = run(ready, EAGER)
+    assert modelled_bytes(tiled) <= modelled_bytes(ready)
+    assert_same_values(program, tiled, run(tiled, *REST))
 
 
 def attention(length: int) -> ModuleOp:
@@ -98,12 +98,12 @@ func.func @main(%q: {line}, %k: {line}, %v: {line}) -> {line} {{
 @pytest.mark.parametrize("tiles", [1, 2, 4, 8])
 def test_attention_needs_the_scores_of_one_tile(tiles: int) -> None:
     ready = run(attention(64), *READY)
-    sliced = run(ready, TGraphTile(tiles, max_slowdown=1.0, reuse_outputs=False))
-    planned = run(sliced, *REST)
+    tiled = run(ready, TGraphTile(tiles, max_slowdown=1.0, reuse_outputs=False))
+    planned = run(tiled, *REST)
     assert planned_bytes(planned) == 4 * 64 * 64 * 4 // tiles
     want = run_reference(ready, inputs(ready))
     for got in (
-        run_reference(sliced, inputs(ready)),
+        run_reference(tiled, inputs(ready)),
         Executable(planned)(*inputs(ready)),
     ):
         np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-6)
@@ -126,11 +126,11 @@ def test_more_time_allowed_is_more_memory_saved() -> None:
 def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module
     ready = run(module, *READY)
-    sliced = run(ready, TGraphTile())
-    assert modelled_bytes(sliced) * 2 < modelled_bytes(ready)
-    joined = [op for op in sliced.walk() if isinstance(op, ConcatenateOp)]
+    tiled = run(ready, TGraphTile())
+    assert modelled_bytes(tiled) * 2 < modelled_bytes(ready)
+    joined = [op for op in tiled.walk() if isinstance(op, ConcatenateOp)]
     assert joined
-    copies = str(run(sliced, *REST)).count("memref.copy")
+    copies = str(run(tiled, *REST)).count("memref.copy")
     assert copies == str(run(ready, *REST)).count("memref.copy")
 
 
@@ -147,7 +147,7 @@ def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     ready = run(attention(64), *READY)
-    sliced = run(ready, TGraphTile(max_slowdown=1.0))
-    assert len(list(sliced.walk())) > len(list(ready.walk()))
+    tiled = run(ready, TGraphTile(max_slowdown=1.0))
+    assert len(list(tiled.walk())) > len(list(ready.walk()))
     kept = run(ready, TGraphTile(max_slowdown=1.0, workspaces="small"))
     assert str(kept) == str(ready)

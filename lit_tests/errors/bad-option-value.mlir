@@ -3,7 +3,7 @@
 // RUN: not plan-opt %s -p 'plan-pipeline{strategy=magic}' 2>&1 | filecheck %s --check-prefix=NESTED
 // RUN: not plan-opt %s -p 'tgraph-fuse{mode=tvm}' 2>&1 | filecheck %s --check-prefix=MODE
 // RUN: not plan-opt %s -p 'tgraph-fuse{max-depth=0}' 2>&1 | filecheck %s --check-prefix=DEPTH
-// RUN: not plan-opt %s -p 'tgraph-tile{tiles=0}' 2>&1 | filecheck %s --check-prefix=PIECES
+// RUN: not plan-opt %s -p 'tgraph-tile{tiles=0}' 2>&1 | filecheck %s --check-prefix=TILES
 // RUN: not plan-opt %s -p 'tgraph-tile{max-slowdown=-0.5}' 2>&1 | filecheck %s --check-prefix=SLOWER
 
 func.func @f() {
@@ -18,5 +18,5 @@ func.func @f() {
 // NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size
 // MODE:       plan-opt: error: pass tgraph-fuse: mode is 'tvm', expected one of relay, nnvm, none
 // DEPTH:      plan-opt: error: pass tgraph-fuse: max-depth is 0, expected 1 or more
-// PIECES:     plan-opt: error: pass tgraph-tile: tiles is 0, expected 1 to 1024
+// TILES:     plan-opt: error: pass tgraph-tile: tiles is 0, expected 1 to 1024
 // SLOWER:     plan-opt: error: pass tgraph-tile: max-slowdown is -0.5, expected 0 or more

@@ -64,10 +64,10 @@ class TGraphTile(OptionalPass, Placing):
     """
 
     name = "tgraph-tile"
-    EXACT = False  # a product of a slice may add up in another order
+    EXACT = False  # a product of a tile may add up in another order
     IDEMPOTENT = False  # a tile may be cut again
     LOWERS_PEAK = True
-    TOPIC = "slicing"
+    TOPIC = "tiling"
 
     tiles: int = 8
     max_slowdown: float = 0.03
@@ -82,7 +82,7 @@ class TGraphTile(OptionalPass, Placing):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
-                remark("nothing is sliced: its operations have streams", func)
+                remark("nothing is tiled: its operations have streams", func)
                 continue
             bytes: int | None = None
             for number in range(len(_blocks(func))):

@@ -52,13 +52,13 @@ def _listed(graph: TaskGraph) -> list[int]:
     peak = peak_of(graph, best)
     for by_growth in (False, True):
         order, last = best, peak
-        for turn in range(ROUNDS):
-            lists = forwards if turn % 2 == by_growth else backwards
-            order = lists(graph, order, by_growth and turn == 0)
+        for number in range(ROUNDS):
+            lists = forwards if number % 2 == by_growth else backwards
+            order = lists(graph, order, by_growth and number == 0)
             new = peak_of(graph, order)
             if new < peak:
                 best, peak = order, new
-            elif turn and new >= last:
+            elif number and new >= last:
                 break
             last = new
     return best

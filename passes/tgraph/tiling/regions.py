@@ -20,7 +20,7 @@ from .dimensions import Needs, is_repeated, needs, shape_of, sliced_sizes
 
 @dataclass(frozen=True, eq=False)
 class TileableRegion:
-    """Operations and the dimensions along which their results are sliced."""
+    """Operations and the dimensions along which their results are tiled."""
 
     dims: Mapping[Operation, int]  # in order
     needs: Mapping[Operation, Needs]
@@ -96,7 +96,7 @@ def region(
 ) -> TileableRegion | None:
     """The largest region found in a window, which is a part of the block.
 
-    None if the seed can't be sliced, or others come in between.
+    None if the seed can't be tiled, or others come in between.
     """
     growth = _Growth(rules, tiles, set(window))
     if is_repeated(seed) or not growth.join(seed, dim):

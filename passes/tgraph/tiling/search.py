@@ -55,7 +55,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for slicings of a block on one device.
+    """Looks for tilings of a block on one device.
 
     tiles: the most that a region may have.
     allowed: by how many nanoseconds all of them may take longer.
@@ -79,13 +79,13 @@ class Search:
                 missed = target
         return best and self._refined(best)
 
-    def _refined(self, slicing: Tiling) -> Tiling:
+    def _refined(self, tiling: Tiling) -> Tiling:
         """More tiles for regions that need the most, while that lowers the peak."""
-        cuts = list(slicing.cuts)
+        cuts = list(tiling.cuts)
         while cuts:
             index = max(range(len(cuts)), key=lambda i: cuts[i].peak)
             old = cuts[index]
-            if old.peak < slicing.peak:
+            if old.peak < tiling.peak:
                 break
             size = shape_of(old.seed.results[0])[old.region.dims[old.seed]]
             more = range(old.tiles + 1, self.tiles + 1)
@@ -99,11 +99,11 @@ class Search:
             if not new or new.peak >= old.peak or others + new.longer > self.allowed:
                 break
             cuts[index] = new
-            slicing = self._slicing(cuts)
-        return slicing
+            tiling = self._tiling(cuts)
+        return tiling
 
     def below(self, target: int) -> Tiling | None:
-        """A slicing with a peak of at most `target` bytes."""
+        """A tiling with a peak of at most `target` bytes."""
         during = self.lifetimes.during
         found: dict[Window, TiledRegion] = {}
         for start, end in self._above(target):
@@ -119,9 +119,9 @@ class Search:
             found[cut.window] = cut
             if sum(cut.longer for cut in found.values()) > self.allowed:
                 return None
-        return self._slicing([found[window] for window in sorted(found)])
+        return self._tiling([found[window] for window in sorted(found)])
 
-    def _slicing(self, cuts: Sequence[TiledRegion]) -> Tiling:
+    def _tiling(self, cuts: Sequence[TiledRegion]) -> Tiling:
         inside = {task for cut in cuts for task in range(*cut.window)}
         during = enumerate(self.lifetimes.during)
         rest = (live for task, live in during if task not in inside)
