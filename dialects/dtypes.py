@@ -1,6 +1,7 @@
 """Element types and constants of the IR, as NumPy sees them."""
 
 from collections.abc import Mapping
+from ctypes import c_size_t
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -68,8 +69,9 @@ def _bfloat16(op: Operation | None) -> DType:
 
 
 def address(array: Array) -> int:
-    """Where the first element is."""
-    return array.__array_interface__["data"][0]
+    """Where the first element is: `PyArray_DATA` of NumPy's C interface, which
+    `__array_interface__` tells in ten times the time."""
+    return c_size_t.from_address(id(array) + object.__basicsize__).value
 
 
 def is_float(dtype: DType) -> bool:

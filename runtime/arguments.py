@@ -7,7 +7,7 @@ program's own. `copies` counts what had to be copied, and why.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -16,12 +16,30 @@ from ..dialects.dtypes import Array, address
 from ..dialects.tgraph.signature import Result, Signature, Slot
 from .donation import donations
 from .prepacking import Prepacked
-from .program.program import Program
+from .program.program import Changes, Program
+from .program.steps import MemoryBlock
 
 Results: TypeAlias = Literal["copy", "view"]
 
 _OTHER = object()
 """What no call gives."""
+
+
+class _Input(NamedTuple):
+    """An input that is only read."""
+
+    number: int
+    slot: Slot
+    memory: MemoryBlock
+
+    def fits(self, given: object) -> TypeGuard[Array]:
+        """Whether this can be its memory, as it is."""
+        return (
+            type(given) is np.ndarray
+            and given.shape == self.slot.shape
+            and given.dtype == self.slot.dtype
+            and _is_plain(given)
+        )
 
 
 class Arguments:
@@ -50,11 +68,18 @@ class Arguments:
         self._results = signature.results
         self._are_views = results == "view"
         self._donations = donations(program, signature, donate)
+        for result, index in self._donations.items():  # which may be in one place
+            for value in (result, self._inputs[index].value):
+                program.memory.arguments[value].home = None
         # What the last call gave for each input, if used in place.
         self._given: list[object] = [_OTHER] * len(self._inputs)
         # The same for the inputs that are not in `parameters`; and for the results.
         self._last: Sequence[object] = [_OTHER]
         self._last_out: Sequence[object] | None = None
+        # For each of `_last`, if other arrays may take its place without ado; and where
+        # what is written lies.
+        self._read_only: Sequence[_Input | None] | None = None
+        self._written: Sequence[tuple[int, int]] = ()
         # What is bound to each result, if a call can return just that.
         self._ready: Sequence[Array | None] = ()
         # The array that each argument is bound to, first the program's own.
@@ -107,18 +132,21 @@ class Arguments:
             self._prepacked.pop(self._inputs[index].value, None)
             self._copies_of(self._inputs[index].value, array)
         self.parameters = {**self.parameters, **bound}
-        self._last = [_OTHER]
+        self._last, self._read_only = [_OTHER], None
 
     def accept(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
-    ) -> set[SSAValue]:
-        """Binds the inputs but for `parameters`, and `out`; returns the arguments whose
-        memory, or contents if they are parameters, are others than before."""
+    ) -> Changes | None:
+        """Binds the inputs but for `parameters`, and `out`; returns what has changed of
+        the arguments' memory."""
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
         ):
-            return set()
+            return None
+        if out is None and self._last_out is None:
+            if (changes := self._rebind(arrays)) is not None:
+                return changes
         rest = [n for n in range(len(self._inputs)) if n not in self.parameters]
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
@@ -132,10 +160,10 @@ class Arguments:
                 in_place[index] = given if is_in_place else _OTHER
         outs = self._outs(out, wanted)
         wanted |= {v: a for v, a in outs.items() if a is not self._bound[v]}
-        changed: set[SSAValue] = set()
+        changes: Changes | None = None
         if wanted:
             self._separate(wanted, out)
-            changed = self._bind(wanted)
+            changes = self._bind(wanted)
             self._given = [
                 _OTHER if self._bound[slot.value] is self._own[slot.value] else given
                 for slot, given in zip(self._inputs, in_place, strict=True)
@@ -143,7 +171,51 @@ class Arguments:
         self._last = [self._given[index] for index in rest]
         self._last_out = out if out is None else list(out)
         self._ready = [self._bound_to(result) for result in self._results]
-        return changed
+        self._read_only = [self._only_read(index) for index in rest]
+        read = {slot.value for slot in self._inputs if not slot.is_variable}
+        self._written = [
+            (address(a), address(a) + a.nbytes)
+            for value, a in self._bound.items()
+            if value not in read
+        ]
+        return changes
+
+    def _only_read(self, index: int) -> "_Input | None":
+        """An input of which other plain arrays may be bound without ado."""
+        slot = self._inputs[index]
+        if slot.is_variable or slot.value in self._parameters:
+            return None
+        memory = self._program.memory.arguments[slot.value]
+        return _Input(index, slot, memory) if memory.moves else None
+
+    def _rebind(self, arrays: Sequence[object]) -> Changes | None:
+        """Binds inputs that are only read, if no other is new and all are plain: the
+        usual call. Otherwise does nothing, and returns None."""
+        if self._read_only is None or len(arrays) != len(self._read_only):
+            return None
+        new: list[tuple[_Input, Array]] = []
+        for given, last, slot in zip(arrays, self._last, self._read_only, strict=True):
+            if given is last:
+                continue
+            if slot is None or not slot.fits(given) or self._is_written(given):
+                return None
+            new.append((slot, given))
+        moved: list[MemoryBlock] = []
+        for slot, array in new:
+            value = slot.slot.value
+            memory = slot.memory
+            before, memory.array = memory.start, array
+            if memory.start != before:
+                moved.append(memory)
+            self._bound[value] = self._given[slot.number] = array
+        self._last = arrays
+        return Changes(moved, ())
+
+    def _is_written(self, array: Array) -> bool:
+        """Whether an array shares memory with a variable or a result."""
+        start = address(array)
+        end = start + array.nbytes
+        return any(start < stop and first < end for first, stop in self._written)
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:
         """The results of a run, in the order of the signature."""
@@ -207,21 +279,21 @@ class Arguments:
             return bound
         return array.reshape(-1).view(result.dtype).reshape(result.shape)
 
-    def _bind(self, wanted: dict[SSAValue, Array]) -> set[SSAValue]:
-        """Makes arrays the memory of arguments; returns those with other memory, and
-        parameters with other contents."""
-        changed: set[SSAValue] = set()
+    def _bind(self, wanted: dict[SSAValue, Array]) -> Changes:
+        """Makes arrays the memory of arguments."""
+        moved: list[MemoryBlock] = []
+        renewed: list[MemoryBlock] = []
         for value, array in wanted.items():
             memory = self._program.memory.arguments[value]
-            if address(array) != address(self._bound[value]):
-                memory.bytes = array.reshape(-1).view(np.uint8)
-                changed.add(value)
+            before, memory.array = memory.start, array
+            if memory.start != before:
+                moved.append(memory)
             copies = self._copies_of(value, array)
             if copies is not memory.prepacked:
                 memory.prepacked = copies
-                changed.add(value)
+                renewed.append(memory)
             self._bound[value] = array
-        return changed
+        return Changes(moved, renewed)
 
     def _copies_of(self, value: SSAValue, array: Array) -> Prepacked | None:
         """The copies of a parameter in an array; None for what is no parameter, and in

@@ -1,15 +1,14 @@
 """Runs memref programs: compiled once into a flat list of calls, then only called.
 
 The caller's arrays are the arguments' memory. When a call brings an argument in other
-memory than the last, the steps that touch it are made again; else nothing is.
+memory than the last, the calls on it follow (program/relocation.py).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
 from ..dialects.dtypes import Array
 from ..dialects.tgraph.signature import Input, Result, signature
@@ -20,7 +19,7 @@ from .devices.local import local
 from .devices.processes import Processes, Remote
 from .pool import Pool, exclusive
 from .profile import Profile
-from .program.program import Program
+from .program.program import Changes, Program
 from .program.steps import Step
 from .sanitizer import PlanViolation
 from .sanitizer import sanitize as install_sanitizer
@@ -210,18 +209,22 @@ class Executable:
                 raise RuntimeError("a program is called from within a call of it")
             self._is_called = True
             try:
-                changed = self._arguments.accept(arrays, out)
+                changes = self._arguments.accept(arrays, out)
                 have_moved = self._program.memory.follow_pools()
-                if have_moved or changed or self._is_outdated:
-                    self._remake(changed, have_moved or self._is_outdated)
+                if have_moved or changes or self._is_outdated:
+                    self._remake(None if have_moved else changes)
                 self._runner.run()
                 return self._arguments.results(out)
             finally:
                 self._is_called = False
 
-    def _remake(self, changed: Set[SSAValue], all_steps: bool) -> None:
-        self._is_outdated = True  # until all are made
-        self._runner.remake(None if all_steps else changed)
+    def _remake(self, changes: Changes | None) -> None:
+        """Makes all calls anew, or those follow that can."""
+        was_outdated, self._is_outdated = self._is_outdated, True  # until all are made
+        if was_outdated or changes is None:
+            self._runner.remake()
+        else:
+            self._runner.follow(changes)
         self._is_outdated = False
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:

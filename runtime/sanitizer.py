@@ -357,7 +357,7 @@ class _Watch:
         flags = np.empty(_CHUNK, np.bool_)
         for memory, mirror in self._mirrors.items():
             data = memory.bytes
-            mirror.bytes = np.empty_like(data)
+            mirror.array = np.empty_like(data)
             calls += [(data.fill, (DEAD,))]
             calls += [(data[a:b].fill, (UNUSED,)) for a, b in self._gaps(memory)]
             calls += [(mirror.bytes.__setitem__, (..., data))]

@@ -96,7 +96,7 @@ def test_other_arrays_than_the_last_time(step: Executable) -> None:
         assert v.tolist() == [2 * number + 1] * 4
 
 
-def test_only_steps_of_arguments_in_new_memory_are_made_again(
+def test_no_step_is_made_again_for_arguments_in_new_memory(
     monkeypatch: pytest.MonkeyPatch, step: Executable
 ) -> None:
     made: list[Step] = []
@@ -107,11 +107,9 @@ def test_only_steps_of_arguments_in_new_memory_are_made_again(
     made.clear()
     step(v, x)
     step(v, x[:])  # the same memory
-    assert made == []
     step(v, x.copy())
-    assert len(made) == 1
     step(v.copy(), x)
-    assert len(made) == 3
+    assert made == []
 
 
 class Interface:

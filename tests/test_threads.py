@@ -330,7 +330,7 @@ def test_steps_are_made_again_after_an_interrupt(
     run(*arrays(0))
     given = arrays(1)
     with monkeypatch.context() as patch:
-        patch.setattr(run._program, "make", _interrupted)
+        patch.setattr(run._program, "follow", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(*given)
     np.testing.assert_array_equal(run(*given), Executable(planned())(*given))

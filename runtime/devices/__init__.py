@@ -9,18 +9,20 @@ messages.py    between these two
 A queue is a stream of a device. Its steps run one after the other, in program order.
 """
 
-from collections.abc import Set
 from typing import Protocol
 
-from xdsl.ir import SSAValue
+from ..program.program import Changes
 
 
 class Runner(Protocol):
     """Runs the steps of one program, again and again."""
 
-    def remake(self, changed: Set[SSAValue] | None = None) -> None:
-        """Makes the calls of all steps anew, or of those that touch arguments in
-        `changed`."""
+    def remake(self) -> None:
+        """Makes the calls of all steps anew."""
+        ...
+
+    def follow(self, changes: Changes) -> None:
+        """Makes the calls follow arguments."""
         ...
 
     def run(self) -> None:

@@ -10,18 +10,17 @@ so nothing hangs, the events are ready for the next run, and the caller gets the
 
 import os
 import weakref
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ..backends.interface import Call
 from ..backends.jit.records import is_native, joined
-from ..program.program import Program
+from ..program.program import Changes, Program
 from ..program.steps import Step
 from . import Runner
 from .order import Queue, pays, queue_of, waits
@@ -49,8 +48,15 @@ class Serial:
         self._program = program
         self.remake()
 
-    def remake(self, changed: Set[SSAValue] | None = None) -> None:
-        self._program.make(changed)
+    def remake(self) -> None:
+        self._program.make()
+        self._join()
+
+    def follow(self, changes: Changes) -> None:
+        if self._program.follow(changes):
+            self._join()
+
+    def _join(self) -> None:
         self._tape = _tape(self._program.steps)
         self._is_native = is_native(self._tape)
 
@@ -80,9 +86,17 @@ class Threads:
         weakref.finalize(self, _stop, self._threads)
         self.remake()
 
-    def remake(self, changed: Set[SSAValue] | None = None) -> None:
+    def remake(self) -> None:
         self._latest.wait()  # if the caller was interrupted
-        self._program.make(changed)
+        self._program.make()
+        self._join()
+
+    def follow(self, changes: Changes) -> None:
+        self._latest.wait()
+        if self._program.follow(changes):
+            self._join()
+
+    def _join(self) -> None:
         for parts in self._queues.values():
             for part in parts:
                 part.tape = _tape(part.steps)

@@ -31,7 +31,7 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -41,11 +41,10 @@ from tempfile import TemporaryFile
 from typing import IO, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 from xdsl.printer import Printer
 
 from ...dialects.tgraph.signature import Signature
-from ..program.program import Program
+from ..program.program import Changes, Program
 from ..program.steps import View
 from .messages import TOKEN, Job, Link, inputs_of, processes_of, results_of
 
@@ -104,8 +103,11 @@ class Remote:
         self._results = results_of(program, signature)
         self._group: _Group | None = None
 
-    def remake(self, changed: Set[SSAValue] | None = None) -> None:
+    def remake(self) -> None:
         """Nothing: the processes have memory of their own."""
+
+    def follow(self, changes: Changes) -> None:
+        """Nothing, either."""
 
     def run(self) -> None:
         group = self._group

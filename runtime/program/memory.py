@@ -58,7 +58,7 @@ class ProgramMemory:
         Constants are those of `like`, the memory of the same module."""
         function = signature.function
         self.arguments: dict[SSAValue, MemoryBlock] = {}
-        """By function argument. Who binds one sets its `bytes` and remakes steps."""
+        """By function argument. Who binds one sets its `array`; calls follow."""
         self.views: dict[SSAValue, View] = {}
         """Where each memref lies, and each number that is read or computed."""
         self.arenas: set[MemoryRange] = set()
@@ -113,8 +113,8 @@ class ProgramMemory:
         caller has to remake the steps."""
         has_moved = False
         for device, memory in self.arena_memories.items():
-            if memory.bytes is not self._pools[device].memory:
-                memory.bytes = self._pools[device].memory
+            if memory.array is not self._pools[device].memory:
+                memory.array = self._pools[device].memory
                 has_moved = True
         return has_moved
 
@@ -179,7 +179,8 @@ class ProgramMemory:
         device = device_of(type)
         name = f"argument {argument.index}"
         try:
-            memory = MemoryBlock(Pool(device, size).memory, name, device)
+            bytes = Pool(device, size).memory
+            memory = MemoryBlock(bytes, name, device, home=bytes)
         except MemoryError as error:
             raise NotEnoughMemoryError(f"{name} is too large: {error}", op) from None
         return layout_of(MemoryRange(memory, 0, size, _name(argument)), type, op)

@@ -1,8 +1,8 @@
 """Memref IR made ready to run: the steps that compute, in memory that is laid out."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from itertools import chain
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from xdsl.dialects import memref
@@ -22,9 +22,17 @@ from ..pool import Pool, Scratch
 from ..runnable import check_devices, device_of
 from .control import Control
 from .memory import ProgramMemory
-from .steps import COPIES, MemoryRange, Step, View
+from .relocation import Hidden, Relocations, relocated
+from .steps import COPIES, MemoryBlock, MemoryRange, Step, View
 
 _NOTHING = np.empty(0, np.uint8)
+
+
+class Changes(NamedTuple):
+    """What is other than before about the arguments of a program."""
+
+    moved: Collection[MemoryBlock]  # now at another address
+    renewed: Collection[MemoryBlock]  # with other copies for kernels
 
 
 class Program:
@@ -57,6 +65,10 @@ class Program:
             module, signature, pools, allocator, like and like.memory
         )
         self._scratches: dict[tuple[str, Operation | int], Scratch] = {}
+        self._relocations: dict[Step, Relocations] = {}
+        self._moving = Relocations()
+        """All of these together."""
+        self._fixed: Sequence[Step] = ()
         self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
         """The loops and branches around an operation, and the steps around these."""
@@ -71,18 +83,70 @@ class Program:
         finally:
             self.memory.free_all()
 
-    def make(self, changed: Set[SSAValue] | None = None) -> None:
-        """Makes the calls of all steps, or of those on arguments in `changed`."""
-        for step in self.steps:
-            if changed is None or not changed.isdisjoint(step.arguments):
-                step.remake()
-        for step in self.steps:
-            if step.is_outdated:
-                step.remake()
+    def make(self, steps: Collection[Step] | None = None) -> None:
+        """Makes the calls of steps, of all unless some are given."""
+        self._make(self.steps if steps is None else steps)
+        self._make([step for step in self.steps if step.is_outdated])
         in_use = {step.workspace for step in self._all_steps}
         for scratch in self._scratches.values():
             if scratch.pool not in in_use:
                 scratch.release()
+        self._fixed = [s for s in self.steps if s.is_fixed and s.arguments]
+        self._moving = Relocations()
+        for relocations in self._relocations.values():
+            self._moving.add(relocations)
+        self._moving.move(self._moving_memories())
+
+    def follow(self, changes: Changes) -> bool:
+        """Makes the calls follow arguments; returns whether some had to be made anew
+        for that."""
+        following = [memory for memory in changes.moved if memory.moves]
+        self._moving.move(following)
+        if not self._fixed and not changes.renewed and following == changes.moved:
+            return False
+        stale = {*changes.renewed, *(m for m in changes.moved if not m.moves)}
+        steps = [
+            step
+            for step in self.steps
+            if not stale.isdisjoint(memories := self._memories_of(step))
+            or (step.is_fixed and not memories.isdisjoint(changes.moved))
+        ]
+        if steps:
+            self.make(steps)
+        return bool(steps)
+
+    def _memories_of(self, step: Step) -> Set[MemoryBlock]:
+        return {self.memory.arguments[value] for value in step.arguments}
+
+    def _moving_memories(self) -> list[MemoryBlock]:
+        return [m for m in self.memory.arguments.values() if m.moves]
+
+    def _make(self, steps: Collection[Step]) -> None:
+        moving = self._moving_memories()
+        now = [memory.array for memory in moving]
+        for memory in moving:
+            assert memory.home is not None
+            memory.array = memory.home
+        try:
+            for step in steps:
+                if not step.is_fixed:
+                    self._make_following(step, moving)
+        finally:
+            for memory, array in zip(moving, now, strict=True):
+                memory.array = array
+        for step in steps:
+            if step.is_fixed:
+                self._relocations.pop(step, None)
+                step.remake()
+
+    def _make_following(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
+        step.remake()
+        if not step.arguments:
+            return
+        try:
+            step.calls, self._relocations[step] = relocated(step.calls, moving)
+        except Hidden:
+            step.is_fixed = True
 
     @property
     def scratch_bytes(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.dtypes import Array, DType
+from ...dialects.dtypes import Array, DType, address
 from ...dialects.tgraph.base import Shape
 from ..backends.interface import Call
 from ..pool import Pool, Scratch
@@ -17,16 +17,49 @@ COPIES = -1
 operations of their device, as by an engine of their own."""
 
 
-@dataclass(eq=False)
 class MemoryBlock:
     """A block that buffers lie in: a pool, a constant, or an argument's array."""
 
-    bytes: Array
-    name: str
-    device: str = ""
-    """Empty for constants, which are everywhere."""
-    prepacked: Prepacked | None = None
-    """Copies for kernels; None if runs may find other contents."""
+    def __init__(
+        self,
+        array: Array,
+        name: str,
+        device: str = "",
+        prepacked: Prepacked | None = None,
+        home: Array | None = None,
+    ):
+        self.array = array
+        self.name = name
+        self.device = device
+        """Empty for constants, which are everywhere."""
+        self.prepacked = prepacked
+        """Copies for kernels; None if runs may find other contents."""
+        self.home = home
+        """The program's own memory for an argument, which calls are made for; they
+        follow `array` (relocation.py). Without, they are made anew for another."""
+
+    @property
+    def array(self) -> Array:
+        """What the memory is: a C-contiguous array of any type."""
+        return self._array
+
+    @array.setter
+    def array(self, array: Array) -> None:
+        self._array = array
+        self.start = address(array)
+        """Its address."""
+        self._bytes: Array | None = None
+
+    @property
+    def bytes(self) -> Array:
+        if self._bytes is None:
+            self._bytes = self._array.reshape(-1).view(np.uint8)
+        return self._bytes
+
+    @property
+    def moves(self) -> bool:
+        """Whether calls follow it."""
+        return self.home is not None and self.prepacked is None
 
     @property
     def is_constant(self) -> bool:
@@ -95,6 +128,8 @@ class Step:
     calls: list[Call] = field(default_factory=list[Call])
     workspace: Pool | None = None
     """What `scratch` gave the calls views of, if they use any."""
+    is_fixed: bool = False
+    """Whether the calls can't follow arguments that move: they are made anew."""
 
     def remake(self) -> None:
         self.calls = self.make()
@@ -106,6 +141,7 @@ class Step:
         make = self.make
         self.make = lambda: wrap(make())
         self.calls = wrap(self.calls)
+        self.is_fixed = True
 
     @property
     def is_outdated(self) -> bool:

@@ -75,7 +75,7 @@ class Workspaces:
                 buffers[root] = MemoryRange(self._memory, end, size)
                 end += -(-size // ALIGNMENT) * ALIGNMENT
         if end > self._memory.bytes.size:
-            self._memory.bytes = aligned_bytes(end, ALIGNMENT)
+            self._memory.array = aligned_bytes(end, ALIGNMENT)
         return buffers
 
 

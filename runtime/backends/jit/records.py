@@ -5,11 +5,11 @@ returns 0 or, as only oneDNN's do, the status of an error.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
+from ....dialects.dtypes import Array, address
 from ..interface import Call
 from .llvm import compiler
 
@@ -45,29 +45,66 @@ class Record:
     Raises `RuntimeError` if the function fails.
     """
 
-    __slots__ = ("_function", "_kept", "_words", "words")
+    __slots__ = ("_function", "_kept", "words")
 
     def __init__(self, function: Any, words: Sequence[int], kept: object):
         self._function = function
         self._kept = kept
-        self.words = [function.address, len(words), *words]
-        self._words = (ctypes.c_int64 * len(words))(*words)
+        self.words = (ctypes.c_int64 * len(words))(*words)
 
     def __call__(self) -> None:
-        if status := self._function(self._words):
+        if status := self._function(self.words):
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
+
+    @property
+    def address(self) -> int:
+        """The function's."""
+        return self._function.address
+
+    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+        """The arrays that it works on, and what makes it work on others, in memory that
+        somebody else keeps alive."""
+        return iter(())
+
+
+class ArrayRecord(Record):
+    """One whose words are the addresses of arrays."""
+
+    __slots__ = ()
+
+    _kept: list[Array | None]
+
+    def __init__(self, function: Any, arrays: Sequence[Array]):
+        super().__init__(function, [address(x) for x in arrays], list(arrays))
+
+    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+        for index, array in enumerate(self._kept):
+            if array is not None:
+                yield array, partial(self._point, index)
+
+    def _point(self, index: int, address: int) -> None:
+        self.words[index] = address
+        self._kept[index] = None
 
 
 class Tape:
     """Records called one after the other in one call, outside of Python."""
 
-    __slots__ = ("_function", "_records", "_words")
+    __slots__ = ("_function", "_words", "records")
 
     def __init__(self, records: Sequence[Record]):
+        """From now on the records have their words here."""
         self._function = compiler().function(TAPE)
-        self._records = records
-        words = [len(records), *(word for r in records for word in r.words)]
-        self._words = np.array(words, np.uint64).ctypes.data_as(ctypes.c_void_p)
+        self.records = records
+        words = [len(records)]
+        for record in records:
+            words += (record.address, len(record.words), *record.words)
+        self._words = (ctypes.c_int64 * len(words))(*words)
+        at = 1
+        for record in records:
+            at += 2
+            record.words = type(record.words).from_buffer(self._words, 8 * at)
+            at += len(record.words)
 
     def __call__(self) -> None:
         if status := self._function(self._words):

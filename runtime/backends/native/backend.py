@@ -7,7 +7,7 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.dtypes import Array, address
+from ....dialects.dtypes import Array
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
@@ -18,7 +18,7 @@ from ...pool import Scratch
 from ..contraction import BLOCK, Contraction, contraction
 from ..interface import Call
 from ..jit import llvm
-from ..jit.records import Record
+from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from .elements import register_type
@@ -144,15 +144,14 @@ def _product(
     return kernel_of(op)(op, inputs, [out], scratch)
 
 
-def _record(graph: ElementGraph, scratch: Scratch) -> Record:
+def _record(graph: ElementGraph, scratch: Scratch) -> ArrayRecord:
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
     nest = nest_of(graph)
     function = _function(nest)
     sizes = tuple(nest.sizes[nest.kept :])
     buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
-    used = [*graph.arrays, *buffers]
-    return Record(function, [address(x) for x in used], used)
+    return ArrayRecord(function, [*graph.arrays, *buffers])
 
 
 def _function(nest: LoopNest) -> Any:

@@ -65,6 +65,7 @@ _FUNCTIONS: dict[str, Sequence[Any]] = {
     "primitive_desc_query": (pointer, c_int, c_int, pointer),
     "primitive_desc_query_md": (pointer, c_int, c_int),
     "primitive_create": (pointer, pointer),
+    "memory_set_data_handle": (pointer, pointer),
     "primitive_execute": (pointer, pointer, c_int, pointer),
     "memory_desc_destroy": (pointer,),
     "memory_destroy": (pointer,),

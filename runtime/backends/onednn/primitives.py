@@ -1,7 +1,8 @@
 """oneDNN's primitives on arrays, as native calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
+from functools import partial
 
 import numpy as np
 
@@ -47,25 +48,40 @@ _EXECUTE = """define i32 @{name}(ptr %words) {
 """`dnnl_primitive_execute`, whose address is the first word, on the others."""
 
 
-def execution(description: Handle, memory: Mapping[int, tuple[int, Array]]) -> Record:
+class Execution(Record):
     """The call of a primitive on `memory`: each argument's descriptor and array."""
-    lib = library()
-    primitive = lib.make("primitive", "primitive_create", description.value)
-    handles = {
-        kind: lib.make(
-            "memory", "memory_create", descriptor, lib.engine, address(array)
+
+    __slots__ = ("_arrays", "_handles")
+
+    def __init__(
+        self, description: Handle, memory: Mapping[int, tuple[int, Array]]
+    ) -> None:
+        lib = library()
+        primitive = lib.make("primitive", "primitive_create", description.value)
+        self._arrays: dict[int, Array] = {k: array for k, (_, array) in memory.items()}
+        self._handles = {
+            kind: lib.make(
+                "memory", "memory_create", descriptor, lib.engine, address(array)
+            )
+            for kind, (descriptor, array) in memory.items()
+        }
+        arguments = (_Argument * len(memory))(
+            *((kind, handle.value) for kind, handle in self._handles.items())
         )
-        for kind, (descriptor, array) in memory.items()
-    }
-    arguments = (_Argument * len(handles))(
-        *((kind, handle.value) for kind, handle in handles.items())
-    )
-    words = [lib.execute, primitive.value, lib.stream, len(handles)]
-    return Record(
-        compiler().function(_EXECUTE),
-        [*words, addressof(arguments)],
-        (primitive, handles, memory, arguments),
-    )
+        words = [lib.execute, primitive.value, lib.stream, len(memory)]
+        super().__init__(
+            compiler().function(_EXECUTE),
+            [*words, addressof(arguments)],
+            (primitive, arguments),
+        )
+
+    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+        for kind, array in self._arrays.items():
+            yield array, partial(self._point, kind)
+
+    def _point(self, kind: int, address: int) -> None:
+        library().do("memory_set_data_handle", self._handles[kind].value, address)
+        self._arrays.pop(kind, None)
 
 
 class Attributes:
@@ -170,7 +186,7 @@ def compiled(
     size = lib.get("memory_desc_get_size", wanted)
     if size:
         memory[WORKSPACE] = wanted, scratch.take((size,), np.dtype(np.uint8))
-    return [(x, ()) for x in (*before, execution(description, memory), *after)]
+    return [(x, ()) for x in (*before, Execution(description, memory), *after)]
 
 
 def _wanted(description: Handle, kind: int) -> int:
@@ -217,4 +233,4 @@ def _reorder(source: tuple[int, Array], target: tuple[int, Array]) -> Record:
         *("primitive_desc", "reorder_primitive_desc_create"),
         *(source[0], lib.engine, target[0], lib.engine, None),
     )
-    return execution(description, {SOURCE: source, TARGET: target})
+    return Execution(description, {SOURCE: source, TARGET: target})

@@ -1,0 +1,196 @@
+"""Calls that follow an argument's memory, rather than being made anew where it moves.
+
+As a linker relocates code: calls are made for memory of the program's own, and what of
+them lies there is noted. When a call of the program brings an argument in other memory,
+that alone is changed:
+
+    a record        the addresses among its words (jit/records.py)
+    of NumPy        the arrays among the arguments: the call is put together again
+
+What hides its arrays, as a Python closure does, can't follow.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import (
+    BuiltinMethodType,
+    EllipsisType,
+    FunctionType,
+    MethodWrapperType,
+    NoneType,
+)
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from ...dialects.dtypes import Array, address
+from ..backends.interface import Call
+from ..backends.jit.records import Record, Tape
+from .steps import MemoryBlock, MemoryRange, View
+
+Point: TypeAlias = tuple[int, Callable[[int], object]]
+"""An offset in bytes, and what to give the address there."""
+
+_Make: TypeAlias = Callable[[], Any]
+
+_PLAIN: tuple[type[Any], ...] = (
+    *(bool, int, float, complex, str, slice, type, EllipsisType, NoneType),
+    *(np.dtype, np.generic, np.ufunc, cast(Any, type(np.copyto))),
+)
+"""What has no arrays: values, and functions of NumPy's."""
+
+
+class Hidden(Exception):
+    """A call may have arrays that nobody sees."""
+
+
+class Following:
+    """A call that is put together again when memory moves."""
+
+    __slots__ = ("_make", "arguments", "function")
+
+    def __init__(self, call: Call, make: _Make):
+        self.function, self.arguments = call
+        self._make = make
+
+    def __call__(self) -> None:
+        self.function(*self.arguments)
+
+    def renew(self) -> None:
+        self.function, self.arguments = self._make()
+
+
+@dataclass(eq=False)
+class Relocations:
+    """What of calls lies in memory that moves."""
+
+    points: dict[MemoryBlock, list[Point]] = field(
+        default_factory=dict[MemoryBlock, list[Point]]
+    )
+    calls: dict[MemoryBlock, dict[Following, None]] = field(
+        default_factory=dict[MemoryBlock, dict[Following, None]]
+    )
+
+    def add(self, other: "Relocations") -> None:
+        for memory, points in other.points.items():
+            self.points.setdefault(memory, []).extend(points)
+        for memory, calls in other.calls.items():
+            self.calls.setdefault(memory, {}).update(calls)
+
+    def move(self, memories: Sequence[MemoryBlock]) -> None:
+        """Makes calls follow memories that have moved."""
+        renewed: dict[Following, None] = {}
+        for memory in memories:
+            start = memory.start
+            for offset, point in self.points.get(memory, ()):
+                point(start + offset)
+            renewed |= self.calls.get(memory, {})
+        for call in renewed:
+            call.renew()
+
+
+def relocated(
+    calls: Sequence[Call], memories: Sequence[MemoryBlock]
+) -> tuple[list[Call], Relocations]:
+    """The calls, so that they can follow these memories, and what follows.
+
+    Raises `Hidden` for calls that can't.
+    """
+    search = _Search(memories)
+    return [search.following(call) for call in calls], search.found
+
+
+class _Search:
+    """Goes through calls for what lies in memories."""
+
+    def __init__(self, memories: Sequence[MemoryBlock]):
+        self._spans = [(m.start, m.start + m.bytes.size, m) for m in memories]
+        self._seen: dict[MemoryBlock, None] = {}  # by the call that is gone through
+        self.found = Relocations()
+
+    def following(self, call: Call) -> Call:
+        self._seen = {}
+        make = self._parts(call)
+        if make is None:
+            return call
+        following = Following(call, make)
+        for memory in self._seen:
+            self.found.calls.setdefault(memory, {})[following] = None
+        return following, ()
+
+    def _part(self, value: object) -> _Make | None:
+        """What makes the value again; None for one that stays as it is."""
+        match value:
+            case Record():
+                self._note(value)
+                return None
+            case Tape():
+                for record in value.records:
+                    self._note(record)
+                return None
+            case np.ndarray():
+                return self._array(cast(Array, value))
+            case tuple() | list():
+                return self._parts(cast("Sequence[object]", value))
+            case dict():
+                return self._table(cast("Mapping[object, object]", value))
+            case partial():
+                return self._partial(cast("partial[Any]", value))
+            case BuiltinMethodType() | MethodWrapperType():
+                return self._method(value)
+            case FunctionType() if not value.__closure__ and not value.__defaults__:
+                return None
+            case _ if isinstance(value, _PLAIN):
+                return None
+            case _:
+                raise Hidden
+
+    def _parts(self, values: Sequence[object]) -> _Make | None:
+        made = [self._part(value) for value in values]
+        if not any(made):
+            return None
+        kind = type(values)
+        pairs = list(zip(values, made, strict=True))
+        return lambda: kind(v if make is None else make() for v, make in pairs)  # pyright: ignore
+
+    def _table(self, values: Mapping[object, object]) -> _Make | None:
+        keys, make = list(values), self._parts(list(values.values()))
+        return make and (lambda: dict(zip(keys, make(), strict=True)))
+
+    def _partial(self, value: "partial[Any]") -> _Make | None:
+        make = self._parts([value.func, value.args, value.keywords])
+        if make is None:
+            return None
+
+        def again() -> object:
+            function, arguments, keywords = make()
+            return partial(function, *arguments, **keywords)
+
+        return again
+
+    def _method(self, value: BuiltinMethodType | MethodWrapperType) -> _Make | None:
+        """A method of an array, or of what stays as it is, such as a ufunc."""
+        make = self._part(value.__self__)
+        return make and (lambda: getattr(make(), value.__name__))
+
+    def _array(self, array: Array) -> _Make | None:
+        memory, offset = self._place(array)
+        if memory is None:
+            return None
+        self._seen[memory] = None
+        buffer = MemoryRange(memory, 0, memory.bytes.size)
+        return View(buffer, array.dtype, array.shape, offset, array.strides).array
+
+    def _note(self, record: Record) -> None:
+        for array, point in record.pointers():
+            memory, offset = self._place(array)
+            if memory is not None:
+                self.found.points.setdefault(memory, []).append((offset, point))
+
+    def _place(self, array: Array) -> tuple[MemoryBlock | None, int]:
+        at = address(array)
+        for start, end, memory in self._spans:
+            if start <= at < end and array.size:
+                return memory, at - start
+        return None, 0
