@@ -531,14 +531,14 @@ def test_a_contraction_and_its_epilogue() -> None:
 def test_the_code_does_not_depend_on_hashes() -> None:
     source = """
 import numpy as np
-from tensorplan.runtime.backends.native.graphs import group_of
+from tensorplan.runtime.backends.native.graphs import graph_of
 from tensorplan.runtime.backends.native.loops import lower
 from tensorplan.runtime.backends.native.nests import nest_of
 from test_native import softmax
 op, x = softmax((7, 100), 1), np.ones((7, 100), np.float32)
 ops = [o for o in op.body.block.ops if o.results]
 arrays = {op.body.block.args[0]: x}
-print(lower(nest_of(group_of(ops, op.yielded[0], arrays, np.empty_like(x)))))
+print(lower(nest_of(graph_of(ops, op.yielded[0], arrays, np.empty_like(x)))))
 """
     folder = Path(__file__).parent
     texts = {

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -222,7 +223,7 @@ def test_a_plan_for_streams_needs_no_waits_of_its_own(
     def moved(view: View) -> View:
         """The view, if each buffer had a memory of its own."""
         buffer = view.buffer
-        memory = apart.setdefault(buffer, replace(buffer.memory))
+        memory = apart.setdefault(buffer, copy(buffer.memory))
         return replace(view, buffer=replace(buffer, memory=memory))
 
     spread = [
