@@ -35,7 +35,7 @@ def arranged(
     their indices. Nothing is reused where the arena is no larger without that.
     """
     every = range(len(buffers))
-    reuses: Mapping[int, Reuse] = reuse(buffers, outputs) if outputs else {}
+    reuses = reuse(buffers, outputs)
     rest = [i for i in every if i not in reuses]
     plan = place(rest)
     if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:

@@ -2,8 +2,8 @@
 
 The lower bound of a plan (`tensorplan.report`) is read back from its IR, where nothing
 is known of what made it; it is predicted for plans with `reuse-outputs=false`. The
-arenas are predicted as the default sequence makes them. `dev.py fuzz tensor` and
-`models` check the same of other programs.
+arenas are predicted as the default sequence makes them, with and without workspaces.
+`dev.py fuzz tensor` and `models` check the same of other programs.
 """
 
 from pathlib import Path
@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from judging import generate
 from levels import (
+    KERNELS,
     has_streams,
     lower_bounds,
     planned_arenas,
@@ -95,7 +96,8 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     alignment = random.choice([1, 16, 64])
     assert stored_bytes(module, alignment) == lower_bounds(module, alignment)
     if not has_streams(module):
-        assert predicted_arenas(module, alignment) == planned_arenas(module, alignment)
+        how = alignment, random.choice(KERNELS)
+        assert predicted_arenas(module, *how) == planned_arenas(module, *how)
     storage = storage_of_program(module)
     memory = memory_graph(storage.block, 16)
     scheduled = memory.peaks(range(len(memory.ops)))
@@ -111,7 +113,9 @@ def test_models_are_predicted(file: Path) -> None:
     for stage in before_bufferization():
         driver.run(tensorplan.context(), module, stage)
         assert stored_bytes(module, 64) == lower_bounds(module, 64)
-        assert predicted_arenas(module, 64) == planned_arenas(module, 64)
+        for kernels in KERNELS:
+            how = 64, kernels
+            assert predicted_arenas(module, *how) == planned_arenas(module, *how)
 
 
 def before_bufferization() -> list[list[ModulePass]]:
@@ -120,6 +124,33 @@ def before_bufferization() -> list[list[ModulePass]]:
     names = [p.name for p in passes]
     placed = names.index("tgraph-place-devices") + 1
     return [passes[:placed], passes[placed : names.index("tgraph-bufferize")]]
+
+
+PRODUCT = """
+func.func @main(%x: tensor<8x4x6xf64, "cpu:0">, %w: tensor<6x8x5xf64, "cpu:0"> {MARK})
+    -> tensor<4x5xf64, "cpu:0"> {
+  %0 = tgraph.negate %x : tensor<8x4x6xf64, "cpu:0">
+  %1 = tgraph.dot_general %0, %w {
+      lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+      lhs_contracting_dimensions = array<i64: 0, 2>,
+      rhs_contracting_dimensions = array<i64: 1, 0>}
+      : (tensor<8x4x6xf64, "cpu:0">, tensor<6x8x5xf64, "cpu:0">)
+      -> tensor<4x5xf64, "cpu:0">
+  %2 = tgraph.negate %1 : tensor<4x5xf64, "cpu:0">
+  func.return %2 : tensor<4x5xf64, "cpu:0">
+}
+"""
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("mark", ["", "{tgraph.parameter}"])
+def test_parameters_are_known_as_such(kernels: str, mark: str) -> None:
+    module = parsed(PRODUCT.replace("{MARK}", mark))
+    how = 64, kernels
+    assert predicted_arenas(module, *how) == planned_arenas(module, *how)
+    storage = storage_of_program(module)
+    home = storage.places[storage.block.args[1]].buffer.home
+    assert (home.value == "parameter") is bool(mark)
 
 
 def test_each_value_has_a_home() -> None:

@@ -21,6 +21,7 @@ class Home(Enum):
 
     OWN = "own"  # allocated and freed in its block
     ARGUMENT = "argument"  # the caller's, to be read only
+    PARAMETER = "parameter"  # the caller's, the same in every run
     RESULT = "result"  # the caller's, to be written only
     VARIABLE = "variable"  # the caller's, or of a loop that the block is in
     CONSTANT = "constant"  # the module's

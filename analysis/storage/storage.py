@@ -22,11 +22,13 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
+    PARAMETER,
     AnyTensor,
     TensorOp,
     VariableType,
@@ -38,6 +40,7 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
+from ...dialects.tgraph.signature import attributes_of
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
 from ..concatenations import Part, is_in_place, part_layout, parts
 from ..layout import Layout
@@ -74,7 +77,8 @@ def storage_of(block: Block) -> Storage:
         if isinstance(argument.type, VariableType):
             storage.variables[argument] = TensorBuffer(type, Home.VARIABLE, name)
         else:
-            storage.put(argument, TensorBuffer(type, Home.ARGUMENT, name))
+            home = Home.PARAMETER if _is_parameter(argument) else Home.ARGUMENT
+            storage.put(argument, TensorBuffer(type, home, name))
     assert block.last_op is not None
     values = block.last_op.operands
     return storage.run(
@@ -530,6 +534,11 @@ def _last_uses(ops: Sequence[Operation]) -> Mapping[SSAValue, int]:
         for value in op.operands:
             last[value] = max(at, last.get(value, -1))
     return last
+
+
+def _is_parameter(argument: BlockArgument) -> bool:
+    func = argument.block.parent_op()
+    return isinstance(func, FuncOp) and PARAMETER in attributes_of(func, argument.index)
 
 
 def _is_start(use: Use) -> bool:

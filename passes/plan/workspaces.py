@@ -34,7 +34,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import has_plan
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, is_static, segments
-from ...dialects.workspaces import check_kernels, measure_of
+from ...dialects.workspaces import Measure, check_kernels, measure_of
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class PlanWorkspaces(ModulePass):
             if not isinstance(func, FuncOp) or has_plan(func):
                 continue
             for inner in list(func.walk()):
-                if isinstance(inner, TensorOp) and _is_ready(inner):
-                    if size := measure(inner):
+                if isinstance(inner, TensorOp) and not inner.res:
+                    if size := workspace_of(inner, measure):
                         _add(inner, size)
 
 
-def _is_ready(op: TensorOp) -> bool:
-    """Whether it is on memrefs of static size and has no workspace."""
-    if op.res or op.workspace is not None:
-        return False
-    return all(is_static(_type(value)) for value in op.operands)
+def workspace_of(op: TensorOp, measure: Measure) -> int:
+    """The bytes to give to an operation on memrefs; 0 if it has a workspace, or sizes
+    that are not static."""
+    is_ready = all(is_static(_type(value)) for value in op.operands)
+    return measure(op) if is_ready and op.workspace is None else 0
 
 
 def _type(value: SSAValue) -> AnyMemRef:

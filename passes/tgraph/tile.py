@@ -45,7 +45,7 @@ from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import STREAM
 from ..optional import OptionalPass
 from ..options import Placing
-from ..plan.candidates.fitting import is_static_block, planned_bytes
+from ..plan.candidates.fitting import PlannedBytes, is_static_block
 from .tiling.bytes import Lifetimes
 from .tiling.regions import Rules
 from .tiling.rewriting import write
@@ -80,15 +80,18 @@ class TGraphTile(OptionalPass, Placing):
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        planned_bytes = PlannedBytes(self)
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is tiled: its operations have streams", func)
                 continue
             bytes: int | None = None
             for number in range(len(_blocks(func))):
-                bytes = self._lower(func, number, bytes)
+                bytes = self._lower(func, number, bytes, planned_bytes)
 
-    def _lower(self, func: FuncOp, number: int, before: int | None) -> int | None:
+    def _lower(
+        self, func: FuncOp, number: int, before: int | None, planned_bytes: PlannedBytes
+    ) -> int | None:
         """Writes chains of one block in tiles, if that lowers the function's peak.
 
         Takes and returns the bytes that the function needs, if they are known.
@@ -108,7 +111,7 @@ class TGraphTile(OptionalPass, Placing):
         if search.below(peaks[device] * 9 // 10) is None:
             return before
         if before is None:
-            before = planned_bytes(func, self)
+            before = planned_bytes.of_all(func)
         limit = peaks[device]
         if len(peaks) == 1 and len(_blocks(func)) == 1:
             limit = min(limit, before)
@@ -119,7 +122,7 @@ class TGraphTile(OptionalPass, Placing):
         for cut in found.cuts:
             last = rules.position[memory.ops[cut.window[1] - 1]]
             write(cut.region, cut.tiles, rules.ops[last + 1])
-        after = planned_bytes(func, self)
+        after = planned_bytes.of_all(func)
         if after * 10 > before * 9:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))

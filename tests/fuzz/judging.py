@@ -20,6 +20,7 @@ import memref_programs
 import numpy as np
 from jax_cpu import run_stablehlo
 from levels import (
+    KERNELS,
     has_streams,
     lower_bounds,
     planned_arenas,
@@ -227,7 +228,8 @@ def _check_passes(
         random.setstate(options)
         current = after
     check_round_trip(current)
-    _check_storage(applied(current, TGraphPlaceDevices(groups=GROUPS, default="cpu:0")))
+    placed = applied(current, TGraphPlaceDevices(groups=GROUPS, default="cpu:0"))
+    _check_storage(placed, Random(f"kernels of {seed}").choice(KERNELS))
     levels = [
         [place(random), TGraphBufferize()],
         [place(random), TGraphBufferize(), plan_memory(random)],
@@ -244,13 +246,13 @@ def _check_passes(
         _check_with_mlir(planned)
 
 
-def _check_storage(placed: ModuleOp) -> None:
+def _check_storage(placed: ModuleOp, kernels: str) -> None:
     """What analysis/storage predicts is what the plan needs."""
     with stage("storage", may_refuse=True):
         predicted, needed = stored_bytes(placed, 16), lower_bounds(placed, 16)
         if predicted == needed and not has_streams(placed):
-            predicted = predicted_arenas(placed, 16)
-            needed = planned_arenas(placed, 16)
+            predicted = predicted_arenas(placed, 16, kernels)
+            needed = planned_arenas(placed, 16, kernels)
     if predicted != needed:
         raise Failure("storage", f"predicts {predicted}, but the plan has {needed}")
 

@@ -47,6 +47,7 @@ _EFFECTS, _EXTENTS, _MEMORIES, _OPERANDS, _OWNERSHIP, _RANGES = (
 )
 _LINALG = "tests/test_linalg_memory.py"
 TESTS = {
+    "analysis/storage/arenas.py": ("tests/test_storage.py",),
     "analysis/storage/buffers.py": ("tests/test_storage.py",),
     "analysis/storage/lifetimes.py": ("tests/test_storage.py",),
     "analysis/storage/storage.py": ("tests/test_storage.py", "tests/test_assigns.py"),

@@ -8,13 +8,16 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.storage import Storage, arenas, peaks, storage_of
+from tensorplan.analysis.storage import Storage, peaks, storage_of
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.tgraph.base import STREAM
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
+from tensorplan.passes.options import Placing
+from tensorplan.passes.plan.candidates.fitting import PlannedBytes
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.workspaces import PlanWorkspaces
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse
@@ -28,6 +31,10 @@ READY = (
     TGraphEliminateAssigns(),
 )
 REST = (TGraphBufferize(), PlanMemory(reuse_outputs=False))  # as memory_graph reckons
+
+
+KERNELS = ("none", "numpy", "native")
+"""Whose workspaces may be planned."""
 
 
 def inputs(module: ModuleOp) -> list[np.ndarray]:
@@ -77,16 +84,26 @@ def has_streams(module: ModuleOp) -> bool:
     return any(STREAM in op.attributes for op in module.walk())
 
 
-def predicted_arenas(module: ModuleOp, alignment: int) -> dict[str | None, int]:
-    """The arenas that analysis/storage expects of a placed program without streams."""
-    predicted = arenas(storage_of_program(module), alignment=alignment)
+def predicted_arenas(
+    module: ModuleOp, alignment: int, kernels: str = "none"
+) -> dict[str | None, int]:
+    """The arenas that are predicted of a placed program without streams."""
+    ((func, _),) = tensor_functions(module)
+    placing = Placing(alignment=alignment, workspaces=kernels)
+    predicted = PlannedBytes(placing).peaks(func)
     return {device: bytes for device, bytes in predicted.items() if bytes}
 
 
-def planned_arenas(module: ModuleOp, alignment: int) -> dict[str | None, int]:
+def planned_arenas(
+    module: ModuleOp, alignment: int, kernels: str = "none"
+) -> dict[str | None, int]:
     """The arenas of its finished plan, as in the default sequence."""
     planned = module.clone()
-    passes = [TGraphBufferize(), PlanMemory(alignment=alignment)]
+    passes = [
+        TGraphBufferize(),
+        PlanWorkspaces(kernels),
+        PlanMemory(alignment=alignment),
+    ]
     driver.run(tensorplan.context(), planned, passes, verify=False)
     pools = [pool for pool in check_plan(planned) if pool.result is None]
     return {pool.device: pool.size for pool in pools if pool.size}

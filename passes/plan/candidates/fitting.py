@@ -1,26 +1,29 @@
 """How few bytes have to be live for a function's arenas to fit a budget.
 
 A plan may take less than what is live, since the memory of results is reused, or more,
-since kernels have workspaces. So passes that lower what is live to a target are given
-one that follows from the plan, and another one where that was too high.
+since kernels have workspaces; analysis/storage says what it will be. So passes that
+lower what is live to a target are given one that follows from the plan, and another one
+where that was too high.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from logging import LogRecord
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
-from ....analysis.storage import arenas, peaks, storage_of
+from ....analysis.storage import Run, arenas, peaks, storage_of
 from ....dialects.diagnostics import REMARKS
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
+from ....dialects.workspaces import Measure, measure_of
 from ....planning import deadline
 from ...options import Packing, Placing
-from .candidates import held_back, planned_arenas
+from ...tgraph.bufferization.blocks import alone
+from ..workspaces import workspace_of
+from .candidates import held_back
 
 ROUNDS = 3
 """Targets that are tried."""
@@ -48,23 +51,37 @@ def live_bytes(block: Block, alignment: int) -> int:
     return sum(peaks(storage_of(block), alignment).values())
 
 
-def planned_bytes(func: FuncOp, placing: Placing) -> int:
-    """Of all arenas together, as `planned_peaks` has them."""
-    return sum(planned_peaks(func, placing).values())
+class PlannedBytes:
+    """The bytes of functions' arenas, as plan-memory will make them.
 
+    Operations that are alike, in whatever function, are asked once for a workspace.
+    """
 
-def planned_peaks(func: FuncOp, placing: Placing) -> Peaks:
-    """The arenas; what is live where devices or sizes are not known yet."""
-    live = live_peaks(func, placing.alignment)
-    if None in live or not _is_placed(func) or not is_static_block(func.body.block):
-        return live
-    if placing.workspaces == "none":
-        planned = arenas(storage_of(func.body.block), **placing.shared(Packing))
-        return dict.fromkeys(live, 0) | planned
-    module = ModuleOp([func.clone()])
-    with held_back():
-        pools = planned_arenas(Context(), module, placing)
-    return dict.fromkeys(live, 0) | {pool.device: pool.size for pool in pools}
+    def __init__(self, placing: Placing):
+        self._placing = placing
+
+    def peaks(self, func: FuncOp) -> Peaks:
+        """The arenas; what is live where devices or sizes are not known yet."""
+        block, live = func.body.block, live_peaks(func, self._placing.alignment)
+        if None in live or not _is_placed(func) or not is_static_block(block):
+            return live
+        planned = arenas(
+            storage_of(block),
+            **self._placing.shared(Packing),
+            workspace=None if self._placing.workspaces == "none" else self._workspace,
+        )
+        return {**dict.fromkeys(live, 0), **planned}
+
+    def of_all(self, func: FuncOp) -> int:
+        """Of all devices together."""
+        return sum(self.peaks(func).values())
+
+    @cached_property
+    def _measure(self) -> Measure:
+        return measure_of(self._placing.workspaces)
+
+    def _workspace(self, run: Run) -> int:
+        return workspace_of(alone(run), self._measure)
 
 
 def _is_placed(func: FuncOp) -> bool:
@@ -92,8 +109,9 @@ def fit(
         wanted = peaks if devices is None else devices
         return {d: max(peaks.get(d, 0) - limits[d], 0) for d in wanted if d in limits}
 
+    planned = PlannedBytes(placing)
     live = live_peaks(func, placing.alignment)
-    before = after = planned_peaks(func, placing)
+    before = after = planned.peaks(func)
     limits = dict.fromkeys(before, budget)
     least = sum(missed(before, limits).values())
     targets = {d: budget + max(live[d] - before[d], 0) for d in live}
@@ -105,7 +123,7 @@ def fit(
         copy = func.clone()
         with held_back() as said:
             rewrite(copy, targets)
-        peaks = planned_peaks(copy, placing)
+        peaks = planned.peaks(copy)
         misses = missed(peaks, limits)
         if sum(misses.values()) < least:
             least, best, after, remarks = sum(misses.values()), copy, peaks, said

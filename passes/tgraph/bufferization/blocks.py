@@ -12,7 +12,7 @@
 Loops and branches on memrefs pass nothing on but what lies in buffers.
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import cast
 
 from xdsl.dialects import memref, scf
@@ -31,6 +31,7 @@ from ....analysis.storage import (
     Copy,
     Free,
     Global,
+    Home,
     Loop,
     Place,
     Run,
@@ -121,22 +122,8 @@ class BlockWriter:
         return self._base(at.place.buffer) if at.is_whole else self.views[at.memref]
 
     def _view(self, at: At) -> None:
-        assert at.value is not None
-        base, layout = self._base(at.place.buffer), at.memref.layout
-        tensor = tensor_type_of(at.value.type)
-        offset, shape, strides = (layout.offset,), layout.shape, layout.strides
-        view = memref.ReinterpretCastOp(
-            base,
-            self._given(offset),
-            self._given(shape),
-            self._given(strides),
-            static(offset),
-            static(shape),
-            static(strides),
-            memref_type(tensor.element_type, layout, space_of(tensor)),
-        )
+        view = _view_of(self._base(at.place.buffer), at, self._given)
         self._emit(view)
-        view.result.name_hint = at.value.name_hint
         self.views[at.memref] = view.result
 
     def _given(self, sizes: Sequence[int]) -> list[SSAValue]:
@@ -175,15 +162,8 @@ class BlockWriter:
                 if not is_static(cast(AnyMemRef, value.type)):
                     type_ = tensor_type_of(value.type)
                     Rewriter.replace_value_with_new_type(argument, type_)
-        sizes = {"operandSegmentSizes": segments(inputs, outs)}
-        self._emit(
-            type(op).create(
-                operands=[*inputs, *outs],
-                properties=op.properties | sizes,
-                attributes=op.attributes,
-                regions=[op.detach_region(region) for region in list(op.regions)],
-            )
-        )
+        regions = [op.detach_region(region) for region in list(op.regions)]
+        self._emit(_on_memrefs(op, inputs, outs, regions))
 
     def _global(self, action: Global) -> None:
         op, buffer = action
@@ -221,6 +201,67 @@ class BlockWriter:
     def _inside(self, storage: Storage) -> Block:
         given = self.constants, self.sizes, self.bases, self.views
         return BlockWriter(storage, *given).run()
+
+
+def alone(run: Run) -> TensorOp:
+    """The operation on memrefs of its own, in no program: to be asked what it needs."""
+    bases: dict[TensorBuffer, SSAValue] = {}
+    views: dict[Place, SSAValue] = {}
+
+    def memref_of(at: At) -> SSAValue:
+        buffer = at.place.buffer.root
+        if buffer not in bases:
+            type = contiguous(buffer.type)
+            is_constant = buffer.home in (Home.CONSTANT, Home.PARAMETER)
+            bases[buffer] = (
+                memref.GetGlobalOp("constant", type)
+                if is_constant
+                else memref.AllocOp((), (), type)
+            ).memref
+        if not at.is_whole and at.memref not in views:
+            views[at.memref] = _view_of(bases[buffer], at, lambda sizes: ()).result
+        return bases[buffer] if at.is_whole else views[at.memref]
+
+    inputs = [memref_of(at) for at in run.inputs]
+    outs = [memref_of(at) for at in run.outs]
+    regions = [region.clone() for region in run.op.regions]
+    return _on_memrefs(run.op, inputs, outs, regions)
+
+
+def _on_memrefs(
+    op: TensorOp,
+    inputs: Sequence[SSAValue],
+    outs: Sequence[SSAValue],
+    regions: Sequence[Region],
+) -> TensorOp:
+    sizes = {"operandSegmentSizes": segments(inputs, outs)}
+    return type(op).create(
+        operands=[*inputs, *outs],
+        properties=op.properties | sizes,
+        attributes=op.attributes,
+        regions=regions,
+    )
+
+
+def _view_of(
+    base: SSAValue, at: At, given: Callable[[Sequence[int]], Sequence[SSAValue]]
+) -> memref.ReinterpretCastOp:
+    """A place in a buffer whose memref is `base`."""
+    assert at.value is not None
+    layout, tensor = at.memref.layout, tensor_type_of(at.value.type)
+    offset, shape, strides = (layout.offset,), layout.shape, layout.strides
+    view = memref.ReinterpretCastOp(
+        base,
+        given(offset),
+        given(shape),
+        given(strides),
+        static(offset),
+        static(shape),
+        static(strides),
+        memref_type(tensor.element_type, layout, space_of(tensor)),
+    )
+    view.result.name_hint = at.value.name_hint
+    return view
 
 
 def contiguous(type: AnyTensor) -> AnyMemRef:
