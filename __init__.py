@@ -101,14 +101,15 @@ def from_stablehlo(
     source: str | bytes | os.PathLike[str],
     *,
     parameters: Mapping[int, Any] | None = None,
+    simplify: bool = True,
 ) -> Model:
     """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
     at a `Path`; see `read`.
 
     A donated argument becomes a variable. `parameters` are the arrays for arguments
-    that are the same in every run, by number; see `from_jax`. Sizes `?` must follow
-    from others, or be those of arguments that the program computes with, as
-    `jax.export` writes them.
+    that are the same in every run, by number; see `from_jax`, also for `simplify`.
+    Sizes `?` must follow from others, or be those of arguments that the program
+    computes with, as `jax.export` writes them.
 
     Raises what `read` does, and `LocatedError` that lists all operations that are not
     supported, or types that stay unknown; `ValueError` or `TypeError` for parameters
@@ -117,7 +118,7 @@ def from_stablehlo(
     from .frontends.parameters import Parameter, with_parameters
 
     given = {n: Parameter(f"args[{n}]", a) for n, a in (parameters or {}).items()}
-    return with_parameters(_from_stablehlo(source), given)
+    return _simplified(with_parameters(_from_stablehlo(source), given), simplify)
 
 
 def _from_stablehlo(source: str | bytes | os.PathLike[str]) -> ModuleOp:
@@ -136,6 +137,7 @@ def from_jax(
     *args: Any,
     donate_argnums: int | Sequence[int] = (),
     parameter_argnums: int | Sequence[int] = (),
+    simplify: bool = True,
 ) -> Model:
     """A `tgraph` program from a JAX function, traced for arguments like `args`.
 
@@ -145,6 +147,11 @@ def from_jax(
     compiled programs take their arrays from here, not from calls, and bring them to the
     fastest layout, once. One that is a `ShapeDtypeStruct` is given in calls, or by
     `bind` (see `Executable`).
+
+    With `simplify`, batch norms become a scale and a shift, scales go into weights, and
+    what depends on parameters alone is computed here: parameters are those that are
+    left, and `precomputed.0`, .... That reorders floating-point operations: values
+    differ by rounding. Parameters without values are left as they are.
 
     Raises `ValueError` for numbers that are in both, or that no argument has;
     `LocatedError` as `from_stablehlo` does, or if jax is missing; and what `fn` and
@@ -160,7 +167,15 @@ def from_jax(
             "expected one"
         )
     module = _from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
-    return with_parameters(module, parameters)
+    return _simplified(with_parameters(module, parameters), simplify)
+
+
+def _simplified(model: Model, simplify: bool) -> Model:
+    if not simplify:
+        return model
+    from .passes.inference import simplified
+
+    return simplified(context(), model)
 
 
 def from_onnx(
@@ -172,12 +187,8 @@ def from_onnx(
     """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
 
     The module's arguments are the model's inputs, then its parameters. `sizes` are
-    those of the dimensions that the model leaves open. Takes the extra `onnx`.
-
-    With `simplify`, batch norms become a scale and a shift, scales go into weights, and
-    what depends on parameters alone is computed here: parameters are those that are
-    left, and `precomputed.0`, .... That reorders floating-point operations: values
-    differ by rounding.
+    those of the dimensions that the model leaves open; `simplify` as for `from_jax`.
+    Takes the extra `onnx`.
 
     Raises `LocatedError` that lists all operations that are not supported, `OSError`
     for a file that cannot be read, `ValueError` for a name that is no `Path`.
@@ -190,13 +201,7 @@ def from_onnx(
     data, name = (
         (Path(source).read_bytes(), os.fspath(source)) if is_file else (source, "onnx")
     )
-    model = import_model(data, name, sizes)
-    if not simplify:
-        return model
-    from .passes.inference import precomputed
-
-    parameters = precomputed(context(), model.module, model.parameters)
-    return replace(model, parameters=parameters)
+    return _simplified(import_model(data, name, sizes), simplify)
 
 
 def _expect_sizes(sizes: Any) -> None:
@@ -215,14 +220,15 @@ def from_torch(
     dynamic: Any = None,
     gradients: bool = False,
     learning_rate: float | None = None,
+    simplify: bool = True,
 ) -> Model:
     """A `tgraph` program from a PyTorch module, and its parameters.
 
     `source` is exported for `args`, or is a `torch.export.ExportedProgram`. The
     program's arguments are the inputs, then parameters and buffers, as views of the
     module's own memory. Buffers that a run changes are variables, whose new contents
-    come after the other results. `dynamic` is `torch.export`'s `dynamic_shapes`. Takes
-    the extra `torch`.
+    come after the other results. `dynamic` is `torch.export`'s `dynamic_shapes`;
+    `simplify` as for `from_jax`, but not for training. Takes the extra `torch`.
 
     For training, of a module whose first result is the loss: with `gradients`, the
     gradients by the parameters are further results; with `learning_rate`, parameters
@@ -233,7 +239,7 @@ def from_torch(
     """
     from .frontends.torch import import_program
 
-    return import_program(
+    model = import_program(
         source,
         args,
         kwargs,
@@ -241,6 +247,7 @@ def from_torch(
         gradients=gradients,
         learning_rate=learning_rate,
     )
+    return _simplified(model, simplify)
 
 
 P = ParamSpec("P")

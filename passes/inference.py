@@ -8,21 +8,24 @@ Runs tgraph-simplify-inference, tgraph-fold-scale-axis and tgraph-precompute, th
 `@precompute`, by the reference interpreter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from ..analysis.functions import (
     argument_attributes,
     argument_names,
     set_argument_attributes,
-    tensor_functions,
 )
-from ..dialects.tgraph.base import NAME
+from ..dialects.tgraph.base import NAME, PARAMETER
+from ..dialects.tgraph.differentiation import GradientOp
+from ..dialects.tgraph.reference.interpreter import run_reference
+from ..model import Model
 from . import driver
 from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
 from .tgraph.precompute import PRECOMPUTED, TGraphPrecompute
@@ -39,31 +42,63 @@ PASSES = (
 )
 
 
-def precomputed(
-    ctx: Context, module: ModuleOp, parameters: Mapping[str, "Array"]
-) -> Mapping[str, "Array"]:
-    """Changes `module`, with `@main` alone; returns the parameters that it takes then.
+def simplified(ctx: Context, model: Model) -> Model:
+    """The model with the parameters that it takes then; changes its module.
 
-    `parameters` are the values of its arguments with `tgraph.name`, by that name. New
-    ones are called `precomputed.0`, ..., and come last.
+    New parameters are called `precomputed.0`, ..., and come last. Parameters without
+    values count as inputs: what depends on them would be computed in every run. A
+    program stays as it is if it asks for gradients, or has a `@precompute` of its own.
 
     **Reorders floating-point operations**: values differ by rounding.
     """
-    from ..dialects.tgraph.reference.interpreter import run_reference
-
+    module = model.module
+    if not model.parameters or not _is_inference(module):
+        return model
+    main = _function(module, "main")
+    assert main is not None
+    unknown = _unmark(main, model.parameters)
     driver.run(ctx, module, PASSES)
-    functions = {func.sym_name.data: func for func, _ in tensor_functions(module)}
+    _mark(main, unknown)
     computed: list[Array] = []
-    if split := functions.get("precompute"):
+    if split := _function(module, "precompute"):
         names = argument_names(module, "precompute").values()
-        given = [parameters[name] for name in names]
+        given = [model.parameters[name] for name in names]
         computed = run_reference(module, given, "precompute")
         split.detach()
         split.erase()
-    main = functions["main"]
-    values = {**parameters, **_named(main, computed, parameters)}
+    values = {**model.parameters, **_named(main, computed, model.parameters)}
     names = argument_names(module).values()
-    return {name: values[name] for name in names if name in values}
+    return Model(module, {name: values[name] for name in names if name in values})
+
+
+def _is_inference(module: ModuleOp) -> bool:
+    has_gradients = any(isinstance(op, GradientOp) for op in module.walk())
+    return not has_gradients and _function(module, "precompute") is None
+
+
+def _function(module: ModuleOp, name: str) -> FuncOp | None:
+    functions = (op for op in module.ops if isinstance(op, FuncOp))
+    return next((func for func in functions if func.sym_name.data == name), None)
+
+
+def _unmark(func: FuncOp, known: Collection[str]) -> list[BlockArgument]:
+    """Makes inputs of the parameters that have no values; returns them."""
+    attributes = argument_attributes(func)
+    unknown: list[BlockArgument] = []
+    for argument, own in zip(func.args, attributes, strict=True):
+        name = own.get(NAME)
+        has_value = isinstance(name, StringAttr) and name.data in known
+        if not has_value and own.pop(PARAMETER, None):
+            unknown.append(argument)
+    set_argument_attributes(func, attributes)
+    return unknown
+
+
+def _mark(func: FuncOp, arguments: Sequence[BlockArgument]) -> None:
+    attributes = argument_attributes(func)
+    for argument in arguments:
+        attributes[argument.index][PARAMETER] = UnitAttr()
+    set_argument_attributes(func, attributes)
 
 
 def _named(

@@ -392,3 +392,85 @@ func.func @main(%x: !t, %w: !t {tgraph.parameter}) -> !t {
 }"""
     module = parse(text)
     assert str(after(module, TGraphPrecompute())) == str(module)
+
+
+def conv_bn(layers, x):
+    jax = pytest.importorskip("jax")
+    for weight, (scale, shift, mean, variance) in layers:
+        x = jax.lax.conv_general_dilated(
+            *(x, weight, (1, 1), "SAME"), dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        x = (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+        x = jax.nn.relu(x)
+    return x
+
+
+def conv_bn_arguments():
+    rng = np.random.default_rng(0)
+    layers = [
+        (
+            rng.standard_normal((3, 3, 4, 4), np.float32),
+            rng.uniform(0.5, 1.5, (4, 4)).astype(np.float32),
+        )
+        for _ in range(2)
+    ]
+    return layers, rng.standard_normal((1, 6, 6, 4), np.float32)
+
+
+def test_parameters_of_jax_take_the_batch_norms() -> None:
+    layers, x = conv_bn_arguments()
+    want = np.asarray(conv_bn(layers, x))
+    as_it_is, simple = (
+        tensorplan.from_jax(conv_bn, layers, x, parameter_argnums=0, simplify=simplify)
+        for simplify in (False, True)
+    )
+    assert list(as_it_is.parameters) == [
+        f"args[0][{layer}][{part}]" for layer in (0, 1) for part in (0, 1)
+    ]
+    assert list(simple.parameters) == [f"precomputed.{n}" for n in range(4)]
+    assert not {"multiply", "subtract", "rsqrt"} & count(simple.module).keys()
+    for model in (as_it_is, simple):
+        (got,) = tensorplan.compile(model)(x)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+
+
+def test_parameters_without_values_stay() -> None:
+    """Those of the first layer are not known: only the second is simplified."""
+    jax = pytest.importorskip("jax")
+    (first, second), x = conv_bn_arguments()
+    shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), first)
+    layers = [shapes, second]
+    model = tensorplan.from_jax(conv_bn, layers, x, parameter_argnums=0)
+    assert list(model.parameters) == ["precomputed.0", "precomputed.1"]
+    assert count(model.module)["rsqrt"] == 1
+    marks = [slot.is_parameter for slot in signature(model.module).inputs]
+    assert marks == [True, True, False, True, True]
+    (got,) = tensorplan.compile(model)(*first, x)
+    want = np.asarray(conv_bn([first, second], x))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+    unknown = tensorplan.from_jax(conv_bn, [shapes], x, parameter_argnums=0)
+    plain = tensorplan.from_jax(
+        conv_bn, [shapes], x, parameter_argnums=0, simplify=False
+    )
+    assert str(unknown) == str(plain)
+    assert not unknown.parameters
+
+
+GRADIENT = """
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %s: tensor<4xf32>)
+    -> tensor<4xf32> {
+  %v = tgraph.multiply %w, %s : tensor<4xf32>
+  %y = tgraph.multiply %x, %v : tensor<4xf32>
+  %loss = tgraph.reduce %y {kind = "add", dimensions = array<i64: 0>}
+    : (tensor<4xf32>) -> tensor<f32>
+  %g = tgraph.gradient %loss wrt %w : tensor<f32> wrt tensor<4xf32>
+  func.return %g : tensor<4xf32>
+}
+"""
+
+
+def test_gradients_by_parameters_are_kept() -> None:
+    x, w, s = np.arange(12, dtype=np.float32).reshape(3, 4)
+    model = tensorplan.from_stablehlo(GRADIENT, parameters={1: w, 2: s})
+    assert list(model.parameters) == ["args[1]", "args[2]"]
+    np.testing.assert_array_equal(tensorplan.compile(model)(x)[0], x * s)

@@ -447,6 +447,23 @@ def test_parameters_are_the_modules_memory() -> None:
     assert marks == [False, True, True]
 
 
+def test_batch_norms_go_into_the_weights_but_for_training() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten()).eval()
+    cast(Any, module)[1].running_mean += 0.5
+    x, labels = torch.randn(2, 3, 6, 6), torch.tensor([3, 1])
+    simple = tensorplan.from_torch(module, (x,))
+    assert list(simple.parameters) == ["precomputed.0", "precomputed.1"]
+    assert_close(tensorplan.compile(simple)(x)[0], module(x))
+    as_it_is = tensorplan.from_torch(module, (x,), simplify=False)
+    assert "0.weight" in as_it_is.parameters
+    loss = torch_models.Loss(module)
+    ways: list[dict[str, Any]] = [{"gradients": True}, {"learning_rate": 0.1}]
+    for how in ways:
+        model = tensorplan.from_torch(loss, (x, labels), **how)
+        assert len(model.parameters) == len(as_it_is.parameters)
+
+
 def test_buffers_that_change_are_variables() -> None:
     module: Any = torch_models.Cache()
     key, place = torch.ones(1, 4), torch.tensor([3])
