@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
-from tensorplan.tools import plan_opt, plan_run
+from tensorplan.tools import plan_opt, plan_run, plan_view
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -482,6 +483,26 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(LocatedError, match=r"pip install 'tensorplan\[onnx\]'"):
         tensorplan.from_onnx(data)
+
+
+@pytest.mark.parametrize("tool", [plan_opt, plan_run, plan_view])
+def test_the_tools_plan_models(
+    tool: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """And say what to install where the package is missing."""
+    file = tmp_path / "model.onnx"
+    nodes = [node("MatMul", a, b) for a, b in (("x w", "h"), ("h w", "y"))]
+    x = {"x": normal(3, 4)}
+    file.write_bytes(model_of(nodes, x, ["y"], {"w": normal(4, 4)}))
+    pipeline = ["-p", "plan-pipeline"] if tool is plan_opt else []
+    assert tool.main([str(file), *pipeline]) == 0
+    assert capfd.readouterr().out
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert tool.main([str(file), *pipeline]) == 1
+    assert "pip install 'tensorplan[onnx]'" in capfd.readouterr().err
 
 
 def test_the_tools_read_models(
