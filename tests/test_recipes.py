@@ -72,7 +72,11 @@ def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
 
 
 def test_recipes_name_what_they_touch() -> None:
-    assert {"Adding a pass", "Adding a planning strategy"} <= RECIPES.keys()
+    assert {
+        "Adding an operation",
+        "Adding a pass",
+        "Adding a planning strategy",
+    } <= RECIPES.keys()
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for heading, steps in RECIPES.items():
         section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
@@ -82,3 +86,8 @@ def test_recipes_name_what_they_touch() -> None:
             path = step[1]
             is_new = step[2] is None
             assert (f"{Path(path).parent}/" if is_new else path) in [*named, "./"]
+
+
+def test_an_elementwise_operation_takes_five_files() -> None:
+    steps = RECIPES["Adding an operation"]
+    assert len({step[1] for step in steps} - {"check.py"}) <= 5
