@@ -2,7 +2,7 @@
 
 A page says in a comment which files its list is made of; `pages` brings it up to date:
 
-    <!-- messages: passes/tgraph/shared/devices.py passes/tgraph/gradients/*.py -->
+    <!-- messages: passes/tgraph/devices/placement.py passes/tgraph/gradients/*.py -->
     ...
     <!-- end of messages -->
 

@@ -22,9 +22,7 @@ of symbolic sizes; or part an operation from a reduction that it could join, or 
 variable or concatenation that it is computed into.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -35,23 +33,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
-    Shape,
-    TensorOp,
-    ints,
-    shape_of,
-    tensor_type_of,
     with_shape,
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
-from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS
+from ...dialects.tgraph.fusing import CONTRACTIONS
 from ...dialects.tgraph.shaping import (
-    BroadcastInDimOp,
-    ConstantOp,
-    IotaOp,
     ReshapeOp,
     ViewOp,
 )
 from ..optional import OptionalPass
+from .shared.reshaped import is_joined, reshaped, type_shape
 
 
 @dataclass(frozen=True)
@@ -77,8 +68,8 @@ def _sink(op: ElementwiseOp) -> None:
     reshape = next((r for v in op.inputs if (r := _reshape_for(op, v))), None)
     if reshape is None or not _may_be_reshaped(op):
         return
-    shape = _shape(reshape.inputs[0])
-    seen = {value: _seen(value, shape) for value in op.inputs}
+    shape = type_shape(reshape.inputs[0])
+    seen = {value: reshaped(value, shape) for value in op.inputs}
     operands: list[SSAValue] = []
     for value in op.inputs:
         view = seen[value]
@@ -108,17 +99,11 @@ def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
     reshape = value.owner
     if not isinstance(reshape, ReshapeOp) or reshape.outs:
         return None
-    sizes = (*_shape(value), *_shape(reshape.inputs[0]))
+    sizes = (*type_shape(value), *type_shape(reshape.inputs[0]))
     if 0 in sizes or any(isinstance(size, Symbolic) for size in sizes):
         return None
     is_alone = all(use.operation is op for use in value.uses)
-    return reshape if is_alone and _is_joined(reshape.inputs[0]) else None
-
-
-def _is_joined(value: SSAValue) -> bool:
-    """Whether what computes a value can be fused with the only reader."""
-    readers = {use.operation for use in value.uses}
-    return isinstance(value.owner, COMPUTED) and len(readers) == 1
+    return reshape if is_alone and is_joined(reshape.inputs[0]) else None
 
 
 def _may_be_reshaped(op: ElementwiseOp) -> bool:
@@ -127,83 +112,3 @@ def _may_be_reshaped(op: ElementwiseOp) -> bool:
     if any(isinstance(reader, ElementwiseOp) for reader in readers):
         return len(readers) == 1
     return all(isinstance(r, (ViewOp, ReturnOp, *CONTRACTIONS)) for r in readers)
-
-
-def _seen(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
-    """A value in another shape, as the operations, the last of them, that show it so;
-    None if there are none, or if the value would have been fused with its reader."""
-    owner = value.owner
-    type_ = with_shape(tensor_type_of(value.type), shape)
-    if isinstance(owner, ConstantOp) and owner.splat is not None:
-        return [ConstantOp(owner.splat, type_)]
-    if isinstance(owner, BroadcastInDimOp):
-        return _broadcast(owner, shape)
-    if isinstance(owner, ReshapeOp) and not owner.outs:
-        value = owner.inputs[0]
-        if _shape(value) == shape:
-            return value
-    if not _is_contiguous(value) or _is_joined(value):
-        return None
-    return [ReshapeOp([value], result_types=(type_,))]
-
-
-def _is_contiguous(value: SSAValue) -> bool:
-    """Whether it is known to lie in memory as it is, in order."""
-    while isinstance(value.owner, ReshapeOp):
-        value = value.owner.inputs[0]
-    return not isinstance(value.owner, ViewOp | IotaOp)
-
-
-def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
-    """The reshape of a broadcast, as a broadcast."""
-    source = op.inputs[0]
-    if op.outs or _is_joined(source) or not _is_contiguous(source):
-        return None
-    dims = op.broadcast_dimensions.get_values()
-    large = _shape(op.result)
-    kept = [
-        dim
-        for size, dim in zip(_shape(source), dims, strict=True)
-        if size == large[dim] != 1
-    ]
-    if kept != sorted(kept):
-        return None
-    to: list[int] = []
-    for old, new in _matching(large, shape):
-        given = [dim in kept for dim in old if large[dim] != 1]
-        if any(given):
-            if not all(given):
-                return None
-            to += new
-    type_ = tensor_type_of(source.type)
-    views: list[TensorOp] = []
-    if (narrow := tuple(shape[dim] for dim in to)) != _shape(source):
-        views.append(ReshapeOp([source], result_types=(with_shape(type_, narrow),)))
-        source = views[-1].results[0]
-    wide = BroadcastInDimOp(
-        [source],
-        result_types=(with_shape(type_, shape),),
-        properties={"broadcast_dimensions": ints(to)},
-    )
-    return [*views, wide]
-
-
-def _matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Dimensions of two shapes that hold the same elements, as few as possible at once.
-
-    `(32, 5)` and `(4, 8, 5)`: 0 and 0, 1; 1 and 2.
-    """
-    i = j = 0
-    while i < len(old) or j < len(new):
-        first, last = (i, j), (min(i + 1, len(old)), min(j + 1, len(new)))
-        i, j = last
-        while (a := prod(old[first[0] : i])) != (b := prod(new[first[1] : j])):
-            if a < b:
-                i += 1
-            else:
-                j += 1
-        yield range(first[0], i), range(first[1], j)
-
-
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))

@@ -1,5 +1,6 @@
 """Reverse-mode differentiation of tensor programs.
 
+requests.py  what tgraph-gradient's options ask for
 reverse.py   writes the gradient of a program, last operation first
 site.py      what a rule sees and how it writes: `GradientSite`, `Term`, `@gradient_of`
 writing.py   shape operations, as rules write them

@@ -1,5 +1,5 @@
 """What a few passes on tensors are made of.
 
 channels.py   for inference: parameters, values along few dimensions
-devices.py    who names a device, and what follows from that
+reshaped.py   values in another shape, without reshaping what is in memory
 """
