@@ -3,12 +3,11 @@
     python tests/mlir/mlir_programs.py
 
 writes both. Each source is linalg on tensors, written by a small builder, in what MLIR
-19 and later read. mlir-opt
-bufferizes it (one-shot-bufferize), adds the deallocations that ownership asks for, and
-lowers these to `memref.dealloc`. So that the tests need no mlir-opt, the results are
-kept; each second one in generic form, the others in pretty form, with `linalg.generic`
-for what xDSL can't read. `expected.json` has what each program prints natively, before
-anything is planned.
+19 and later read. mlir-opt bufferizes it (one-shot-bufferize), adds the deallocations
+that ownership asks for, and lowers these to `memref.dealloc`. So that the tests need no
+mlir-opt, the results are kept; each second one in generic form, the others in pretty
+form, with `linalg.generic` for what xDSL can't read. `expected.json` has what each
+program prints natively, before anything is planned.
 """
 
 import json
