@@ -40,7 +40,7 @@ class Stack(NamedTuple):
     number: int  # of the loop's result
     value: SSAValue  # a row, in the body
     update: DynamicUpdateSliceOp  # that puts it there
-    place: Linear  # where, in turn i
+    place: Linear  # where, in iteration i
 
 
 def stacks(loop: WhileOp) -> list[Stack]:

@@ -148,19 +148,19 @@ class _Lowering:
         """
         size = self.nest.sizes[loop]
         if loop != self.nest.lane:
-            for index in self._turns(0, size, 1, sums):
+            for index in self._iterations(0, size, 1, sums):
                 yield self._at(scope, loop, index, scope.lanes, scope.active)
             return
         start = 0
         for lanes in self.widths:
             stop = start + (size - start) // lanes * lanes
-            for index in self._turns(start, stop, lanes, sums):
+            for index in self._iterations(start, stop, lanes, sums):
                 yield self._at(scope, loop, index, lanes, lanes)
             start = stop
         if start < size:
             yield self._at(scope, loop, str(start), self.narrow, size - start)
 
-    def _turns(
+    def _iterations(
         self,
         start: int,
         stop: int,
