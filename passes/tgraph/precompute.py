@@ -64,6 +64,7 @@ from ...dialects.tgraph.base import (
     TensorOp,
     VariableType,
     element_bytes,
+    is_static,
     tensor_type_of,
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
@@ -146,7 +147,7 @@ def _evaluate(op: TensorOp, inputs: "Sequence[Array]", limit: int) -> "Array | N
     from ...dialects.tgraph.reference import interpreter as reference
 
     types = [tensor_type_of(value.type) for value in (op.result, *op.inputs)]
-    if not reference.can_evaluate(op) or not all(map(is_complete, types)):
+    if not reference.can_evaluate(op) or not all(map(is_static, types)):
         return None
     try:
         dtype = numpy_dtype(op.result.type.element_type, op)
@@ -255,7 +256,7 @@ def _worth_precomputing(parameters: set[SSAValue], block: Block) -> set[SSAValue
         size = sum(sizes.get(value, 0) for value in dict.fromkeys(op.inputs))
         for result in op.res:
             sizes[result] = size
-            if isinstance(op, ViewOp) or not is_complete(tensor_type_of(result.type)):
+            if isinstance(op, ViewOp) or not is_static(tensor_type_of(result.type)):
                 continue
             if size and _bytes(result) <= size:
                 chosen.add(result)
