@@ -6,6 +6,7 @@ storage/            what is stored, where, and until when
 memory_graph.py     a function as the schedulers of planning/ see it
 cost.py             what operations cost: FLOPs, bytes moved, time
 layout.py           how a tensor lies in a buffer
+operations.py       what operations read, also once groups of them are fusions
 versions.py         what variables hold when
 concatenations.py   whose operands are computed into the result
 updates.py          parts of variables that are computed in place

@@ -12,29 +12,32 @@ That needs constant starts, and that from the operand on nobody but the update r
 old contents.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.tgraph.base import STREAM, TensorOp, is_static, shape_of, tensor_type_of
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from .concatenations import is_computed
 from .layout import Layout
+from .operations import Operations, is_view
 from .versions import Version, last_versions, source_of, uses_of_contents
 
 
-def updates(block: Block) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
+def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
     """The values of a block that can be computed straight into a part of a variable."""
-    if not any(isinstance(op, DynamicUpdateSliceOp) and op.outs for op in block.ops):
+    ops = operations.ops
+    if not any(isinstance(op, DynamicUpdateSliceOp) and op.outs for op in ops):
         return {}
-    position = {op: index for index, op in enumerate(block.ops)}
     found: dict[SSAValue, DynamicUpdateSliceOp] = {}
-    for version in last_versions(block).values():
+    for version in last_versions(operations.block).values():
         while (before := version.previous) is not None:
             op = version.writer
-            if isinstance(op, DynamicUpdateSliceOp) and _is_early(op, before, position):
+            if isinstance(op, DynamicUpdateSliceOp) and _is_early(
+                op, before, operations
+            ):
                 found.setdefault(op.inputs[1], op)
             version = before
     return found
@@ -54,9 +57,10 @@ def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
 
 
 def _is_early(
-    op: DynamicUpdateSliceOp, before: Version, position: Mapping[Operation, int]
+    op: DynamicUpdateSliceOp, before: Version, operations: Operations
 ) -> bool:
     """Whether what is put in can be computed over the contents that were there."""
+    position = operations.position
     old, value = op.inputs[:2]
     maker, layout = value.owner, updated_layout(op)
     if (
@@ -72,20 +76,22 @@ def _is_early(
         return False
     now = position[maker]
     for contents in before.values:
-        for at, user, index in uses_of_contents(contents, position):
+        for at, user, index in uses_of_contents(contents, position, operations.uses):
             if at > now and not (user is op and index == 0):
                 return False
-            if at == now and not _may_overwrite(maker, contents, layout):
+            if at == now and not _may_overwrite(maker, contents, layout, operations):
                 return False
     return True
 
 
-def _may_overwrite(op: TensorOp, contents: SSAValue, layout: Layout) -> bool:
+def _may_overwrite(
+    op: TensorOp, contents: SSAValue, layout: Layout, operations: Operations
+) -> bool:
     """Whether the operation may write, in such a layout, over the contents it reads."""
-    allowed: Sequence[int] = op.overwritable()
+    allowed = operations.overwritable(op)
     return all(
         index in allowed and _layout(value) == layout
-        for index, value in enumerate(op.inputs)
+        for index, value in enumerate(operations.inputs[operations.position[op]])
         if source_of(value) is contents
     )
 
@@ -93,7 +99,7 @@ def _may_overwrite(op: TensorOp, contents: SSAValue, layout: Layout) -> bool:
 def _layout(value: SSAValue) -> Layout | None:
     """How a value lies in what it is a view of."""
     op = value.owner
-    if isinstance(op, ViewOp) and not op.outs:
+    if isinstance(op, Operation) and is_view(op):
         layout = _layout(op.inputs[0])
         return layout.viewed(op) if layout else None
     return Layout.contiguous(shape_of(tensor_type_of(value.type)))

@@ -8,7 +8,7 @@
 NNVM's OrderMutation numbers them likewise.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
@@ -16,8 +16,8 @@ from typing import TypeVar
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.tgraph.base import TensorOp
-from ..dialects.tgraph.shaping import ViewOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
+from .operations import is_view, operands_of, uses
 
 Position = TypeVar("Position")
 
@@ -55,8 +55,8 @@ def last_versions(block: Block) -> dict[SSAValue, Version]:
                 last.setdefault(op.variable, Version()).values.append(op.result)
             case AssignOp():
                 write(op.variable, op, [])
-            case TensorOp() if op.outs and op.res:
-                for variable, result in zip(op.outs, op.res, strict=True):
+            case TensorOp() if op.results and (outs := operands_of(op)[1]):
+                for variable, result in zip(outs, op.results, strict=True):
                     write(variable, op, [result])
             case _:
                 pass
@@ -65,13 +65,15 @@ def last_versions(block: Block) -> dict[SSAValue, Version]:
 
 def source_of(value: SSAValue) -> SSAValue:
     """The tensor in whose memory `value` is, with no view in between."""
-    while isinstance(value.owner, ViewOp) and not value.owner.outs:
-        value = value.owner.inputs[0]
+    while isinstance(value.owner, Operation) and is_view(value.owner):
+        value = value.owner.operands[0]
     return value
 
 
 def uses_of_contents(
-    value: SSAValue, position: Mapping[Operation, Position]
+    value: SSAValue,
+    position: Mapping[Operation, Position],
+    uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> Iterator[tuple[Position, Operation, int | None]]:
     """Where the memory of `value` is read, through views too.
 
@@ -80,17 +82,17 @@ def uses_of_contents(
     stack = [(value, True)]
     while stack:
         viewed, direct = stack.pop()
-        for use in viewed.uses:
-            if isinstance(use.operation, ViewOp) and not use.operation.outs:
-                stack.append((use.operation.result, False))
+        for op, index in uses_of(viewed):
+            if is_view(op):
+                stack.append((op.results[0], False))
             else:
-                index = use.index if direct else None
-                yield position[use.operation], use.operation, index
+                yield position[op], op, index if direct else None
 
 
 def looped_into(
     version: Version,
     position: Mapping[Operation, int] | Mapping[Operation, int | Fraction],
+    uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> SSAValue | None:
     """The result of a loop that is assigned, if it can be carried in the variable.
 
@@ -109,7 +111,7 @@ def looped_into(
     if before.writer is not None and position[before.writer] >= at:
         return None
     for value in before.values:
-        for read, reader, _ in uses_of_contents(value, position):
+        for read, reader, _ in uses_of_contents(value, position, uses_of):
             is_start = reader is loop and value is start and is_only_start
             if read >= at and not is_start:
                 return None

@@ -25,8 +25,8 @@ from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
-PLACE = TGraphPlaceDevices(default="cpu:0")
-REST = (TGraphEliminateAssigns(), TGraphBufferize(), PlanMemory())
+PLACE = (TGraphPlaceDevices(default="cpu:0"), TGraphEliminateAssigns())
+REST = (TGraphBufferize(), PlanMemory())
 MODES = [
     TGraphFuse(),
     TGraphFuse(keep_peak=False),
@@ -71,7 +71,7 @@ def lower_bound(module: ModuleOp) -> int:
 @settings(max_examples=examples(200))
 @given(programs(max_ops=30))
 def test_the_peak_is_never_raised(program: Program) -> None:
-    placed = run(program.module, PLACE)
+    placed = run(program.module, *PLACE)
     alone = run(placed, *REST)
     assert lower_bound(run(placed, TGraphFuse(), *REST)) <= lower_bound(alone)
 
@@ -79,7 +79,7 @@ def test_the_peak_is_never_raised(program: Program) -> None:
 def test_the_peak_is_kept_only_if_asked() -> None:
     """The program whose first add would keep its operands beyond the peak."""
     path = Path(__file__).parent.parent / "lit_tests/tgraph-fuse/keep-peak.mlir"
-    placed = run(parse(path.read_text()), PLACE)
+    placed = run(parse(path.read_text()), *PLACE)
     alone, kept, raised = (
         lower_bound(run(placed, *fuse, *REST))
         for fuse in ((), (TGraphFuse(),), (TGraphFuse(keep_peak=False),))
@@ -92,7 +92,7 @@ def test_the_peak_is_kept_only_if_asked() -> None:
 @given(program=programs(max_ops=30))
 def test_every_mode_keeps_the_values(fuse: TGraphFuse, program: Program) -> None:
     want = run_reference(program.module, inputs(program.module))
-    fused = run(program.module, PLACE, fuse)
+    fused = run(program.module, *PLACE, fuse)
     planned = Executable(run(fused, *REST), sanitize=True, native=False)
     for got in (
         run_reference(fused, inputs(program.module)),
@@ -184,7 +184,7 @@ func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>, %b: tensor<{n}
 )  # fmt: skip
 def test_forms(text: str, form: Form) -> None:
     module = parse(text)
-    fused = run(module, PLACE, TGraphFuse())
+    fused = run(module, *PLACE, TGraphFuse())
     assert forms(fused) == [form]
     want = run_reference(module, inputs(module))
     planned = run(fused, *REST)
@@ -208,7 +208,7 @@ def test_rows_are_computed_in_place(native: bool) -> None:
   %z = tgraph.concatenate %y {dimension = 0 : i64} : tensor<300x600xf32>
   func.return""")  # fmt: skip
     module = parse(body)
-    planned = run(module, PLACE, TGraphFuse(), *REST)
+    planned = run(module, *PLACE, TGraphFuse(), *REST)
     (fusion,) = (op for op in planned.walk() if isinstance(op, FusionOp))
     assert list(fusion.inputs) == list(fusion.outs)
     got = Executable(planned, native=native)(*inputs(module))
@@ -218,7 +218,7 @@ def test_rows_are_computed_in_place(native: bool) -> None:
 
 def test_workspace_does_not_grow_with_the_tensors() -> None:
     def scratch(text: str) -> int:
-        planned = run(parse(text), PLACE, TGraphFuse(), *REST)
+        planned = run(parse(text), *PLACE, TGraphFuse(), *REST)
         return Executable(planned, native=False).scratch_bytes
 
     for small, large in (
@@ -301,7 +301,7 @@ def test_every_body_runs(name: str) -> None:
     types = body.rpartition(" : ")[2]
     module = parse(f"func.func @main(%x: tensor<4x8xf32>) -> ({types}) {{{body}\n}}")
     want = run_reference(module, inputs(module))
-    planned = run(module, PLACE, *REST)
+    planned = run(module, *PLACE, *REST)
     for native in (False, True):
         got = Executable(planned, sanitize=True, native=native)(*inputs(module))
         for a, b in zip(got, want, strict=True):

@@ -6,6 +6,7 @@ arenas are predicted as the default sequence makes them, with and without worksp
 `dev.py fuzz tensor` and `models` check the same of other programs.
 """
 
+from itertools import compress
 from pathlib import Path
 from random import Random
 
@@ -25,8 +26,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.storage import during
+from tensorplan.analysis.operations import Operations
+from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
@@ -34,6 +37,8 @@ from tensorplan.passes import driver
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.specialize.sizes import specialize
+from tensorplan.passes.tgraph.fuse import TGraphFuse, outline
+from tensorplan.passes.tgraph.fusion.groups import fusions
 from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
@@ -105,6 +110,45 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     assert {d: bytes for d, bytes in scheduled.items() if bytes} == {
         d: bytes for d, bytes in live.items() if bytes
     }
+
+
+@pytest.mark.parametrize(
+    ("target", "seed"),
+    [*(("tensor", 29 * n) for n in range(60)), *(("models", n) for n in range(6))],
+)
+def test_groups_are_stored_as_fusions_are(target: str, seed: int) -> None:
+    random = Random(f"groups {seed}")
+    module = level_1(generate(target, seed), random)
+    depth = random.choice([1, 4, 256])
+    mode, keeps = random.choice(["relay", "nnvm"]), random.random() < 0.5
+    assert_groups_are_predicted(module, TGraphFuse(mode, depth, keeps))
+
+
+@pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
+def test_groups_of_models_are_predicted(file: Path) -> None:
+    module = read(file.read_bytes(), file.name, tensorplan.context())
+    placed, rest = before_bufferization()
+    driver.run(tensorplan.context(), module, placed)
+    names = [p.name for p in rest]
+    driver.run(tensorplan.context(), module, rest[: names.index("tgraph-fuse")])
+    assert_groups_are_predicted(module, TGraphFuse())
+
+
+def assert_groups_are_predicted(module: ModuleOp, fuse: TGraphFuse) -> None:
+    """What is said of groups is what is said of the fusions that they become."""
+    for block in tensor_blocks(module):
+        erase_unused(block)
+        function, grouping = fuse.choose(block)
+        groups = list(fusions(function, grouping))
+        is_left = Operations(block, groups).is_left
+        predicted = {
+            device: list(compress(bytes, is_left))
+            for device, bytes in during(storage_of(block, groups), 64).items()
+        }
+        for fused in fusions(function, grouping):
+            outline(fused)
+        erase_unused(block)
+        assert predicted == during(storage_of(block), 64)
 
 
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)

@@ -40,10 +40,14 @@ class TensorBuffer:
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     """A variable's: what lies in it at the operation that is looked at."""
     outside: "TensorBuffer | None" = None  # what this is in the block around the region
+    layout: Layout = field(init=False)  # of all of it, in order
+
+    def __post_init__(self) -> None:
+        self.layout = Layout.contiguous(shape_of(self.type))
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self.type)
+        return self.layout.shape
 
     @property
     def is_variable(self) -> bool:
@@ -68,14 +72,15 @@ class Place(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether it is the buffer itself, rather than a view of it."""
-        layout = self.layout
-        return layout.shape == self.buffer.shape and layout.is_contiguous
+        layout, whole = self.layout, self.buffer.layout
+        return layout is whole or (layout.shape == whole.shape and layout.is_contiguous)
 
 
 def whole(buffer: TensorBuffer, value: SSAValue | None = None) -> Place:
     """All of a buffer, in the shape of a value if one is given."""
-    type = buffer.type if value is None else tensor_type_of(value.type)
-    return Place(buffer, Layout.contiguous(shape_of(type)))
+    if value is None or value.type is buffer.type:
+        return Place(buffer, buffer.layout)
+    return Place(buffer, Layout.contiguous(shape_of(tensor_type_of(value.type))))
 
 
 class At(NamedTuple):

@@ -10,6 +10,7 @@ the other (analysis/liveness.py).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from operator import sub
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import i8
@@ -64,18 +65,24 @@ def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
 
 def during(storage: Storage, alignment: int) -> Mapping[str | None, Sequence[int]]:
     """The most bytes that live while each operation of the block runs, on each device,
-    if every buffer takes a multiple of `alignment` bytes."""
+    if every buffer takes a multiple of `alignment` bytes.
+
+    Where an operation does nothing: the bytes that live on beyond it.
+    """
     walk = _Walk(storage)
     found: dict[str | None, Sequence[int]] = {}
     for device, lives in walk.lives(alignment).items():
-        changes = [0] * (len(walk.node_of) + 1)
+        begun, ended = ([0] * (len(walk.node_of) + 1) for _ in range(2))
         for buffer in lives.own:
             size = problem.round_up(buffer.size, alignment)
             for start, end in buffer.live:
-                changes[start] += size
-                changes[end] -= size
-        live = list(accumulate(changes))
-        found[device] = [max(live[s:e], default=0) for s, e in pairwise(walk.starts)]
+                begun[start] += size
+                ended[end] += size
+        live = list(accumulate(map(sub, begun, ended)))
+        found[device] = [
+            max(live[start:end], default=live[start] - begun[start])
+            for start, end in pairwise(walk.starts)
+        ]
     return found
 
 

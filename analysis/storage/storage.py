@@ -13,17 +13,21 @@
 * Constants that are small or not a single number are the module's; the others are
   filled in where they are needed.
 * Operands of a concatenation in place lie in it (analysis/concatenations.py), parts of
-a
-  variable in the variable (analysis/updates.py).
+  a variable in the variable (analysis/updates.py).
+
+Groups of operations can be given, each of which counts as the fusion that it is to
+become (analysis/operations.py): what is inside of it is stored nowhere.
 """
 
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
+from itertools import starmap
 from math import prod
+from operator import itemgetter
 
 from xdsl.dialects.builtin import i1
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ...dialects.sizes.symbolic import Symbolic
@@ -44,6 +48,7 @@ from ...dialects.tgraph.signature import attributes_of
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
 from ..concatenations import Part, is_in_place, part_layout, parts
 from ..layout import Layout
+from ..operations import Fused, Operations
 from ..updates import updated_layout, updates
 from ..versions import last_versions, looped_into, source_of
 from .buffers import (
@@ -66,12 +71,13 @@ from .buffers import (
 )
 
 
-def storage_of(block: Block) -> Storage:
+def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
     """Of a function's block, or of a region's alone, whose surroundings are unknown.
 
     Arguments lie in the memory of whoever runs the block; so does what it ends with.
+    Each of the groups counts as one operation in the place of its last.
     """
-    storage = _Block(block)
+    storage = _Block(block, groups)
     for argument in block.args:
         type, name = tensor_type_of(argument.type), argument.name_hint
         if isinstance(argument.type, VariableType):
@@ -93,18 +99,21 @@ class _Block(Storage):
     for each value that the terminator passes on (`run`).
     """
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, groups: Sequence[Fused] = ()):
         super().__init__(block)
-        self._ops = list(block.ops)
-        self._position = {op: index for index, op in enumerate(self._ops)}
+        self._operations = Operations(block, groups)
+        self._ops = self._operations.ops
+        self._position = self._operations.position
         self._actions: list[Action] = []  # of the operation that is looked at
         self._at = 0  # its position
-        self._last_uses = _last_uses(self._ops)
+        self._last_uses = _last_uses(self._operations)
         self._destinations: dict[SSAValue, TensorBuffer] = {}
         self._parts: dict[SSAValue, Part] = {}
         self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
         self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
-        self._owned: dict[TensorBuffer, None] = {}
+        self._allocated = 0
+        self._ends: dict[int, list[tuple[int, TensorBuffer]]] = {}
+        """Own buffers, numbered, by the position after which they may be freed."""
         self._constants: dict[tuple[Attribute, AnyTensor], TensorBuffer] = {}
         self._viewed: MutableMapping[Place, None] = {}
 
@@ -116,7 +125,7 @@ class _Block(Storage):
             self._at, self._actions = at, []
             if op.has_trait(IsTerminator, value_if_unregistered=False):
                 self._deliver(op)
-            else:
+            elif self._operations.is_left[at]:
                 self._store(op)
             self._free_dead()
             self.steps.append((op, self._actions))
@@ -129,7 +138,7 @@ class _Block(Storage):
             self._aim(value, buffer)
         for variable, version in last_versions(self.block).items():
             while version.previous is not None:
-                value = looped_into(version, self._position)
+                value = looped_into(version, self._position, self._operations.uses)
                 if value is not None and version.writer is not None:
                     self._aim(value, self.variables[variable])
                     self.early[value] = version.writer
@@ -137,7 +146,7 @@ class _Block(Storage):
         for value, part in parts(self.block).items():
             if value not in self._destinations:
                 self._parts[value] = part
-        for value, op in updates(self.block).items():
+        for value, op in updates(self._operations).items():
             if value not in self._destinations and value not in self._parts:
                 self._updates[value] = self.early[value] = op
 
@@ -159,7 +168,9 @@ class _Block(Storage):
         self, value: SSAValue, buffer: TensorBuffer, layout: Layout | None = None
     ) -> None:
         """Says where a value lies: in the whole buffer, unless a layout is given."""
-        self.places[value] = Place(buffer, layout) if layout else whole(buffer, value)
+        self.places[value] = (
+            whole(buffer, value) if layout is None else Place(buffer, layout)
+        )
         if buffer.is_variable:
             buffer.values.append(value)
         else:
@@ -171,7 +182,8 @@ class _Block(Storage):
     def _allocate(self, type: AnyTensor, name: str | None) -> TensorBuffer:
         """A new buffer; its memory begins now."""
         buffer = TensorBuffer(type, Home.OWN, name)
-        self._owned[buffer] = None
+        self._allocated += 1
+        self._ends.setdefault(self._at, []).append((self._allocated, buffer))
         self._actions.append(Allocate(buffer))
         return buffer
 
@@ -195,13 +207,17 @@ class _Block(Storage):
         self._actions.append(Copy(source, target, serves, saves))
 
     def _free_dead(self) -> None:
-        for buffer in [b for b in self._owned if b.last <= self._at]:
-            self._actions.append(Free(buffer))
-            del self._owned[buffer]
+        """Frees what is read no more, in the order in which it was allocated."""
+        for number, buffer in sorted(self._ends.pop(self._at, ()), key=itemgetter(0)):
+            if buffer.last <= self._at:
+                self._actions.append(Free(buffer))
+            else:
+                self._ends.setdefault(buffer.last, []).append((number, buffer))
 
     # Operations
 
     def _store(self, op: Operation) -> None:
+        outs = self._operations.outs[self._at]
         match op:
             case ReadOp():
                 self.put(op.result, self.variables[op.variable])
@@ -211,9 +227,9 @@ class _Block(Storage):
                 self._loop(op)
             case IfOp():
                 self._branch(op)
-            case ViewOp() if not op.outs:
+            case ViewOp() if not outs:
                 self._view(op)
-            case ConstantOp() if not op.outs:
+            case ConstantOp() if not outs:
                 self._constant(op)
             case ConcatenateOp() if is_in_place(op):
                 self._concatenate(op)
@@ -231,45 +247,55 @@ class _Block(Storage):
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
-        for variable in op.outs:
+        variables = self._operations.outs[self._at]
+        for variable in variables:
             self._overwrite(self.variables[variable])
-        inputs = [self._at_value(value) for value in op.inputs]
+        inputs = [self._at_value(value) for value in self._inputs]
         self._name(*inputs)
-        overwritable = self._overwritable(op)
-        for index, result in enumerate(op.res):
-            if result in self._parts:
+        overwritable = () if variables else self._overwritable(op)
+        for index, result in enumerate(op.results):
+            if variables:
+                self.put(result, self.variables[variables[index]])
+            elif result in self._parts:
                 self.put(result, *self._part(result))
             elif place := self._updated(result):
                 self.put(result, *place)
             else:
-                self.put(result, self._destination_of(op, index, overwritable))
+                taken = None if index else self._taken_over(overwritable)
+                self.put(result, taken or self._destination(result))
             self._name(self._at_value(result))
-        outs = [self._at_value(result) for result in op.res]
+        outs = [self._at_value(result) for result in op.results]
         self._actions.append(Run(op, inputs, outs, overwritable))
 
-    def _destination_of(
-        self, op: TensorOp, index: int, overwritable: Sequence[int]
-    ) -> TensorBuffer:
-        if op.outs:
-            return self.variables[op.outs[index]]
-        for number in overwritable if index == 0 else ():
-            buffer = self.places[op.inputs[number]].buffer
+    @property
+    def _inputs(self) -> Sequence[SSAValue]:
+        """What the operation that is looked at reads."""
+        return self._operations.inputs[self._at]
+
+    def _taken_over(self, overwritable: Sequence[int]) -> TensorBuffer | None:
+        """The buffer of the first of these inputs that dies."""
+        for number in overwritable:
+            buffer = self.places[self._inputs[number]].buffer
             if buffer.last <= self._at:
                 return buffer
-        return self._destination(op.res[index])
+        return None
 
     def _overwritable(self, op: TensorOp) -> Sequence[int]:
         """The inputs whose buffer the first result may take over, if they die."""
-        first = op.res[0]
-        if op.outs or first in self._destinations or first in self._parts:
+        first, inputs = op.results[0], self._inputs
+        if (
+            first in self._destinations
+            or first in self._parts
+            or all(self.places[v].buffer.home is not Home.OWN for v in inputs)
+        ):
             return ()
-        allowed = op.overwritable()
+        allowed = self._operations.overwritable(op)
         element = tensor_type_of(first.type).element_type
         return [
             number
             for number in allowed
-            if tensor_type_of(op.inputs[number].type).element_type == element
-            and self._is_all_that_is_read(op, number, allowed)
+            if tensor_type_of(inputs[number].type).element_type == element
+            and self._is_all_that_is_read(inputs, number, allowed)
         ]
 
     def _destination(self, result: SSAValue) -> TensorBuffer:
@@ -279,20 +305,22 @@ class _Block(Storage):
         return self._allocate(tensor_type_of(result.type), result.name_hint)
 
     def _is_all_that_is_read(
-        self, op: TensorOp, index: int, allowed: Sequence[int]
+        self, inputs: Sequence[SSAValue], index: int, allowed: Sequence[int]
     ) -> bool:
-        """Whether an operand is a whole buffer of the block's own, in order, that only
-        operands which may be overwritten (`allowed`) read."""
-        value = op.inputs[index]
+        """Whether an input is a whole buffer of the block's own, in order, that only
+        inputs which may be overwritten (`allowed`) read."""
+        value = inputs[index]
         buffer, layout = self.places[value]
         return (
             buffer.home is Home.OWN
-            and layout.is_contiguous
-            and prod(layout.shape) == prod(buffer.shape)
+            and (
+                layout is buffer.layout
+                or (layout.is_contiguous and prod(layout.shape) == prod(buffer.shape))
+            )
             and all(
                 self.places[other].buffer is not buffer
                 or (other is value and i in allowed)
-                for i, other in enumerate(op.inputs)
+                for i, other in enumerate(inputs)
                 if other in self.places
             )
         )
@@ -340,13 +368,14 @@ class _Block(Storage):
     def _is_needed(self, value: SSAValue) -> bool:
         """Whether a tensor in the variable that is written now is to be read yet."""
         now, op = self._at, self._ops[self._at]
-        for use in value.uses:  # views that there are already answer for themselves
-            at = self._position[use.operation]
+        # Views that there are already answer for themselves.
+        for reader, index in self._operations.uses(value):
+            at = self._position[reader]
             if at > now or (
                 at == now
                 and not (
                     isinstance(op, TensorOp)
-                    and use.index in op.overwritable()
+                    and index in self._operations.overwritable(op)
                     and self.places[value].layout.is_contiguous
                 )
             ):
@@ -356,7 +385,7 @@ class _Block(Storage):
     # Views and constants
 
     def _view(self, op: ViewOp) -> None:
-        source = op.inputs[0]
+        (source,) = self._inputs
         buffer, layout = self.places[source]
         layout = layout.viewed(op)
         if op.result in self._parts:
@@ -376,7 +405,7 @@ class _Block(Storage):
     def _constant(self, op: ConstantOp) -> None:
         type = tensor_type_of(op.result.type)
         is_number = op.splat is not None
-        if is_number and all(map(_is_start, op.result.uses)):
+        if is_number and all(starmap(_is_start, self._operations.uses(op.result))):
             return  # made where the loops start
         bytes = prod(shape_of(type)) * element_bytes(type.element_type)
         is_large = isinstance(bytes, Symbolic) or bytes > SMALL_CONSTANT
@@ -484,7 +513,7 @@ class _Block(Storage):
         if (
             result not in self._destinations
             and place.buffer.last <= self._at
-            and self._is_all_that_is_read(op, index, [index])
+            and self._is_all_that_is_read(op.inputs, index, [index])
         ):
             return place.buffer
         buffer = self._destination(result)
@@ -524,15 +553,15 @@ class _Block(Storage):
         return inside
 
 
-def _last_uses(ops: Sequence[Operation]) -> Mapping[SSAValue, int]:
+def _last_uses(operations: Operations) -> Mapping[SSAValue, int]:
     """The last position at which each value, or a view of it, is read."""
     last: dict[SSAValue, int] = {}
-    for at in range(len(ops) - 1, -1, -1):
-        op = ops[at]
-        if isinstance(op, ViewOp) and not op.outs:
-            at = last.get(op.result, -1)
-        for value in op.operands:
-            last[value] = max(at, last.get(value, -1))
+    for at in range(len(operations.ops) - 1, -1, -1):
+        end = at
+        if operations.is_view(at):
+            end = last.get(operations.ops[at].results[0], -1)
+        for value in operations.inputs[at]:
+            last[value] = max(end, last.get(value, -1))
     return last
 
 
@@ -541,7 +570,6 @@ def _is_parameter(argument: BlockArgument) -> bool:
     return isinstance(func, FuncOp) and PARAMETER in attributes_of(func, argument.index)
 
 
-def _is_start(use: Use) -> bool:
-    """Whether a loop carries what it starts from here."""
-    op = use.operation
-    return isinstance(op, WhileOp) and use.index < len(op.res)
+def _is_start(op: Operation, index: int) -> bool:
+    """Whether a loop carries what it starts from in this operand."""
+    return isinstance(op, WhileOp) and index < len(op.res)

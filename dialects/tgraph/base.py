@@ -167,6 +167,7 @@ _LARGEST_SCALAR = 16
 """Bytes of the widest scalar that has an alignment of its own."""
 
 
+@cache
 def _layout_of(type: Attribute) -> tuple[int, int]:
     """The allocation size and the alignment of an element, in bytes."""
     if isinstance(type, IndexType):

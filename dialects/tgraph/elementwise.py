@@ -31,11 +31,12 @@ class ElementwiseOp(TensorOp):
     PATTERN: ClassVar = Pattern.ELEMENTWISE
 
     def overwritable(self) -> Sequence[int]:
-        size = element_bytes(self.declared[0].element_type)
+        element = self.declared[0].element_type
+        inputs = [tensor_type_of(value.type).element_type for value in self.inputs]
         return [
             index
-            for index, value in enumerate(self.inputs)
-            if element_bytes(tensor_type_of(value.type).element_type) == size
+            for index, other in enumerate(inputs)
+            if other is element or element_bytes(other) == element_bytes(element)
         ]
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:

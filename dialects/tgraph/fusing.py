@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from math import prod
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from .base import Shape, TensorOp, shape_of, tensor_type_of
+from .base import AnyTensor, Shape, TensorOp, element_bytes, shape_of, tensor_type_of
 from .elementwise import ElementwiseOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import BroadcastInDimOp, ConstantOp, FullLikeOp, IotaOp, ViewOp
@@ -36,6 +36,26 @@ class Form(Enum):
 
 Spread = tuple[Shape, Shape, tuple[int, ...]]
 """A broadcast of a computed value: its shape, the result's, `broadcast_dimensions`."""
+
+
+def overwritable(
+    in_place: tuple[type[TensorOp], ...],
+    result: AnyTensor,
+    inputs: Iterable[tuple[Attribute, Iterable[Operation]]],
+) -> Sequence[int]:
+    """Inputs of a group whose memory may be its result's: those of the result's shape
+    and size of elements that only such members (`Group.in_place_readers`) read.
+
+    inputs: of each the type, and the members that read it.
+    """
+    size = element_bytes(result.element_type)
+    return [
+        index
+        for index, (type, readers) in enumerate(inputs)
+        if (tensor := tensor_type_of(type)).shape == result.shape
+        and element_bytes(tensor.element_type) == size
+        and all(isinstance(reader, in_place) for reader in readers)
+    ]
 
 
 class Group:

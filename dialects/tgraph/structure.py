@@ -36,13 +36,12 @@ from .base import (
     TensorOpEffects,
     VariableType,
     bare,
-    element_bytes,
     shape_of,
     tensor_type_of,
     with_element,
     with_shape,
 )
-from .fusing import Group, group_of
+from .fusing import Group, group_of, overwritable
 from .partial import UNKNOWN, PartialTypes
 
 
@@ -181,16 +180,9 @@ class FusionOp(TensorOp):
         as much of the contraction's result at a time.
         """
         group = self.group()
-        readers = () if group is None else group.in_place_readers()
-        (result, *_) = self.declared
-        size = element_bytes(result.element_type)
-        return [
-            index
-            for index, argument in enumerate(self.body.block.args)
-            if (type := cast(AnyTensor, argument.type)).shape == result.shape
-            and element_bytes(type.element_type) == size
-            and all(isinstance(u.operation, readers) for u in argument.uses)
-        ]
+        in_place = () if group is None else group.in_place_readers()
+        read = ((a.type, [u.operation for u in a.uses]) for a in self.body.block.args)
+        return overwritable(in_place, self.declared[0], read)
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         arguments = [cast(AnyTensor, a.type) for a in self.body.block.args]

@@ -45,8 +45,8 @@ class PlanPipeline(ModulePass, PlanOptions):
 
         placing = self.shared(Placing)
         lower: list[ModulePass] = [
-            TGraphFuse(),
             TGraphEliminateAssigns(),
+            TGraphFuse(),
             TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:

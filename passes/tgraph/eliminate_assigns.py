@@ -21,7 +21,8 @@ them element by element (`TensorOp.overwritable`).
 
 Remarks tell what was done with each assign, and why.
 
-Needs: level 1. Leaves: level 1; destinations (`outs`) are variables.
+Needs: level 1; best before tgraph-fuse: what is assigned ends a group anyhow. Leaves:
+level 1; destinations (`outs`) are variables.
 Does not: move computations to make an assign avoidable.
 
 NNVM's `_assign` marking (GraphCompile) looks at reference counts and patterns instead:

@@ -1,6 +1,6 @@
 """`tgraph-fit`: lowers the peak, what costs the least first, until a budget is met.
 
-It begins as the default sequence does, with tgraph-fuse, tgraph-eliminate-assigns,
+It begins as the default sequence does, with tgraph-eliminate-assigns, tgraph-fuse,
 tgraph-schedule and tgraph-tile. If that is not enough, it tries in this order:
 
  * a longer search for an order, which costs nothing at run time;
@@ -115,15 +115,15 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
         tiling: list[ModulePass] = []
         if self.tiles:
             tiling = [TGraphTile(**placing)]
-        yield "fusion and order", [fuse, assigns, order, *tiling]
+        yield "fusion and order", [assigns, fuse, order, *tiling]
         if self.effort < LONGER:
             longer = TGraphSchedule(LONGER, alignment=self.alignment)
-            yield "a longer search", [fuse, assigns, longer, *tiling]
+            yield "a longer search", [assigns, fuse, longer, *tiling]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [TGraphFuse(mode), assigns, order, *tiling]
+            yield what, [assigns, TGraphFuse(mode), order, *tiling]
         if self.tiles:
             more = TGraphTile(MOST_TILES, SLOWDOWN, **placing)
-            yield "more tiles", [fuse, assigns, order, more]
+            yield "more tiles", [assigns, fuse, order, more]
 
     def _described(self, best: Candidate, tried: Sequence[Candidate]) -> str:
         """What each candidate has reached, and how much longer it takes."""

@@ -27,12 +27,13 @@ values stay as they are, bit for bit.
 
 A group is computed where its last operation is, so what it reads has to live until
 then. With `keep-peak`, values are stored after all where the live bytes would be more
-than they ever are in the program as it was (`fusion/liveness.py`), and where the peak
+than they ever are in the program as it was (`analysis/storage`), and where the peak
 is, if that lowers it. With `duplicate`, values at the peak that a few simple operations
 compute are computed in each group that reads them, if that lowers it
 (`fusion/duplication.py`).
 
-Needs: level 1. Leaves: level 1; groups have one result.
+Needs: level 1; best after tgraph-eliminate-assigns, which decides what is stored.
+Leaves: level 1; groups have one result.
 Does not: move views through elementwise operations, fuse concatenations or pads, or
 look again at what a small `max-depth` has cut off: then another run may fuse more.
 """
@@ -42,13 +43,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.operations import Fused, operands_of
 from ...choices import ChoiceError
-from ...dialects.tgraph.base import TensorOp, segments, tensor_type_of
-from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.base import segments, tensor_type_of
 from ...dialects.tgraph.structure import FusionOp, YieldOp
 from ..optional import OptionalPass
 from .fusion.duplication import duplicate
@@ -58,9 +59,8 @@ from .fusion.groups import (
     Function,
     Grouping,
     candidates,
+    fusions,
     grouped,
-    has_destination,
-    is_repeatable,
     unfinished,
 )
 from .fusion.peak import Peak
@@ -99,10 +99,12 @@ class TGraphFuse(OptionalPass):
             return
         for block in tensor_blocks(op):  # goes into what is left of a block
             erase_unused(block)  # a dead reader would keep its operand out of a group
-            self._fuse(block)
+            for fused in fusions(*self.choose(block)):
+                outline(fused)
             erase_unused(block)
 
-    def _fuse(self, block: Block) -> None:
+    def choose(self, block: Block) -> tuple[Function, Grouping]:
+        """The groups of a block, in which values may have been duplicated."""
         function = Function(block)
         peak = Peak(function) if self.keep_peak else None
         grouping = self._grouped(function, peak)
@@ -118,8 +120,7 @@ class TGraphFuse(OptionalPass):
                 duplication.undo()
                 break
             function, peak, grouping = trial, trial_peak, trial_grouping
-        for root, members in grouping.members.items():
-            _outline(function, members, root)
+        return function, grouping
 
     def _grouped(self, function: Function, peak: Peak | None) -> Grouping:
         candidate = candidates(function, self.mode, self.max_depth)
@@ -157,34 +158,16 @@ def _lowered(
     return grouping
 
 
-def _outline(function: Function, members: Sequence[int], root: int) -> None:
-    """Puts the members and the repeatables that they read into a fusion."""
-    found = set(members)
-    queue = list(members)
-    for member in queue:
-        for value in function.ops[member].operands:
-            owner = value.owner
-            if isinstance(owner, Operation) and is_repeatable(owner):
-                index = function.position[owner]
-                if index not in found:
-                    found.add(index)
-                    queue.append(index)
-    last = function.ops[root]
-    assert isinstance(last, TensorOp)
-    if len(members) == 1 and (len(found) == 1 or not isinstance(last, ElementwiseOp)):
-        return
+def outline(fused: Fused) -> None:
+    """Puts a group's operations into a fusion, and takes the last of them out."""
+    last = fused.root
     body = Block()
-    inputs: list[SSAValue] = []
     inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body
-    for index in sorted(found):
-        op = function.ops[index]
-        operands = op.operands[:-1] if has_destination(op) else op.operands
-        for value in operands:
-            if value not in inside:
-                inputs.append(value)
-                argument = body.insert_arg(tensor_type_of(value.type), len(inputs) - 1)
-                inside[value] = argument
-                inside[value].name_hint = value.name_hint
+    for index, value in enumerate(fused.inputs):
+        inside[value] = body.insert_arg(tensor_type_of(value.type), index)
+        inside[value].name_hint = value.name_hint
+    for op in fused.ops:
+        operands, _ = operands_of(op)
         copy = type(op).create(
             operands=[inside[value] for value in operands],
             result_types=[op.results[0].type],
@@ -197,7 +180,7 @@ def _outline(function: Function, members: Sequence[int], root: int) -> None:
         copy.results[0].name_hint = op.results[0].name_hint
     body.add_op(YieldOp(inside[last.result]))
     fusion = FusionOp(
-        inputs, Region(body), outs=last.outs, result_types=[last.result.type]
+        fused.inputs, Region(body), outs=last.outs, result_types=[last.result.type]
     )
     fusion.attributes |= {n: a for n, a in last.attributes.items() if n in PLACE}
     fusion.location = last.location

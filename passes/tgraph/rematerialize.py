@@ -21,7 +21,7 @@ least time is searched by constraint programming, as in Checkmate. A value that 
 read before is only computed later. Remarks tell what was repeated, and what that costs.
 
 Needs: level 1, after `cse`, which would merge the repetitions' operands, after
-tgraph-fuse and tgraph-eliminate-assigns, which decide what is stored, and best after
+tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored, and best after
 tgraph-schedule. Leaves: level 1. Does not: repeat loops, branches and operations that
 write variables, results or concatenations in place, touch functions whose operations
 have streams, or fail where the budget is not reached: then it leaves the lowest peak

@@ -19,7 +19,7 @@ Where operations of several devices run side by side, another order may take lon
 they wait for one another. `max-slowdown` limits that. The time is estimated from types,
 with a queue for each device, and one for the copies to it, as they run.
 
-Needs: level 1; best after tgraph-fuse and tgraph-eliminate-assigns, which decide what
+Needs: level 1; best after tgraph-eliminate-assigns and tgraph-fuse, which decide what
 is stored. Leaves: level 1, the same operations; reads and writes of a variable in the
 same order. Does not: change what is computed, or touch functions whose operations have
 streams: there it is these that say what runs when.

@@ -2,7 +2,7 @@
 
 What each of them should do depends on the others: a group may keep a value too long for
 one order and not for another, and what is sliced need not be computed again. The search
-starts with the default sequence, tgraph-fuse, tgraph-eliminate-assigns, tgraph-schedule
+starts with the default sequence, tgraph-eliminate-assigns, tgraph-fuse, tgraph-schedule
 and tgraph-tile, and varies one choice at a time, keeping what takes fewer bytes, until
 none helps (coordinate descent). From there, tgraph-rematerialize looks for the lowest
 budget that it meets at a price. Each way is planned on a copy, placement and all, so
@@ -80,13 +80,13 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         """What there is to choose from; first in each, the default."""
         placing = self.shared(Placing)
         choices: dict[str, Sequence[ModulePass]] = {
+            "assigns": (TGraphEliminateAssigns(),),
             "groups": (
                 TGraphFuse(),
                 TGraphFuse("nnvm"),
                 TGraphFuse("none"),
                 TGraphFuse(keep_peak=False),
             ),
-            "assigns": (TGraphEliminateAssigns(),),
             "order": tuple(
                 TGraphSchedule(effort, alignment=self.alignment)
                 for effort in (0.2, 2.0, 10.0)

@@ -27,8 +27,8 @@ from tensorplan.runtime.executor import Executable
 READY = (
     TGraphPlaceDevices(default="cpu:0"),
     DeadCodeElimination(),
-    TGraphFuse(),
     TGraphEliminateAssigns(),
+    TGraphFuse(),
 )
 REST = (TGraphBufferize(), PlanMemory(reuse_outputs=False))  # as memory_graph reckons
 

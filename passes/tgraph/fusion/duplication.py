@@ -20,7 +20,13 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ....dialects.tgraph.base import TensorOp, shape_of, tensor_type_of, with_shape
+from ....dialects.tgraph.base import (
+    TensorOp,
+    device_of,
+    shape_of,
+    tensor_type_of,
+    with_shape,
+)
 from ....dialects.tgraph.elementwise import (
     AbsOp,
     AddOp,
@@ -41,7 +47,7 @@ from ....dialects.tgraph.elementwise import (
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp, ViewOp
 from .groups import Function, Grouping, has_destination, is_repeatable, place_of
-from .liveness import Liveness
+from .liveness import Liveness, bytes_of
 
 MOST = 4
 """Operations of a group that is copied, and groups that it is copied into."""
@@ -123,17 +129,20 @@ def duplicate(
         if len(ops) < len(members) or len(ops) > MOST or has_destination(ops[-1]):
             continue
         value = ops[-1].result
-        storage = liveness.storages.get(value)
-        if storage is None:
+        buffer = liveness.buffer(value)
+        if buffer is None:
             continue
-        lived = range(root, liveness.last_read.get(value, root) + 1)
-        crossed = peaks[storage.device].intersection(lived)
+        lived = range(root, buffer.last + 1)
+        crossed = peaks[device_of(value.type)].intersection(lived)
         if not crossed:
             continue
+        bytes = bytes_of(buffer)
         reads = _reads_after(min(crossed), ops[-1], function, grouping)
-        if 0 < len(reads) <= MOST and _is_worth_it(ops, reads, storage.size, liveness):
+        if 0 < len(reads) <= MOST and _is_worth_it(
+            ops, reads, bytes_of(buffer), liveness
+        ):
             found += ((ops, group) for group in reads.values())
-            saved += storage.size
+            saved += bytes
     if saved * SHARE < sum(heights.values()) or not found:
         return None
     copies: list[TensorOp] = []
@@ -186,7 +195,7 @@ def _reads(value: SSAValue, views: Sequence[ViewOp] = ()) -> Iterator[Read]:
 def _is_worth_it(
     ops: Sequence[TensorOp],
     reads: Mapping[int, Sequence[Read]],
-    size: int,
+    bytes: int,
     liveness: Liveness,
 ) -> bool:
     """Whether copies would keep less alive than the value's own bytes."""
@@ -196,8 +205,8 @@ def _is_worth_it(
     if broadcasts != {None}:
         leaves = [v for v in inputs if isinstance(v.owner, ConstantOp | IotaOp)]
         return leaves == list(inputs) and not any(map(_stretches, broadcasts))
-    stored = {liveness.storages.get(liveness.origin(v)): None for v in _read(inputs)}
-    return size > sum(s.size for s in stored if s and s.last < max(reads))
+    stored = dict.fromkeys(map(liveness.buffer, _read(inputs)))
+    return bytes > sum(bytes_of(b) for b in stored if b and b.last < max(reads))
 
 
 def _read(values: Iterable[SSAValue]) -> Iterator[SSAValue]:

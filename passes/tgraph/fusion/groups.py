@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeGuard
 
-from xdsl.ir import Attribute, Block, Operation, OpResult
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from ....analysis.operations import Fused, operands_of
 from ....dialects.sizes.symbolic import typical
 from ....dialects.tgraph.base import (
     Pattern,
@@ -20,7 +21,8 @@ from ....dialects.tgraph.base import (
     shape_of,
     tensor_type_of,
 )
-from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group, overwritable
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from . import nnvm, postdominators
@@ -47,7 +49,8 @@ def place_of(op: Operation) -> tuple[Attribute | None, ...]:
 
 def has_destination(op: Operation) -> bool:
     """Whether the operation is computed into a variable (`outs`)."""
-    return bool(op.operands) and isinstance(op.operands[-1].type, VariableType)
+    values = op.operands
+    return len(values) > 0 and type(values[-1].type) is VariableType
 
 
 def is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
@@ -177,6 +180,52 @@ def _row_elements(op: TensorOp) -> int:
         return 1
     shape = shape_of(tensor_type_of(op.inputs[0].type))
     return typical(prod(shape[d] for d in op.dimensions.get_values()))
+
+
+def fusions(function: Function, grouping: Grouping) -> Iterator[Fused]:
+    """What the groups become: fusions of the members, and of the repeatables that these
+    read. One operation that repeats nothing stays as it is.
+
+    Each is made when it is asked for: it reads the fusions that are there by then.
+    """
+    for root, members in grouping.members.items():
+        if fused := _fused(function, members, grouping.groups[root]):
+            yield fused
+
+
+def _fused(function: Function, members: Sequence[int], group: Group) -> Fused | None:
+    inside = _with_repeatables(function, members)
+    if len(members) == 1 and (
+        len(inside) == 1 or not isinstance(group.root, ElementwiseOp)
+    ):
+        return None
+    readers: dict[SSAValue, list[Operation]] = {}
+    made: set[SSAValue] = set()
+    for op in inside:
+        for value in operands_of(op)[0]:
+            if value not in made:
+                readers.setdefault(value, []).append(op)
+        made.update(op.results)
+    result = tensor_type_of(group.root.results[0].type)
+    read = ((value.type, found) for value, found in readers.items())
+    allowed = overwritable(group.in_place_readers(), result, read)
+    return Fused(inside, list(readers), allowed)
+
+
+def _with_repeatables(function: Function, members: Sequence[int]) -> list[TensorOp]:
+    """The members, and the repeatables that they and these read, in order."""
+    found = set(members)
+    queue = list(members)
+    for member in queue:
+        for value in function.ops[member].operands:
+            owner = value.owner
+            if isinstance(owner, Operation) and is_repeatable(owner):
+                index = function.position[owner]
+                if index not in found:
+                    found.add(index)
+                    queue.append(index)
+    ops = (function.ops[index] for index in sorted(found))
+    return [op for op in ops if isinstance(op, TensorOp)]
 
 
 def unfinished(function: Function, grouping: Grouping) -> set[int]:

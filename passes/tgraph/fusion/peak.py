@@ -1,10 +1,14 @@
 """Groups that would cost memory, and what to store instead."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 
+from xdsl.ir import SSAValue
+
+from ....analysis.storage import TensorBuffer
 from .groups import Function, Grouping
-from .liveness import Liveness
+from .liveness import Liveness, bytes_of
 
 
 class Peak:
@@ -17,11 +21,15 @@ class Peak:
         self, function: Function, limits: Mapping[str | None, int] | None = None
     ):
         self.function = function
-        self.alone = Liveness(function)
         self.limits = limits or {
             device: max(live) for device, live in self.alone.profile.items()
         }
-        self._latest: tuple[Grouping | None, Liveness] = None, self.alone
+        self._latest: tuple[Grouping, Liveness] | None = None
+
+    @cached_property
+    def alone(self) -> Liveness:
+        """What lives where without groups."""
+        return Liveness(self.function)
 
     def height(self, grouping: Grouping) -> int:
         """The most bytes that live at once, all devices together."""
@@ -45,7 +53,7 @@ class Peak:
 
     def liveness(self, grouping: Grouping) -> Liveness:
         """What lives where with these groups; the latest is kept."""
-        if grouping is not self._latest[0]:
+        if self._latest is None or grouping is not self._latest[0]:
             self._latest = grouping, Liveness(self.function, grouping)
         return self._latest[1]
 
@@ -88,23 +96,20 @@ class Peak:
 
     def _saved(self, members: set[int]) -> int:
         """Bytes of what is not stored."""
-        return sum(
-            storage.size
-            for member in members
-            for result in self.function.ops[member].results
-            if (storage := self.alone.storages.get(result))
-        )
+        results = (r for member in members for r in self.function.ops[member].results)
+        return sum(map(bytes_of, self._buffers(results)))
 
     def _held(self, members: Sequence[int], at: int) -> int:
         """Bytes of what otherwise would have died until then."""
-        read = {
-            self.alone.origin(value): None
+        read = (
+            value
             for member in members
             if member <= at
             for value in self.function.ops[member].operands
-        }
-        return sum(
-            storage.size
-            for origin in read
-            if (storage := self.alone.storages.get(origin)) and storage.last <= at
         )
+        return sum(bytes_of(b) for b in self._buffers(read) if b.last <= at)
+
+    def _buffers(self, values: Iterable[SSAValue]) -> Iterable[TensorBuffer]:
+        """What values lie in without groups, each once."""
+        found = map(self.alone.buffer, values)
+        return dict.fromkeys(buffer for buffer in found if buffer)
