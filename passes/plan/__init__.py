@@ -1,5 +1,6 @@
-"""The passes that place memory. Folders hold the parts of one pass or of a few.
+"""The passes that place memory. Beside them lie parts of one pass or of a few.
 
-placement/    plan-memory: streams, results' memory, symbolic offsets
-candidates/   plans that are made on copies of a program, and measured
+placement/         plan-memory: streams, results' memory, symbolic offsets
+shared_memory.py   plan-in-place: allocations that may be one
+candidates/        plans that are made on copies of a program, and measured
 """

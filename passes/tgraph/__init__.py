@@ -2,7 +2,8 @@
 
 gradients/       tgraph-gradient: the rules, and what asks for them
 fusion/          tgraph-fuse: which operations are computed together
-tiling/         tgraph-tile: which chains are computed in tiles
+tiling/          tgraph-tile: which chains are computed in tiles
 bufferization/   tgraph-bufferize: tensors to memrefs
+devices/         tgraph-place-devices and tgraph-infer-devices
 shared/          what a few passes are made of
 """
