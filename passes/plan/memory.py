@@ -202,6 +202,8 @@ class _Pool:
 
     def spans_of(self, outputs: Sequence[Output]) -> list[Buffer]:
         """The same of the results: when they need their memory themselves."""
+        if not outputs:
+            return []
         alone = live_steps(self._flow, [output.uses for output in outputs])
         live = for_all_agents(self._flow, alone)
         buffers = [
