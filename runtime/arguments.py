@@ -71,6 +71,8 @@ class Arguments:
         for result, index in self._donations.items():  # which may be in one place
             for value in (result, self._inputs[index].value):
                 program.memory.arguments[value].home = None
+        self.are_followed = True
+        """Whether calls work on what is bound; `accept` makes it false."""
         # What the last call gave for each input, if used in place.
         self._given: list[object] = [_OTHER] * len(self._inputs)
         # The same for the inputs that are not in `parameters`; and for the results.
@@ -200,6 +202,7 @@ class Arguments:
             if slot is None or not slot.fits(given) or self._is_written(given):
                 return None
             new.append((slot, given))
+        self.are_followed = False
         moved: list[MemoryBlock] = []
         for slot, array in new:
             value = slot.slot.value
@@ -281,6 +284,7 @@ class Arguments:
 
     def _bind(self, wanted: dict[SSAValue, Array]) -> Changes:
         """Makes arrays the memory of arguments."""
+        self.are_followed = False
         moved: list[MemoryBlock] = []
         renewed: list[MemoryBlock] = []
         for value, array in wanted.items():

@@ -19,7 +19,7 @@ from .devices.local import local
 from .devices.processes import Processes, Remote
 from .pool import Pool, exclusive
 from .profile import Profile
-from .program.program import Changes, Program
+from .program.program import Program
 from .program.steps import Step
 from .sanitizer import PlanViolation
 from .sanitizer import sanitize as install_sanitizer
@@ -121,7 +121,6 @@ class Executable:
             self._runner = self._made_runner()
         self._alone = exclusive(self._program.memory.pools)
         self._is_called = False
-        self._is_outdated = False  # whether steps have to be made again
 
     def _made_runner(self) -> Runner:
         if self._processes is None:
@@ -209,23 +208,24 @@ class Executable:
                 raise RuntimeError("a program is called from within a call of it")
             self._is_called = True
             try:
-                changes = self._arguments.accept(arrays, out)
-                have_moved = self._program.memory.follow_pools()
-                if have_moved or changes or self._is_outdated:
-                    self._remake(None if have_moved else changes)
+                self._bind(arrays, out)
                 self._runner.run()
                 return self._arguments.results(out)
             finally:
                 self._is_called = False
 
-    def _remake(self, changes: Changes | None) -> None:
-        """Makes all calls anew, or those follow that can."""
-        was_outdated, self._is_outdated = self._is_outdated, True  # until all are made
-        if was_outdated or changes is None:
+    def _bind(
+        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+    ) -> None:
+        """Makes arrays the arguments' memory, and calls follow them."""
+        was_interrupted = not self._arguments.are_followed
+        changes = self._arguments.accept(arrays, out)
+        if self._program.memory.follow_pools() or was_interrupted:
+            self._arguments.are_followed = False
             self._runner.remake()
-        else:
+        elif changes:
             self._runner.follow(changes)
-        self._is_outdated = False
+        self._arguments.are_followed = True
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They

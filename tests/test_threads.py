@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -323,14 +324,16 @@ def test_a_call_within_a_call_is_refused() -> None:
     np.testing.assert_array_equal(run(x, y), Executable(planned())(x, y))
 
 
+@pytest.mark.parametrize("where", ["_program.follow", "_program.memory.follow_pools"])
 def test_steps_are_made_again_after_an_interrupt(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     run = Executable(planned())
     run(*arrays(0))
     given = arrays(1)
     with monkeypatch.context() as patch:
-        patch.setattr(run._program, "follow", _interrupted)
+        owner, _, name = where.rpartition(".")
+        patch.setattr(attrgetter(owner)(run), name, _interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(*given)
     np.testing.assert_array_equal(run(*given), Executable(planned())(*given))

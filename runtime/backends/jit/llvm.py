@@ -73,7 +73,8 @@ class Compiler:
 
     def function(self, text: str) -> Any:
         """The function that `text` defines under the name `{name}`, which takes a
-        pointer and returns an `i32`. Its attribute `address` is where its code is."""
+        pointer and returns an `i32`. Its attribute `address` is where its code is;
+        `engine` owns the code, and lives as long as the function."""
         digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
         with self._lock:
             if digest not in self._functions:
@@ -85,6 +86,7 @@ class Compiler:
                 address = self._engine.get_function_address(name)
                 function = CFUNCTYPE(c_int, c_void_p)(address)
                 function.address = address  # pyright: ignore
+                function.engine = self._engine  # pyright: ignore
                 self._functions[digest] = function
             return self._functions[digest]
 
