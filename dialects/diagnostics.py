@@ -89,6 +89,28 @@ def name_of(op: Operation) -> str:
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
+@contextmanager
+def held_back() -> Generator[list[logging.LogRecord]]:
+    """Remarks go into a list, from which `say` takes them."""
+    records: list[logging.LogRecord] = []
+
+    def hold(record: logging.LogRecord) -> bool:
+        records.append(record)
+        return False
+
+    REMARKS.addFilter(hold)
+    try:
+        yield records
+    finally:
+        REMARKS.removeFilter(hold)
+
+
+def say(records: Sequence[logging.LogRecord]) -> None:
+    """Passes on remarks that were held back."""
+    for record in records:
+        REMARKS.handle(record)
+
+
 def remark(message: str, op: Operation, *, passed: bool = False) -> None:
     """Tells the user of a decision at `op` that may be of interest: no error.
 

@@ -11,14 +11,12 @@ this way.
 
 from collections.abc import Callable
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias, cast
 
 from ..choices import ChoiceError
+from .tgraph.base import AnyMemRef, TensorOp, is_static
 
-if TYPE_CHECKING:
-    from .tgraph.base import TensorOp
-
-Measure: TypeAlias = "Callable[[TensorOp], int]"
+Measure: TypeAlias = Callable[[TensorOp], int]
 """The bytes that an operation on memrefs takes besides its operands while it runs."""
 
 _measures: dict[str, str | Callable[[], Measure]] = {
@@ -42,3 +40,10 @@ def check_kernels(option: str, name: str) -> None:
 def measure_of(kernels: str) -> Measure:
     load = _measures[kernels]
     return (resolve_name(load) if isinstance(load, str) else load)()
+
+
+def workspace_of(op: TensorOp, measure: Measure) -> int:
+    """The bytes to give to an operation on memrefs; 0 if it has a workspace, or sizes
+    that are not static."""
+    types = (cast(AnyMemRef, value.type) for value in op.operands)
+    return measure(op) if op.workspace is None and all(map(is_static, types)) else 0

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..analysis.cost import flops
 from ..analysis.functions import tensor_functions
 from ..checking.plan_check import check_plan
-from ..dialects.diagnostics import REMARKS, LocatedError
+from ..dialects.diagnostics import LocatedError, held_back
 from ..dialects.tgraph.base import tensor_type_of, typical_bytes
 from ..dialects.tgraph.differentiation import GradientOp
 from ..passes import driver, rewrites
@@ -110,15 +110,13 @@ def try_out(
     """What an alternative does for a program, which stays as it is, or why it fails."""
     copy = module.clone()
     start = process_time()
-    was_disabled, REMARKS.disabled = REMARKS.disabled, True
     try:
-        _donate(copy, alternative.donated)
-        driver.run(ctx, copy, alternative.passes)
-        return outcome(copy, process_time() - start)
+        with held_back():
+            _donate(copy, alternative.donated)
+            driver.run(ctx, copy, alternative.passes)
+            return outcome(copy, process_time() - start)
     except (LocatedError, VerifyException) as error:
         return str(error).partition("\n")[0]
-    finally:
-        REMARKS.disabled = was_disabled
 
 
 def outcome(module: ModuleOp, seconds: float = 0.0) -> MemoryNeeds:

@@ -28,13 +28,12 @@ from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp, i8
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import has_plan
-from ...dialects.tgraph.base import AnyMemRef, TensorOp, is_static, segments
-from ...dialects.workspaces import Measure, check_kernels, measure_of
+from ...dialects.tgraph.base import AnyMemRef, TensorOp, segments
+from ...dialects.workspaces import check_kernels, measure_of, workspace_of
 
 
 @dataclass(frozen=True)
@@ -65,19 +64,8 @@ class PlanWorkspaces(ModulePass):
                         _add(inner, size)
 
 
-def workspace_of(op: TensorOp, measure: Measure) -> int:
-    """The bytes to give to an operation on memrefs; 0 if it has a workspace, or sizes
-    that are not static."""
-    is_ready = all(is_static(_type(value)) for value in op.operands)
-    return measure(op) if is_ready and op.workspace is None else 0
-
-
-def _type(value: SSAValue) -> AnyMemRef:
-    return cast(AnyMemRef, value.type)
-
-
 def _add(op: TensorOp, size: int) -> None:
-    space = _type(op.outs[0]).memory_space
+    space = cast(AnyMemRef, op.outs[0].type).memory_space
     alloc = memref.AllocOp((), (), MemRefType(i8, [size], memory_space=space))
     alloc.memref.name_hint = "workspace"
     alloc.location = op.location

@@ -32,12 +32,12 @@ from ...analysis.cost import duration
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
 from ..options import Budget, Placing, TimeLimit, check_offload
-from ..plan.candidates.candidates import Candidate, Candidates
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .offload import TGraphOffload
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
+from .shared.candidates import Candidate, Candidates
 from .tile import TGraphTile
 
 LONGER = 1.0

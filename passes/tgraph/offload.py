@@ -14,7 +14,7 @@
 
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
 store it (analysis/memory_graph.py), and brought to where plan-memory meets the budget
-(passes/plan/candidates/fitting.py); what is moved, and when, is
+(passes/tgraph/shared/fitting.py); what is moved, and when, is
 planning/scheduling/offload.py's: as in XLA's memory-space assignment, copies have as
 much of the program ahead of them as they take time, both estimated from types, unless
 there is no room for that.
@@ -53,8 +53,8 @@ from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling.offload import Move, offload
 from ..optional import OptionalPass
 from ..options import Budget, Placing, check_offload
-from ..plan.candidates.fitting import Peaks, fit, live_peaks
 from .rematerialize import change_of_peak
+from .shared.fitting import Peaks, fit, live_peaks
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@
 
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
 store it (analysis/memory_graph.py), and brought to where plan-memory meets the budget,
-as far as devices are known (passes/plan/candidates/fitting.py). The operations are
+as far as devices are known (passes/tgraph/shared/fitting.py). The operations are
 chosen for many bytes over many steps at little time
 (planning/scheduling/rematerialization.py, analysis/cost.py), whole chains of them where
 what they need is gone too; with `exact`, for small functions, an order that takes the
@@ -48,7 +48,7 @@ from ...planning.scheduling.rematerialization import rematerialize
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing, TimeLimit
-from ..plan.candidates.fitting import Peaks, fit
+from .shared.fitting import Peaks, fit
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
 from ..options import Aligned
-from ..plan.candidates.fitting import live_bytes
+from .shared.fitting import live_bytes
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import PROGRESS, remark
 from ..options import Placing, TimeLimit
-from ..plan.candidates.candidates import Candidate, Candidates
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
+from .shared.candidates import Candidate, Candidates
 from .tile import TGraphTile
 
 BUDGETS = 5

@@ -45,7 +45,7 @@ from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import STREAM
 from ..optional import OptionalPass
 from ..options import Placing
-from ..plan.candidates.fitting import PlannedBytes, is_static_block
+from .shared.fitting import PlannedBytes, is_static_block
 from .tiling.bytes import Lifetimes
 from .tiling.regions import Rules
 from .tiling.rewriting import write

@@ -15,13 +15,13 @@ from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
 from tensorplan.passes.options import Placing
-from tensorplan.passes.plan.candidates.fitting import PlannedBytes
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.workspaces import PlanWorkspaces
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph.shared.fitting import PlannedBytes
 from tensorplan.runtime.executor import Executable
 
 READY = (

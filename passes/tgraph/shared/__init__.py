@@ -1,5 +1,7 @@
 """What a few passes on tensors are made of.
 
-channels.py   for inference: parameters, values along few dimensions
-reshaped.py   values in another shape, without reshaping what is in memory
+candidates.py  lowerings that are tried on copies of the program, and which is best
+channels.py    for inference: parameters, values along few dimensions
+fitting.py     how few bytes have to be live to meet a budget
+reshaped.py    values in another shape, without reshaping what is in memory
 """

@@ -1,8 +1,7 @@
-"""Candidates for a plan: each is made on a copy of the program, and measured."""
+"""Candidates for a lowering: each is made on a copy of the program, and measured."""
 
 import logging
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -11,14 +10,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ....checking.plan_check import PlannedPool, check_plan
-from ....dialects.diagnostics import REMARKS
+from ....analysis.functions import tensor_functions
+from ....dialects.diagnostics import held_back, say
 from ....planning import deadline
 from ... import driver
-from ...options import Packing, Placing
-from ...tgraph.bufferize import TGraphBufferize
-from ..memory import PlanMemory
-from ..workspaces import PlanWorkspaces
+from ...options import Placing
+from .fitting import PlannedBytes
+
+REST = 4
+"""How much longer it takes to lower a program and to plan it than to measure it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class Candidate:
         """Makes this the program, and says what was said about it."""
         op.detach_region(op.body)
         op.add_region(self.module.detach_region(self.module.body))
-        for record in self.remarks:
-            REMARKS.handle(record)
+        say(self.remarks)
 
 
 class Candidates:
@@ -58,6 +57,7 @@ class Candidates:
         self.unlimited = unlimited
         self.made: list[Candidate] = []
         self._end = driver.due(time_limit)
+        self._planned = PlannedBytes(placing)
 
     @property
     def best(self) -> Candidate:
@@ -78,12 +78,12 @@ class Candidates:
                 driver.run(self.ctx, module, passes, verify=False, before=self._check)
                 self._check()
                 begin = monotonic()
-                bytes = self._planned(module.clone())
+                bytes = self._bytes(module)
                 self._check()
         except _OutOfTime:
             return None
         if not self.made:
-            self._end -= 2 * (monotonic() - begin)  # for what comes after it
+            self._end -= REST * (monotonic() - begin)  # for what comes after it
         self.made.append(Candidate(what, module, bytes, remarks))
         return self.made[-1]
 
@@ -91,42 +91,15 @@ class Candidates:
         if self.made and deadline.passed():
             raise _OutOfTime
 
-    def _planned(self, module: ModuleOp) -> int:
-        arenas = planned_arenas(self.ctx, module, self.placing)
-        return max((a.size for a in arenas if a.device != self.unlimited), default=0)
+    def _bytes(self, module: ModuleOp) -> int:
+        """Of the largest arena that counts."""
+        return max(
+            bytes
+            for func, _ in tensor_functions(module)
+            for device, bytes in self._planned.peaks(func).items()
+            if device != self.unlimited
+        )
 
 
 class _OutOfTime(Exception):
     """A candidate is given up."""
-
-
-def planned_arenas(
-    ctx: Context, module: ModuleOp, placing: Placing
-) -> list[PlannedPool]:
-    """Plans a program of level 1 with devices, in place; returns its arenas.
-
-    Results whose memory is reused are not among them.
-    """
-    passes = [
-        TGraphBufferize(),
-        PlanWorkspaces(placing.workspaces),
-        PlanMemory(**placing.shared(Packing)),
-    ]
-    driver.run(ctx, module, passes, verify=False)
-    return [pool for pool in check_plan(module) if pool.result is None]
-
-
-@contextmanager
-def held_back() -> Generator[list[logging.LogRecord]]:
-    """Remarks go into a list."""
-    records: list[logging.LogRecord] = []
-
-    def hold(record: logging.LogRecord) -> bool:
-        records.append(record)
-        return False
-
-    REMARKS.addFilter(hold)
-    try:
-        yield records
-    finally:
-        REMARKS.removeFilter(hold)

@@ -16,14 +16,12 @@ from xdsl.ir import Block
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
 from ....analysis.storage import Run, arenas, peaks, storage_of
-from ....dialects.diagnostics import REMARKS
+from ....dialects.diagnostics import held_back, say
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
-from ....dialects.workspaces import Measure, measure_of
+from ....dialects.workspaces import Measure, measure_of, workspace_of
 from ....planning import deadline
 from ...options import Packing, Placing
-from ...tgraph.bufferization.blocks import alone
-from ..workspaces import workspace_of
-from .candidates import held_back
+from ..bufferization.blocks import alone
 
 ROUNDS = 3
 """Targets that are tried."""
@@ -133,6 +131,5 @@ def fit(
     if best is not None:
         func.detach_region(0)
         func.add_region(best.detach_region(0))
-        for record in remarks:
-            REMARKS.handle(record)
+        say(remarks)
     return before, after
