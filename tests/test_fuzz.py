@@ -12,9 +12,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from judging import TARGETS, generate, judge, judge_bytes, judge_module, judge_passes
-from oracles import text_of
+from oracles import (
+    Failure,
+    compare,
+    fractions,
+    reference,
+    spread_by_rounding,
+    text_of,
+)
 from random_passes import PASSES
 from readers import READERS, input_of
 from shrinking import shrink
@@ -143,3 +151,33 @@ def test_every_pass_on_tensors_is_drawn() -> None:
     drawn = {promise.make(Random(0)).name for promise in PASSES}
     passes = {name for name in get_all_passes() if name.startswith("tgraph-")}
     assert passes - drawn == BY_OTHER_TESTS.keys()
+
+
+NOISE = """
+func.func @main(%x: tensor<4x8xf32>) -> (tensor<f32>, tensor<f32>) {
+  %all = tgraph.reduce %x {kind = "add", dimensions = array<i64: 0, 1>} : (tensor<4x8xf32>) -> tensor<f32>
+  %rows = tgraph.reduce %x {kind = "add", dimensions = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+  %again = tgraph.reduce %rows {kind = "add", dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %million = tgraph.constant<1.0e+06 : f32> : tensor<f32>
+  %rounding = tgraph.subtract %all, %again : tensor<f32>
+  %noise = tgraph.multiply %rounding, %million : tensor<f32>
+  func.return %all, %noise : tensor<f32>, tensor<f32>
+}
+"""  # noqa: E501
+
+
+def test_values_that_are_rounding_may_be_apart_as_far_as_rounding_moves_them() -> None:
+    module = parse_module(NOISE, "noise", tensorplan.context())
+    inputs = fractions(module, 0)
+    want = reference(module, inputs)
+    spread = spread_by_rounding(module, inputs, want)
+    assert spread[0] < 1e-4 < 0.1 < spread[1]
+    noise = [want[0], want[1] + np.float32(spread[1] / 2)]
+    compare("noise", noise, want, slack=1, spread=lambda: spread)
+    with pytest.raises(Failure, match="in 1 at"):
+        compare("noise", noise, want, slack=1)
+    wrong = [want[0] + np.float32(0.01), want[1]]
+    with pytest.raises(Failure, match="in 0 at"):
+        compare("wrong", wrong, want, slack=1, spread=lambda: spread)
+    with pytest.raises(Failure, match="in 1 at"):  # where bits have to be equal
+        compare("exact", noise, want, spread=lambda: spread)
