@@ -23,6 +23,8 @@ tools = {
     "python": "",
 }
 commands = {name: f'"{sys.executable}" {module}' for name, module in tools.items()}
+if served := os.environ.get("TENSORPLAN_TOOLS"):  # by tests/support/tool_server.py
+    commands |= {name: f'"{os.path.join(served, name)}"' for name in os.listdir(served)}
 
 # Tests that need these say so: `REQUIRES: mlir-opt`.
 versions = ("-22", "", *(f"-{version}" for version in range(23, 41)))

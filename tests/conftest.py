@@ -9,9 +9,11 @@ plain folder, or `__init__.py` would be imported a second time, by the folder's 
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tool_server
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +25,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def served_tools() -> Iterator[Path]:
+    """A folder of commands that start fast; see `tool_server`."""
+    with tool_server.serving() as commands:
+        yield commands
 
 
 class PlainRoot:

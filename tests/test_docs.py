@@ -60,20 +60,20 @@ def strategies_stay() -> Iterator[None]:
 @pytest.mark.filterwarnings("default")  # of others, as a reader has them
 @pytest.mark.parametrize("page", [p for p in PAGES if is_run(p)], ids=name)
 def test_what_the_page_shows_happens(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, served_tools: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
-    Page(page, tmp_path).run(slow=False)
+    Page(page, tmp_path, served_tools).run(slow=False)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", [p for p in PAGES if is_run(p, slow=True)], ids=name)
 def test_what_takes_minutes_happens_too(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, served_tools: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
-    Page(page, tmp_path).run(slow=True)
+    Page(page, tmp_path, served_tools).run(slow=True)
 
 
 WRONG = {
@@ -89,11 +89,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
-def test_what_does_not_happen_is_noticed(text: str, tmp_path: Path):
+def test_what_does_not_happen_is_noticed(text: str, tmp_path: Path, served_tools: Path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n{text}\n")
     with pytest.raises(AssertionError):
-        Page(page, tmp_path).run(slow=False)
+        Page(page, tmp_path, served_tools).run(slow=False)
 
 
 # What no block has

@@ -1,6 +1,7 @@
 """Runs lit_tests/, one case for each file, so that `pytest` is the whole suite."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ class Result(TypedDict):
 
 @pytest.fixture(scope="module")
 def results(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    served_tools: Path,
 ) -> dict[str, Result]:
     """What one run of lit says of the files that this session was asked to test."""
     selected = [
@@ -39,6 +42,7 @@ def results(
     report = tmp_path_factory.mktemp("lit") / "report.json"
     run = subprocess.run(
         [sys.executable, "-c", LIT, "--quiet", "--output", report, *selected],
+        env={**os.environ, "TENSORPLAN_TOOLS": str(served_tools)},
         capture_output=True,
         text=True,
     )

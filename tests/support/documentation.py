@@ -55,16 +55,16 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Page:
-    """Runs a page's blocks, in order, in a folder."""
+    """Runs a page's blocks, in order, in a folder; `tools` are commands of its own."""
 
-    def __init__(self, page: Path, folder: Path):
+    def __init__(self, page: Path, folder: Path, tools: Path):
         self.page, self.folder = page, folder
         for linked in LINKED:
             (folder / linked).symlink_to(ROOT / linked)
-        paths = (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+        paths = (tools, Path(sys.executable).parent, os.environ.get("PATH", ""))
         self.environment = {
             **os.environ,
-            "PATH": os.pathsep.join(paths),
+            "PATH": os.pathsep.join(map(str, paths)),
             "COLUMNS": "80",
             "LC_ALL": "C.UTF-8",
             # Whether there is a newer pip depends on the day.

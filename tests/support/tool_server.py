@@ -1,0 +1,103 @@
+"""Runs tools in forks of a process that has imported them: no test waits for imports.
+
+A client (`tool_client.py`) stands for the tool: it hands over its arguments, folder,
+environment and standard files, and ends with the tool's exit code. What runs is a
+process of its own, as without the server; its modules and hash seed are the server's.
+"""
+
+import gc
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import traceback
+from ast import literal_eval
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from select import select
+from tempfile import TemporaryDirectory
+
+TOOLS = {
+    "filecheck": "filecheck.main",
+    "plan-opt": "tensorplan.tools.plan_opt",
+    "plan-run": "tensorplan.tools.plan_run",
+    "plan-solve": "tensorplan.tools.plan_solve",
+    "plan-view": "tensorplan.tools.plan_view",
+}
+"""The module of each tool, which has its `main`."""
+
+_CLIENT = Path(__file__).with_name("tool_client.py")
+
+
+@contextmanager
+def serving() -> Generator[Path]:
+    """Starts a server; gives a folder of commands, one for each tool."""
+    with TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        path, commands = Path(folder, "socket"), Path(folder, "bin")
+        commands.mkdir()
+        for tool in TOOLS:
+            client = shlex.join(map(str, (sys.executable, "-IS", _CLIENT, path, tool)))
+            (commands / tool).write_text(f'#!/bin/sh\nexec {client} "$@"\n')
+            (commands / tool).chmod(0o700)
+        listener.bind(str(path))
+        listener.listen(64)
+        with subprocess.Popen(
+            [sys.executable, __file__, str(listener.fileno())],
+            stdin=subprocess.PIPE,  # its end ends the server
+            pass_fds=[listener.fileno()],
+            start_new_session=True,  # Ctrl-C ends the tests, which end the server
+        ):
+            listener.close()
+            yield commands
+
+
+def _serve(listener: socket.socket) -> None:
+    from tensorplan.passes import get_all_passes
+
+    tools = {name: import_module(module).main for name, module in TOOLS.items()}
+    for load in get_all_passes().values():
+        load()
+    gc.freeze()  # what is there is no garbage of a tool's
+    while sys.stdin not in select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        with connection:
+            if not os.fork():
+                code = _run(connection, tools)
+                connection.sendall(str(code).encode())
+                os._exit(0)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # those that have ended
+                pass
+
+
+def _run(connection: socket.socket, tools: Mapping[str, Callable[[], int]]) -> int:
+    """Becomes the process that the client stands for; returns its exit code."""
+    _, files, *_ = socket.recv_fds(connection, 1, 3)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)
+    with connection.makefile() as request:
+        sys.argv, folder, environment = literal_eval(request.read())
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    try:
+        sys.exit(tools[sys.argv[0]]())
+    except SystemExit as exit:
+        return int(exit.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
