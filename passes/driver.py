@@ -3,7 +3,7 @@
 xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033):
 a pass that moves operations can break it unnoticed. So two checks run after a pass:
 `verify()`, and that every use is dominated by its definition. As in MLIR, IR that was
-valid and did not change is not verified again; passes need not say so (`_contents`).
+valid and did not change is not verified again; passes need not say so (`Verifier`).
 """
 
 import gc
@@ -14,7 +14,6 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
-    Set,
 )
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,7 +23,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
@@ -37,6 +36,7 @@ from ..dialects.diagnostics import (
     name_of,
 )
 from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.structure import YieldOp
 
 
 @runtime_checkable
@@ -84,7 +84,9 @@ def run(
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
     with depth_limited(module), _seldom_collected(), _clocked():
-        checked: Contents = _check_changes(module, {}) if verify else {}
+        verifier = Verifier()
+        if verify:
+            verifier.verify(module)
         for pass_ in flatten(passes):
             if before:
                 before(pass_, module)
@@ -97,7 +99,7 @@ def run(
                 raise LocatedVerifyError(f"{pass_.name}: {error}") from None
             seconds = process_time() - start
             if verify:
-                checked = _check_changes(module, checked)
+                verifier.verify(module)
             if after:
                 after(pass_, module, seconds)
 
@@ -132,79 +134,125 @@ Contents: TypeAlias = Mapping[Operation, Sequence[object]]
 
 
 def _contents(module: Operation) -> Contents:
-    """What the operations consist of, in order: of two with equal contents, both or
-    none are valid. Attributes and types of values never change.
+    """What the operations consist of, in order, each after those within: of two with
+    equal contents, both or none are valid. Attributes and types of values never change.
     """
     contents: dict[Operation, Sequence[object]] = {}
 
     def add(op: Operation) -> None:
-        own: list[object] = [*op.operands, *op.successors]
+        own: list[object] = [*op.operands, *op.successors, *op.results]
         for named in (op.attributes, op.properties):
             own += named
             own += named.values()
-        own += op.results
-        contents[op] = own
         for region in op.regions:
             for block in region.blocks:
-                own.append(block)
-                own += block.args
-                own += block.ops
-                for inner in block.ops:
-                    add(inner)
+                inner = list(block.ops)
+                own += (block, *block.args, *inner)
+                for each in inner:
+                    add(each)
             own.append(None)  # which operations are within
+        contents[op] = own
 
     add(module)
     return contents
 
 
-def _check_changes(module: Operation, checked: Contents) -> Contents:
-    """As `check`, of a module that was valid with the contents `checked`; returns those
-    that it has now."""
-    contents = _contents(module)
-    # An operation that is gone changes what is around it.
-    changed = {op for op, own in contents.items() if own != checked.get(op)}
-    if changed:
-        _check(module, changed)
-    return contents
+class Verifier:
+    """Checks a module again and again, while passes run on it: what they changed."""
+
+    def __init__(self):
+        self._contents: Contents = {}
+        self._forms: set[Sequence[object]] = set()
+        self._numbers: dict[Attribute, int] = {}
+        self._numbered: dict[int, tuple[Attribute, int]] = {}  # by id
+
+    def verify(self, module: Operation) -> None:
+        """As `check`. Does not look again at what an earlier call found valid."""
+        contents, before = _contents(module), self._contents
+        # An operation that is gone changes what is around it.
+        changed = {op for op, own in contents.items() if own != before.get(op)}
+        if changed:
+            self._check(module, contents, changed)
+        self._contents = contents
+
+    def _check(
+        self, module: Operation, contents: Contents, changed: set[Operation]
+    ) -> None:
+        try:
+            for op in contents:
+                self._verify(op, changed)
+        except LocatedVerifyError:
+            raise
+        except VerifyException as error:
+            culprit = _culprit(module)
+            message = f"{name_of(culprit)}: {error}"
+            raise LocatedVerifyError(message, culprit) from None
+        for region in module.regions:
+            _check_region(region, set())
+
+    def _verify(self, op: Operation, changed: set[Operation]) -> None:
+        """Verifies an operation if it or one within changed, unless one of its form was
+        valid. Those around it are then in `changed`, too.
+
+        Only the rules of `TensorOp` and of what ends its regions are known to look at
+        nothing but the operation. All others, and what else ends a block, are always
+        verified.
+        """
+        for region in op.regions:
+            _verify_structure(region)
+        alone = op.next_op is not None and isinstance(op, TensorOp)
+        if not alone and not isinstance(op, YieldOp):
+            op.verify(verify_nested_ops=False)
+        elif op in changed and (form := self._form(op, {})) not in self._forms:
+            op.verify(verify_nested_ops=False)
+            self._forms.add(form)
+        if op in changed and (parent := op.parent_op()):
+            changed.add(parent)
+
+    def _form(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
+        """What the rules of a tensor operation look at: of two with equal forms, both
+        or none are valid. `inner`: the values of its regions.
+        """
+        values = (*op.operands, *op.results)
+        form: list[object] = [type(op), len(op.results)]
+        form += [inner.get(value) or self._number(value.type) for value in values]
+        for named in (op.attributes, op.properties):
+            form += named
+            form += map(self._number, named.values())
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    inner[argument] = ~len(inner)
+                    form.append(self._number(argument.type))
+                for each in block.ops:
+                    form.append(self._form(each, inner))
+                    for result in each.results:
+                        inner[result] = ~len(inner)
+            form.append(None)
+        return tuple(form)
+
+    def _number(self, attribute: Attribute) -> int:
+        """Of equal attributes the same. (To hash one takes long.)"""
+        known = self._numbered.get(id(attribute))
+        if known is None:
+            number = self._numbers.setdefault(attribute, len(self._numbers))
+            known = self._numbered[id(attribute)] = attribute, number
+        return known[1]
+
+
+def _verify_structure(region: Region) -> None:
+    """That blocks and operations are where they say, and no block is empty."""
+    for block in region.blocks:
+        if block.parent is not region or block.is_empty:
+            region.verify()
+        if any(op.parent is not block for op in block.ops):
+            block.verify()
 
 
 def check(module: Operation) -> None:
     """Raises `VerifyException`, with the place in the source, if IR is not valid."""
     with depth_limited(module):
-        _check(module, set(module.walk()))
-
-
-def _check(module: Operation, changed: Set[Operation]) -> None:
-    try:
-        _verify(module, changed)
-    except LocatedVerifyError:
-        raise
-    except VerifyException as error:
-        culprit = _culprit(module)
-        message = f"{name_of(culprit)}: {error}"
-        raise LocatedVerifyError(message, culprit) from None
-    for region in module.regions:
-        _check_region(region, set())
-
-
-def _verify(op: Operation, changed: Set[Operation]) -> bool:
-    """Verifies an operation if it or one within changed, and says whether.
-
-    Only the rules of `TensorOp` are known to look at nothing but the operation. What
-    ends a block, and all others, are always verified.
-    """
-    has_changed = op in changed
-    for region in op.regions:
-        for block in region.blocks:
-            if block.parent is not region or block.is_empty:
-                region.verify()
-            for inner in block.ops:
-                if inner.parent is not block:
-                    block.verify()
-                has_changed |= _verify(inner, changed)
-    if has_changed or op.next_op is None or not isinstance(op, TensorOp):
-        op.verify(verify_nested_ops=False)
-    return has_changed
+        Verifier().verify(module)
 
 
 def _culprit(module: Operation) -> Operation:

@@ -1,15 +1,16 @@
 """The driver: pipelines are taken apart, and what passes leave is checked."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i1, i32
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType, i1, i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
@@ -19,6 +20,7 @@ from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.passes import driver, get_all_passes
+from tensorplan.passes.plan.pipeline import PlanPipeline
 
 
 def parse(text: str) -> ModuleOp:
@@ -223,7 +225,9 @@ def test_what_changed_is_checked_again(
             _change(what, func)
 
     checked: list[Operation] = []
-    monkeypatch.setattr(driver, "_check", lambda module, _: checked.append(module))
+    monkeypatch.setattr(
+        driver.Verifier, "_check", lambda self, module, *_: checked.append(module)
+    )
     ctx = tensorplan.context()
     ctx.allow_unregistered = True
     module = frontends.read(BRANCHES.encode(), "t.mlir", ctx)
@@ -323,6 +327,68 @@ def test_a_pass_that_breaks_one_operation_is_caught(what: str) -> None:
     assert str(caught.value) == str(expected.value)
     with pytest.raises(VerifyException):
         module.verify()  # by xDSL alone
+
+
+def _plant(op: Operation) -> Iterator[None]:
+    """Plants one fault after the other in an operation; each is undone by the next."""
+    for named in (op.properties, op.attributes):
+        for name, value in list(named.items()):
+            del named[name]
+            yield
+            for other in (i32, ints([7])):
+                named[name] = other
+                yield
+            named[name] = value
+    for index, operand in enumerate(op.operands):
+        for other in op.operands:
+            op.operands[index] = other
+            yield
+        op.operands[index] = operand
+    arguments = [argument for region in op.regions for argument in region.block.args]
+    for value in (*op.results, *arguments):
+        new: SSAValue = value
+        for type_ in (i1, TensorType(i32, [7]), MemRefType(i32, [7]), value.type):
+            new = Rewriter.replace_value_with_new_type(new, type_)
+            yield
+    for region in op.regions:
+        region.block.insert_arg(i32, 0)
+        yield
+        region.block.erase_arg(region.block.args[0])
+    yield
+
+
+@pytest.mark.parametrize(
+    "file", ["examples/train_step.mlir", "tests/models/lstm_scan_infer.mlir"]
+)
+def test_what_full_verification_finds_is_found_in_what_changed(file: str) -> None:
+    """The last of each class of operations that a pass makes is broken in all ways."""
+    module = parse(Path(file).read_text())
+    ctx = tensorplan.context()
+    verifier = driver.Verifier()
+    verifier.verify(module)
+    found, passed = 0, 0
+    seen: set[tuple[type[Operation], bool]] = set()
+    for pass_ in PlanPipeline().passes():
+        pass_.apply(ctx, module)
+        verifier.verify(module)
+        classes = {(type(op), bool(op.results)): op for op in module.walk()}
+        for class_, op in classes.items():
+            for _ in _plant(op) if class_ not in seen else ():
+                refused = _refuses(module.verify)
+                assert _refuses(lambda: verifier.verify(module)) >= refused
+                found += refused
+                passed += not refused
+        seen.update(classes)
+    assert found
+    assert passed
+
+
+def _refuses(verify: Callable[[], None]) -> bool:
+    try:
+        verify()
+    except Exception:  # xDSL's own operations raise any
+        return True
+    return False
 
 
 def test_tensor_operations_that_did_not_change_are_not_verified_again(
