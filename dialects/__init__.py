@@ -8,6 +8,7 @@ strides.py         layouts of memrefs
 dtypes.py          element types and constants as NumPy sees them
 workspaces.py      what kernels take while they run
 diagnostics.py     located errors and remarks
+garbage.py         garbage collection while IR is made
 compatibility.py   several versions of xDSL
 """
 

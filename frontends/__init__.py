@@ -24,6 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.diagnostics import LocatedError, depth_limited
+from ..dialects.garbage import seldom_collected
 from . import onnx
 from .mlir_text import parse_module, permissive
 from .onnx.reading import is_model
@@ -35,6 +36,7 @@ _STABLEHLO = re.compile(
 
 
 @depth_limited()
+@seldom_collected()
 def read(
     data: bytes,
     name: str,

@@ -6,7 +6,6 @@ a pass that moves operations can break it unnoticed. So two checks run after a p
 valid and did not change is not verified again; passes need not say so (`Verifier`).
 """
 
-import gc
 from collections.abc import (
     Callable,
     Generator,
@@ -35,6 +34,7 @@ from ..dialects.diagnostics import (
     depth_limited,
     name_of,
 )
+from ..dialects.garbage import seldom_collected
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.structure import YieldOp
 
@@ -83,7 +83,7 @@ def run(
 
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
-    with depth_limited(module), _seldom_collected(), _clocked():
+    with depth_limited(module), seldom_collected(), _clocked():
         verifier = Verifier()
         if verify:
             verifier.verify(module)
@@ -112,21 +112,6 @@ def _clocked() -> Generator[None]:
         yield
     finally:
         _began.reset(token)
-
-
-@contextmanager
-def _seldom_collected() -> Generator[None]:
-    """Looks for garbage every 200,000 objects, not every 700: IR is many live ones.
-
-    It took a third of the time of a pass over 10,000 operations.
-    """
-    thresholds = gc.get_threshold()
-    if thresholds[0]:
-        gc.set_threshold(max(200_000, thresholds[0]), *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 Contents: TypeAlias = Mapping[Operation, Sequence[object]]

@@ -25,6 +25,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..choices import one_of
 from ..dialects import get_all_dialects
+from ..dialects.garbage import seldom_collected
 from ..frontends import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
@@ -144,6 +145,7 @@ class PlanOptMain(xDSLOptMain):
         lines = "\n" * (source.first_line - 1)
         return Parser(self.ctx, lines + text, source.name).parse_module(False)
 
+    @seldom_collected()
     def run(self) -> None:
         if self.args.list_passes:
             print_passes(get_all_passes(), self.available_passes)
