@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
+    from .passes.plan.pipeline import PlanPipeline
     from .reporting.explanation import Explanation
     from .reporting.report import Report
     from .runtime.dynamic import DynamicExecutable
@@ -325,12 +326,16 @@ def plan(program: Program, options: PlanOptions) -> Program:
 
 def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     from .passes import driver
-    from .passes.plan.pipeline import PlanPipeline
 
     planned = module.clone()
-    pipeline = PlanPipeline(**options.shared(PlanPipeline))
-    driver.run(context(), planned, [pipeline])
+    driver.run(context(), planned, [_pipeline(options)])
     return planned
+
+
+def _pipeline(options: PlanOptions) -> PlanPipeline:
+    from .passes.plan.pipeline import PlanPipeline
+
+    return PlanPipeline(**options.shared(PlanPipeline))
 
 
 def _module_of(program: object) -> ModuleOp:
@@ -372,12 +377,10 @@ def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
 
     Raises what `plan` does.
     """
-    from .passes.plan.pipeline import PlanPipeline
     from .reporting.explanation import explain
 
-    pipeline = PlanPipeline(**options.shared(PlanPipeline))
     module = _module_of(program)
-    return explain(context(), module, pipeline, limit=options.limit)
+    return explain(context(), module, _pipeline(options), limit=options.limit)
 
 
 @dataclass(frozen=True, kw_only=True)

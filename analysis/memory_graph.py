@@ -33,16 +33,16 @@ from .storage import (
     Global,
     Home,
     Loop,
+    MakeView,
     Run,
     Storage,
     TensorBuffer,
-    View,
     during,
     storage_of,
 )
 from .versions import source_of
 
-_NAMING = Allocate | Free | Global | View
+_NAMING = Allocate | Free | Global | MakeView
 """Actions that compute nothing."""
 
 Order = Sequence[int]

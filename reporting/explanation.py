@@ -22,7 +22,7 @@ from .peaks import ArenaPeak, peaks
 from .trials import (
     Alternative,
     Alternatives,
-    Changes,
+    EffectivePasses,
     MemoryNeeds,
     Trial,
     outcome,
@@ -80,7 +80,7 @@ def explain(
     began = process_time()
     driver.run(ctx, start, first)
     planned = start.clone()
-    changes = Changes()
+    changes = EffectivePasses()
     driver.run(ctx, planned, rest, before=changes.before, after=changes.after)
     now = outcome(planned)
     trials: list[Trial] = []

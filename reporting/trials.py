@@ -141,7 +141,7 @@ def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
         donate(functions[function], argument, result)
 
 
-class Changes:
+class EffectivePasses:
     """Which of `rewrites()` have changed a program, for `driver.run`."""
 
     def __init__(self) -> None:

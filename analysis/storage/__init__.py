@@ -29,11 +29,11 @@ from .buffers import (
     Global,
     Home,
     Loop,
+    MakeView,
     Place,
     Run,
     Storage,
     TensorBuffer,
-    View,
 )
 from .lifetimes import during, peaks
 from .storage import storage_of
@@ -49,11 +49,11 @@ __all__ = [
     "Global",
     "Home",
     "Loop",
+    "MakeView",
     "Place",
     "Run",
     "Storage",
     "TensorBuffer",
-    "View",
     "arenas",
     "during",
     "peaks",

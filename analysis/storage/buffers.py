@@ -117,7 +117,7 @@ class Free(NamedTuple):
     buffer: TensorBuffer
 
 
-class View(NamedTuple):
+class MakeView(NamedTuple):
     """A place in a buffer is named, for all that comes in its block."""
 
     at: At
@@ -167,7 +167,7 @@ class Global(NamedTuple):
     buffer: TensorBuffer
 
 
-Action: TypeAlias = Allocate | Free | View | Copy | Run | Loop | Branch | Global
+Action: TypeAlias = Allocate | Free | MakeView | Copy | Run | Loop | Branch | Global
 
 
 @dataclass(eq=False)

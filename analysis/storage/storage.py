@@ -62,11 +62,11 @@ from .buffers import (
     Global,
     Home,
     Loop,
+    MakeView,
     Place,
     Run,
     Storage,
     TensorBuffer,
-    View,
     whole,
 )
 
@@ -192,7 +192,7 @@ class _Block(Storage):
         for at in ats:
             if not at.is_whole and (place := at.memref) not in self._viewed:
                 self._viewed[place] = None
-                self._actions.append(View(at))
+                self._actions.append(MakeView(at))
 
     def _copy(
         self,

@@ -33,11 +33,11 @@ from ....analysis.storage import (
     Global,
     Home,
     Loop,
+    MakeView,
     Place,
     Run,
     Storage,
     TensorBuffer,
-    View,
 )
 from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.sizes.dims import static
@@ -92,7 +92,7 @@ class BlockWriter:
                         dealloc = memref.DeallocOp.get(self._base(buffer))
                         _set_stream(dealloc, op)
                         self._emit(dealloc)
-                    case View(at):
+                    case MakeView(at):
                         self._view(at)
                     case Copy():
                         self._copy(action)

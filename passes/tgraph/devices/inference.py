@@ -10,7 +10,7 @@ from ....dialects.tgraph.shaping import DeviceCopyOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp
 from .placement import (
     DevicePlacement,
-    Node,
+    Placeable,
     described,
     node_of,
     undetermined,
@@ -52,13 +52,13 @@ class Inference:
         for argument in self.args:
             self.placed.put_argument(argument, self._device(argument))
 
-    def _sources(self, op: Operation) -> list[Node]:
+    def _sources(self, op: Operation) -> list[Placeable]:
         """What makes the tensors that the operation needs to have on its device."""
         if isinstance(op, DeviceCopyOp):
             return []
         return [node_of(v) for v in op.operands if isinstance(v.type, TensorType)]
 
-    def _is_crossed(self, source: Node, op: Operation) -> bool:
+    def _is_crossed(self, source: Placeable, op: Operation) -> bool:
         """Whether a copy is to be made between them (Relay's RewriteAnnotatedOps)."""
         assert isinstance(source, Operation)
         made = self.placed.named.get(source)
@@ -75,7 +75,7 @@ class Inference:
 
     def _loose_ties(self) -> None:
         """Ties that may be broken by a copy, in program order."""
-        constants: list[tuple[Node, Operation]] = []
+        constants: list[tuple[Placeable, Operation]] = []
         for op in self.ops:
             for source in self._sources(op):
                 if not _is_loose(source, op):
@@ -85,7 +85,7 @@ class Inference:
                 else:
                     self.classes.unite_if_possible(source, op)
         # A constant does not tie those who read it to each other.
-        tied: set[Node] = set()
+        tied: set[Placeable] = set()
         for source, op in constants:
             if source not in tied:
                 self.classes.unite_if_possible(source, op)
@@ -94,12 +94,12 @@ class Inference:
     def _is_anywhere(self, op: Operation) -> bool:
         return not op.operands and op not in self.placed.named
 
-    def _device(self, node: Node) -> str:
+    def _device(self, node: Placeable) -> str:
         device = self.classes.device_of(node) or self.fallback
         return device or undetermined(node, self.placed.func)
 
 
-def _is_loose(source: Node, op: Operation) -> bool:
+def _is_loose(source: Placeable, op: Operation) -> bool:
     """Whether the two may be on different devices, with a copy that nobody wrote."""
     return (
         isinstance(source, BlockArgument | ReadOp)
@@ -112,24 +112,26 @@ class _Classes:
     """Union-find over operations and arguments; a class has at most one device."""
 
     def __init__(self) -> None:
-        self._parent: dict[Node, Node] = {}
-        self._said: dict[Node, tuple[str, Node]] = {}  # of roots: device, who says it
+        self._parent: dict[Placeable, Placeable] = {}
+        self._said: dict[
+            Placeable, tuple[str, Placeable]
+        ] = {}  # of roots: device, who says it
 
-    def _root(self, node: Node) -> Node:
+    def _root(self, node: Placeable) -> Placeable:
         parent = self._parent
         while (above := parent.get(node, node)) is not node:
             parent[node] = parent.get(above, above)
             node = above
         return node
 
-    def device_of(self, node: Node) -> str | None:
+    def device_of(self, node: Placeable) -> str | None:
         said = self._said.get(self._root(node))
         return said and said[0]
 
-    def say(self, node: Node, device: str) -> None:
+    def say(self, node: Placeable, device: str) -> None:
         self._said[self._root(node)] = (device, node)
 
-    def unite(self, source: Node, op: Operation) -> None:
+    def unite(self, source: Placeable, op: Operation) -> None:
         """Raises `LocatedError` if the two are on different devices."""
         if not self.unite_if_possible(source, op):
             (here, by), (there, other) = (
@@ -141,7 +143,7 @@ class _Classes:
                 op,
             )
 
-    def unite_if_possible(self, source: Node, op: Operation) -> bool:
+    def unite_if_possible(self, source: Placeable, op: Operation) -> bool:
         """Whether the two have no different devices; if so, they are one class."""
         a, b = self._root(source), self._root(op)
         said_a, said_b = self._said.get(a), self._said.get(b)

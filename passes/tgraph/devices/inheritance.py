@@ -8,7 +8,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ....analysis.functions import is_tensor
 from ....dialects.tgraph.shaping import DeviceCopyOp
-from .placement import DevicePlacement, Node, node_of, undetermined, variables_of
+from .placement import DevicePlacement, Placeable, node_of, undetermined, variables_of
 
 
 class Inheritance:
@@ -18,7 +18,7 @@ class Inheritance:
         self.placed = placement
         self.args = [a for a in placement.block.args if is_tensor(a.type)]
         self.ops = [op for op in placement.ops if not isinstance(op, ReturnOp)]
-        nodes: tuple[Node, ...] = (*self.args, *self.ops)
+        nodes: tuple[Placeable, ...] = (*self.args, *self.ops)
         self.position = {node: index for index, node in enumerate(nodes)}
 
     def run(self, default: str | None) -> None:
@@ -37,12 +37,12 @@ class Inheritance:
             if self._device(node) is None:
                 self._put(node, default or undetermined(node, self.placed.func))
 
-    def _device(self, node: Node) -> str | None:
+    def _device(self, node: Placeable) -> str | None:
         if isinstance(node, BlockArgument):
             return self.placed.devices.get(node)
         return self.placed.runs_on.get(node)
 
-    def _put(self, node: Node, device: str) -> None:
+    def _put(self, node: Placeable, device: str) -> None:
         """Places what is not placed yet."""
         if node not in self.position:  # not on tensors
             return
@@ -69,7 +69,7 @@ class Inheritance:
                     self._put(neighbour, device)
                     queue.append(neighbour)
 
-    def _neighbours(self, node: Node) -> Iterator[Node]:
+    def _neighbours(self, node: Placeable) -> Iterator[Placeable]:
         """Users, then operands, in program order."""
         is_argument = isinstance(node, BlockArgument)
         results: list[SSAValue] = [node] if is_argument else [*node.results]

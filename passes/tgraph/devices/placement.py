@@ -41,16 +41,16 @@ def typed(value: SSAValue) -> str | None:
     return device_of(value.type) if is_tensor(value.type) else None
 
 
-Node: TypeAlias = Operation | BlockArgument
+Placeable: TypeAlias = Operation | BlockArgument
 """What has a device: an operation with its results, or an argument."""
 
 
-def node_of(value: SSAValue) -> Node:
+def node_of(value: SSAValue) -> Placeable:
     owner = value.owner
     return owner if isinstance(owner, Operation) else cast(BlockArgument, value)
 
 
-def described(node: Node) -> str:
+def described(node: Placeable) -> str:
     """What it is and its place in the source, for a message located elsewhere."""
     if isinstance(node, BlockArgument):
         return f"argument {node.index}"
@@ -58,7 +58,7 @@ def described(node: Node) -> str:
     return f"{node.name} ({place})" if place else node.name
 
 
-def undetermined(node: Node, func: FuncOp) -> NoReturn:
+def undetermined(node: Placeable, func: FuncOp) -> NoReturn:
     raise LocatedError(
         f"{node.name if isinstance(node, Operation) else described(node)} has no "
         "device: none is named, none follows from what it reads or who reads it, and "

@@ -93,12 +93,11 @@ class Candidates:
 
     def _bytes(self, module: ModuleOp) -> int:
         """Of the largest arena that counts."""
-        return max(
-            bytes
-            for func, _ in tensor_functions(module)
-            for device, bytes in self._planned.peaks(func).items()
-            if device != self.unlimited
-        )
+        arenas = [self._planned.peaks(func) for func, _ in tensor_functions(module)]
+        counting = [
+            n for arena in arenas for d, n in arena.items() if d != self.unlimited
+        ]
+        return max(counting, default=0)
 
 
 class _OutOfTime(Exception):
