@@ -17,11 +17,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import cycle
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 # Before NumPy and JAX are loaded: they read these when they start.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
     os.environ[variable] = "1"
+os.environ["NPROC"] = "1"  # JAX's threads
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
@@ -111,8 +112,18 @@ def fed_back() -> list[Callable[[], object]]:
     return [step, jax_step]
 
 
-def measured(calls: Sequence[Callable[[], object]], rounds: int) -> list[str]:
-    """For each column the median, and the noise, in microseconds."""
+class Time(NamedTuple):
+    """In microseconds; `noise` is half of the distance between the quartiles."""
+
+    median: float
+    noise: float
+
+    def __str__(self) -> str:
+        return f"{self.median:,.1f} ± {self.noise:.1f}"
+
+
+def measured(calls: Sequence[Callable[[], object]], rounds: int) -> list[Time]:
+    """How long calls take, in rounds that alternate between them."""
     times: list[list[float]] = [[] for _ in calls]
     often: list[int] = []
     for call in calls:
@@ -123,7 +134,7 @@ def measured(calls: Sequence[Callable[[], object]], rounds: int) -> list[str]:
         for column, call in enumerate(calls):
             times[column].append(_timed(call, often[column]))
     quartiles = [np.percentile(x, [25, 50, 75]) * 1e6 for x in times]
-    return [f"{mid:,.1f} ± {(high - low) / 2:.1f}" for low, mid, high in quartiles]
+    return [Time(mid, (high - low) / 2) for low, mid, high in quartiles]
 
 
 def _timed(call: Callable[[], object], number: int) -> float:
@@ -142,11 +153,11 @@ def main() -> int:
     print(f"{'':30}", *(f"{name:>18}" for name in COLUMNS))
     for name, (program, arrays) in PROGRAMS.items():
         cells = measured(columns(program, arrays), rounds)
-        print(f"{name:30}", *(f"{cell:>18}" for cell in cells), flush=True)
+        print(f"{name:30}", *(f"{cell!s:>18}" for cell in cells), flush=True)
     ours, theirs = measured(fed_back(), rounds)
     print(
         f"{'SGD step, weights fed back':30}",
-        *(f"{c:>18}" for c in ("", "", ours, theirs)),
+        *(f"{c!s:>18}" for c in ("", "", ours, theirs)),
     )
     return 0
 

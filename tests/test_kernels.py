@@ -686,6 +686,51 @@ def test_reduce_window(seed: int, dtype: str) -> None:
     check(rng, reducing.ReduceWindowOp, [x], properties)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
+@pytest.mark.parametrize("kind", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("forward", [True, False])
+def test_cumulative(kind: str, dtype: str, forward: bool) -> None:
+    """A window that reaches the first element from each place, or the last one."""
+    rng = np.random.default_rng(0)
+    shape, ones = (2, 40, 3), (1, 1, 1)
+    for axis in range(3):
+        window = [n if d == axis else 1 for d, n in enumerate(shape)]
+        before, none = [n - 1 for n in window], [0, 0, 0]
+        properties: dict[str, Attribute] = {
+            "kind": StringAttr(kind),
+            "window_dimensions": ints(window),
+            "padding_low": ints(before if forward else none),
+            "padding_high": ints(none if forward else before),
+            **{name: ints(ones) for name in STEPS},
+        }
+        x = numbers(rng, shape, dtype)
+        check(rng, reducing.ReduceWindowOp, [x], properties)
+
+
+STEPS = ("window_strides", "base_dilations", "window_dilations")
+
+
+def test_cumulative_sums_take_one_pass() -> None:
+    size = 10_000
+    properties: dict[str, Attribute] = {
+        "kind": StringAttr("add"),
+        "window_dimensions": ints([size]),
+        "padding_low": ints([size - 1]),
+        "padding_high": ints([0]),
+        **{name: ints([1]) for name in STEPS},
+    }
+    op = operation(
+        reducing.ReduceWindowOp,
+        [tensor((size,), "float32")],
+        properties,
+        on_memrefs=True,
+    )
+    x, out = np.ones(size, np.float32), np.empty(size, np.float32)
+    assert len(compile_call(op, [x], [out], Scratch("cpu:0"))) == 1
+    run(op, [x], out)
+    np.testing.assert_array_equal(out, np.arange(1, size + 1))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 @pytest.mark.parametrize("seed", range(15))
 def test_select_and_scatter(seed: int, dtype: str) -> None:

@@ -143,6 +143,11 @@ def reduce_window(
     function = reduction_ufunc(op, kind, x.dtype)
     dtype = accumulated(kind, x.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
+    if scan := _scan(op, x.shape):
+        axis, order = scan
+        ahead = (slice(None),) * axis + (slice(None, None, order), ...)
+        calls = [(function.accumulate, (x[ahead], axis, dtype, target[ahead]))]
+        return [*calls, *copy(out, target)]
     calls: list[Call] = []
     dilated = op.base_dilations.get_values()[:1] != (1,)
     for part in [()] if dilated else _parts(op, out.shape):
@@ -160,6 +165,23 @@ def reduce_window(
             to = places[*where, ...]
             calls.append(ufunc_call(function, to, elements[*met, ...], to))
     return [*calls, *copy(out, target)]
+
+
+def _scan(op: ReduceWindowOp, shape: Shape) -> tuple[int, int] | None:
+    """The dimension along which each place combines all elements up to it (1), or from
+    it on (-1), as cumulative sums do. None for other windows."""
+    ones = (1,) * len(shape)
+    steps = op.window_strides, op.base_dilations, op.window_dilations
+    axes = [d for d, n in enumerate(op.window_dimensions.get_values()) if n != 1]
+    if len(axes) != 1 or any(step.get_values() != ones for step in steps):
+        return None
+    (axis,) = axes
+    window = op.window_dimensions.get_values()[axis]
+    low, high = list(op.padding_low.get_values()), list(op.padding_high.get_values())
+    ends = low.pop(axis), high.pop(axis)
+    if window < shape[axis] or any(low) or any(high):
+        return None
+    return {(window - 1, 0): (axis, 1), (0, window - 1): (axis, -1)}.get(ends)
 
 
 @kernel(SelectAndScatterOp)

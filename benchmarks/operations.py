@@ -1,0 +1,208 @@
+"""Single operations that people run, beside jax.jit, each at three sizes.
+
+    python benchmarks/operations.py                 # all, in some minutes
+    python benchmarks/operations.py cumsum top_k    # those whose names have these words
+
+Microseconds of CPU time per call, in one thread for both: the median of rounds that
+alternate between the two, and half of the distance between the quartiles. Each is given
+the same arrays in every call, in its own form (NumPy's, JAX's).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everyday import RANDOM, Array, Arrays, floats, jax, jnp, measured
+
+import tensorplan
+
+lax: Any = jax.lax
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, and for each size its arguments."""
+
+    function: (
+        Callable[[Array], Array]
+        | Callable[[Array, Array], Array]
+        | Callable[[Array, Array, Array], Array]
+    )
+    make: Callable[[int], Arrays]
+    sizes: Sequence[int]
+
+
+def integers(limit: int, *shape: int) -> Array:
+    return RANDOM.integers(0, limit, shape).astype("int32")
+
+
+def windows(x: Array, starts: Array) -> Array:
+    def window(at: Array) -> Array:
+        return lax.dynamic_slice(x, at, (8, 8))
+
+    return jax.vmap(window)(starts)
+
+
+def loop(count: int) -> Callable[[Array], Array]:
+    def step(_: Array, x: Array) -> Array:
+        return x * 0.5 + 1
+
+    return lambda x: lax.fori_loop(0, count, step, x)
+
+
+def products(x: Array, y: Array) -> Array:
+    """100 products, one after the other, in a loop."""
+
+    def step(_: Array, z: Array) -> Array:
+        return z @ y
+
+    return lax.fori_loop(0, 100, step, x)
+
+
+def chain(x: Array, y: Array) -> Array:
+    """Ten products, one after the other."""
+    for _ in range(10):
+        x = x @ y
+    return x
+
+
+def bits(key: Array, x: Array) -> Array:
+    key = jax.random.wrap_key_data(key, impl="threefry2x32")
+    return jax.random.bits(key, x.shape)
+
+
+def line(n: int) -> Arrays:
+    return (floats(n),)
+
+
+def lines(n: int) -> Arrays:
+    return floats(n), floats(n)
+
+
+def rows(n: int) -> Arrays:
+    return (floats(256, n),)
+
+
+def square(n: int) -> Arrays:
+    return (floats(n, n),)
+
+
+def squares(n: int) -> Arrays:
+    return floats(n, n), floats(n, n) / n**0.5
+
+
+LINES = (1 << 10, 1 << 16, 1 << 20)
+SQUARES = (64, 256, 512)
+
+CASES: Mapping[str, Case] = {
+    "cumsum": Case(jnp.cumsum, line, (1000, 10_000, 100_000)),
+    "cumsum of rows": Case(lambda x: jnp.cumsum(x, 1), rows, (16, 128, 1000)),
+    "cumsum of columns": Case(lambda x: jnp.cumsum(x, 0), rows, (16, 128, 1000)),
+    "windows by gather": Case(
+        windows, lambda n: (floats(256, 256), integers(256, n, 2)), (10, 1000, 10_000)
+    ),
+    **{
+        f"fori {n} of 8": Case(loop(n), lambda _: (floats(8),), (8,))
+        for n in (10, 100, 1000)
+    },
+    "top_k 8 of rows": Case(lambda x: lax.top_k(x, 8), rows, (100, 1000, 10_000)),
+    "gelu, exact": Case(lambda x: jax.nn.gelu(x, approximate=False), line, LINES),
+    "erf": Case(lax.erf, line, LINES),
+    "erfc": Case(lax.erfc, line, LINES),
+    "erf, f64": Case(lax.erf, lambda n: (RANDOM.standard_normal(n),), LINES),
+    "tan": Case(jnp.tan, line, LINES),
+    "atan2": Case(jnp.arctan2, lines, LINES),
+    "cbrt": Case(jnp.cbrt, line, LINES),
+    "shift": Case(
+        lambda x, y: lax.shift_right_logical(x << 3, y),
+        lambda n: (integers(1 << 30, n), integers(32, n)),
+        LINES,
+    ),
+    "popcount": Case(lax.population_count, lambda n: (integers(1 << 30, n),), LINES),
+    "i32 product": Case(
+        lambda x, y: x @ y,
+        lambda n: (integers(1 << 20, n, n), integers(1 << 20, n, n)),
+        (32, 128, 256),
+    ),
+    "scatter-add of scalars": Case(
+        lambda x, at, y: x.at[at].add(y),
+        lambda n: (floats(n), integers(n, n), floats(n)),
+        (1000, 10_000, 100_000),
+    ),
+    "scatter-add of rows": Case(
+        lambda x, at, y: x.at[at].add(y),
+        lambda n: (floats(8192, 256), integers(8192, n), floats(n, 256)),
+        (16, 256, 4096),
+    ),
+    "argmax of rows": Case(lambda x: jnp.argmax(x, 1), rows, (100, 1000, 10_000)),
+    "argmax of columns": Case(lambda x: jnp.argmax(x, 0), rows, (100, 1000, 10_000)),
+    "loop of products": Case(products, squares, (8, 16, 32)),
+    "gather of scalars": Case(
+        lambda x, at: x[at],
+        lambda n: (floats(n), integers(n, n)),
+        (1000, 10_000, 100_000),
+    ),
+    "gather of rows": Case(
+        lambda x, at: x[at],
+        lambda n: (floats(8192, 256), integers(8192, n)),
+        (16, 256, 4096),
+    ),
+    "transpose": Case(lambda x: x.T + 1, square, (128, 512, 1024)),
+    "bf16 product": Case(
+        lambda x, y: x @ y,
+        lambda n: tuple(x.astype(jnp.bfloat16) for x in squares(n)),
+        SQUARES,
+    ),
+    "threefry bits": Case(
+        bits, lambda n: (integers(1 << 30, 2).astype("uint32"), floats(n)), LINES
+    ),
+    "matrix x vector": Case(
+        lambda x, y: x @ y, lambda n: (floats(n, n), floats(n)), (256, 1024, 4096)
+    ),
+    "vector x matrix": Case(
+        lambda x, y: x @ y,
+        lambda n: (floats(1, n), floats(n, 4 * n)),
+        (128, 768, 1536),
+    ),
+    "10 small products": Case(chain, squares, (4, 8, 16)),
+}
+
+
+def calls(case: Case, size: int) -> list[Callable[[], object]]:
+    """Ours and JAX's."""
+    arrays = case.make(size)
+    run = tensorplan.compile(tensorplan.from_jax(case.function, *arrays))
+    jitted, on_device = jax.jit(case.function), [jnp.asarray(x) for x in arrays]
+    return [
+        lambda: run(*arrays),
+        lambda: jax.block_until_ready(jitted(*on_device)),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="in the names of operations")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    print(f"{'':24}{'size':>9}", *(f"{c:>18}" for c in ("ours", "jax", "ours / jax")))
+    for name, case in CASES.items():
+        if options.words and not any(word in name for word in options.words):
+            continue
+        for size in case.sizes:
+            jax.config.update("jax_enable_x64", "f64" in name)
+            ours, theirs = measured(calls(case, size), options.rounds)
+            ratio = f"{ours.median / theirs.median:.2f}"
+            print(
+                f"{name:24}{size:>9,}",
+                *(f"{cell!s:>18}" for cell in (ours, theirs, ratio)),
+                flush=True,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
