@@ -1,5 +1,6 @@
 """Native code: values, special values, layouts, sums, the cache, and runs of calls."""
 
+import math
 import os
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def one(
 
 FUNCTIONS: dict[type[TensorOp], Callable[[Array], Array]] = {
     elementwise.CosineOp: np.cos,
+    elementwise.ErfOp: np.vectorize(math.erf),
+    elementwise.ErfcOp: np.vectorize(math.erfc),
     elementwise.ExponentialMinusOneOp: np.expm1,
     elementwise.ExponentialOp: np.exp,
     elementwise.LogOp: np.log,

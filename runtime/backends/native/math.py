@@ -11,7 +11,7 @@ functions, element by element.
 from collections.abc import Sequence
 from math import factorial, log, pi
 
-from .code import Value
+from .code import Operand, Value
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.693359375  # few bits: products with exponents are exact
@@ -34,6 +34,19 @@ TANH_TOP = (0.9999999986917398, 0.13679914318970224, 0.003868326829934508,
 TANH_BOTTOM = (1.0, 0.4701324637958688, 0.0272458353910279, 0.00039386295503280564,
                1.2873654684744766e-06)  # fmt: skip
 """tanh(x) / x as a quotient of polynomials in x^2, for |x| <= 9.02."""
+
+ERF_TOP = (1.1283791453747687, 0.19078340184829184, 0.05279021086831834,
+           0.0037795846225287693, 0.00028480703623447054,
+           2.041961600250982e-06)  # fmt: skip
+ERF_BOTTOM = (1.0, 0.5024101074783721, 0.11425732805763242, 0.014997390391547669,
+              0.001165204765881557, 3.800389610454517e-05)  # fmt: skip
+"""erf(x) / x as a quotient of polynomials in x^2, for |x| <= 3.93."""
+
+ERFC = (0.2820658874278265, 0.28282786025645734, 0.2389041904713579,
+        0.22425934134989126, -0.09441953061326801, 0.41369947409028984,
+        -0.6605822321766117, 0.4216296298291486, -0.12006853060390013,
+        0.011683889397596738)  # fmt: skip
+"""erfc(x) exp(x^2) / t in t = 1 / (1 + x / 2), for 0 <= x <= 10.2."""
 
 SINE = tuple((-1) ** k / factorial(2 * k + 1) for k in range(7))
 COSINE = tuple((-1) ** k / factorial(2 * k) for k in range(7))
@@ -77,8 +90,16 @@ def _power_of_two(n: Value) -> Value:
 def exp(x: Value) -> Value:
     if x.element == "double":
         return x.code.each("exp", x)
+    return _times_exp(x.code.number(1.0, "float"), x, 0.0)
+
+
+def _times_exp(factor: Value, x: Value, rest: Operand) -> Value:
+    """factor exp(x + rest), where the rest is less than a unit in `x`'s last place."""
+    code = x.code
     n, r = _reduced(_at_most(_at_least(x, -104.0), 89.0))
-    result = x.code.fma(r * r, polynomial(r, EXP), r) + 1.0
+    r = r + rest if rest else r
+    part = code.fma(r * r, polynomial(r, EXP), r)
+    result = code.fma(part, factor, factor)
     half = n.arithmetic_shift(1)  # in two steps: 2^n alone may be out of range
     return result * _power_of_two(half) * _power_of_two(n - half)
 
@@ -149,6 +170,33 @@ def tanh(x: Value) -> Value:
     square = x * x
     result = x * polynomial(square, TANH_TOP) / polynomial(square, TANH_BOTTOM)
     return _at_most(_at_least(result, -1.0), 1.0)
+
+
+def erf(x: Value) -> Value:
+    if x.element == "double":
+        return x.code.each("erf", x)
+    x = _at_most(_at_least(x, -3.93), 3.93)
+    square = x * x
+    result = x * polynomial(square, ERF_TOP) / polynomial(square, ERF_BOTTOM)
+    return _at_most(_at_least(result, -1.0), 1.0)
+
+
+def erfc(x: Value) -> Value:
+    """exp(-x^2) t P(t), and what x^2 and t lose by rounding; t P(t) is like t^2."""
+    code = x.code
+    if x.element == "double":
+        return code.each("erfc", x)
+    one = code.number(1.0, "float")
+    size = _at_most(x.call("fabs"), 10.2)
+    square = size * size
+    half = size * 0.5
+    t = one / (half + 1.0)
+    lost = code.fma(-half, t, one - t)
+    rest = code.fma(lost, 2.0, code.fma(-size, size, square))
+    result = _times_exp(t * polynomial(t, ERFC), -square, rest)
+    return code.select(
+        x.compare("olt", 0.0), code.number(2.0, "float") - result, result
+    )
 
 
 def sine(x: Value) -> Value:

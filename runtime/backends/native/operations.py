@@ -77,6 +77,8 @@ def _root(dtype: DType, x: Value) -> Value:
 
 FUNCTIONS: Forms = {
     ops.CosineOp: {FLOAT: _plain(math.cosine)},
+    ops.ErfOp: {FLOAT: _plain(math.erf)},
+    ops.ErfcOp: {FLOAT: _plain(math.erfc)},
     ops.ExponentialMinusOneOp: {FLOAT: _plain(math.expm1)},
     ops.ExponentialOp: {FLOAT: _plain(math.exp)},
     ops.LogOp: {FLOAT: _plain(math.natural_log)},
