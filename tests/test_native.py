@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_op import TYPES, numbers, operation, tensor
-from xdsl.dialects.builtin import FloatAttr, StringAttr, f32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array, is_float
-from tensorplan.dialects.tgraph import elementwise, reducing, shaping
+from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
@@ -529,6 +529,60 @@ def test_a_contraction_and_its_epilogue() -> None:
     x, y, z = (numbers(rng, s, "float32") for s in ((9, 20), (20, 70), (70,)))
     got = computed(op, [x, y, z], np.empty((9, 70), np.float32))
     np.testing.assert_allclose(got, np.tanh(x @ y + z), rtol=1e-5, atol=1e-5)
+
+
+# Indices
+
+STARTS: dict[str, list[int]] = {
+    "int8": [-128, -1, 0, 1, 3, 5, 127],
+    "uint8": [0, 1, 3, 5, 255],
+    "int64": [-(2**63), -1, 0, 1, 3, 5, 2**63 - 1],
+}
+"""Rows of six, and such as there are none."""
+
+
+@pytest.mark.parametrize("starts", STARTS)
+@pytest.mark.parametrize("kind", ["replace", "add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int8"])
+def test_scatters_agree_with_numpy(kind: str, dtype: str, starts: str) -> None:
+    """Rows that repeat, and numbers where rules differ."""
+    rng = np.random.default_rng(0)
+    x, updates = (extremes(rng, 77 * n, dtype).reshape(n, 77) for n in (6, 60))
+    at = rng.choice(np.array(STARTS[starts], starts), 60)
+    op = one(
+        indexing.ScatterOp,
+        [x, at, updates],
+        {
+            **indexing.ScatterOp.DEFAULTS,
+            "kind": StringAttr(kind),
+            "update_window_dims": ints([1]),
+            "inserted_window_dims": ints([0]),
+            "scatter_dims_to_operand_dims": ints([0]),
+            "index_vector_dim": IntegerAttr(1, i64),
+        },
+    )
+    inputs = [x, at, updates]
+    got = computed(op, inputs, np.empty_like(x))
+    assert_same(got, computed(op, inputs, np.empty_like(x), by_numpy=True))
+
+
+@pytest.mark.parametrize("starts", STARTS)
+def test_slices_agree_with_numpy(starts: str) -> None:
+    rng = np.random.default_rng(0)
+    x, update = numbers(rng, (6, 77), "float32"), numbers(rng, (2, 70), "float32")
+    for row in np.array(STARTS[starts], starts):
+        where = [np.array(row), np.array(3, np.int32)]
+        taken = one(
+            indexing.DynamicSliceOp, [x, *where], {"slice_sizes": ints([2, 70])}
+        )
+        put = one(indexing.DynamicUpdateSliceOp, [x, update, *where])
+        for op, inputs, like in (
+            (taken, [x, *where], update),
+            (put, [x, update, *where], x),
+        ):
+            got = computed(op, inputs, np.empty_like(like))
+            want = computed(op, inputs, np.empty_like(like), by_numpy=True)
+            assert_same(got, want)
 
 
 def test_the_code_does_not_depend_on_hashes() -> None:

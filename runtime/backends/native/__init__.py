@@ -1,4 +1,4 @@
-"""Native code for elementwise operations, reductions and fused groups.
+"""Native code for elementwise operations, reductions, fused groups and indexing.
 
 backend.py      the calls of an operation or a fusion
 code.py         LLVM IR as text: values, arithmetic, loops
@@ -9,6 +9,7 @@ graphs.py       what an operation or fusion computes, over one iteration space
 accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
+indexing.py     gathers, scatters and dynamic slices
 
 oneDNN or NumPy computes the contraction in a fusion. The rest needs llvmlite (the extra
 `fast`), which is imported when the first function is made. Without it, for what is not

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ....dialects.dtypes import identity, is_float
+from ....dialects.dtypes import DType, identity, is_float
 from ....dialects.tgraph.reducing import ReduceOp
 from . import operations
 from .code import LlvmFunction, Value
@@ -69,7 +69,7 @@ class Accumulator:
             seen = code.get(self._nans[lanes], "i1", lanes)
             code.set(self._nans[lanes], seen | value.is_nan)
         so_far = code.get(self._partial[lanes], self._element, lanes)
-        code.set(self._partial[lanes], self._combined(value, so_far))
+        code.set(self._partial[lanes], combined(self._kind, self._dtype, value, so_far))
 
     def flush(self) -> None:
         """Adds the partial sums to the totals."""
@@ -90,7 +90,7 @@ class Accumulator:
             parts = [self._across(part) for part in parts]
         result = parts[0]
         for part in parts[1:]:
-            result = self._combined(result, part)
+            result = combined(self._kind, self._dtype, result, part)
         for lanes, slot in self._nans.items():
             seen = self._code.get(slot, "i1", lanes)
             if self._is_across:
@@ -112,19 +112,21 @@ class Accumulator:
             half = value.lanes // 2
             low = self._code.part(value, 0, half)
             high = self._code.part(value, half, half)
-            value = self._combined(low, high)
+            value = combined(self._kind, self._dtype, low, high)
         return value
 
-    def _combined(self, x: Value, y: Value) -> Value:
-        is_bool = self._dtype.kind == "b"
-        match self._kind:
-            case "add":
-                return x | y if is_bool else x + y
-            case "multiply":
-                return x & y if is_bool else x * y
-            case "maximum" | "minimum":
-                return operations.better(self._kind, self._dtype, x, y)
-            case "and":
-                return x & y
-            case _:
-                return x | y
+
+def combined(kind: str, dtype: DType, x: Value, y: Value) -> Value:
+    """What a reduction makes of two elements; an extreme of NaN is `y` or NaN."""
+    is_bool = dtype.kind == "b"
+    match kind:
+        case "add":
+            return x | y if is_bool else x + y
+        case "multiply":
+            return x & y if is_bool else x * y
+        case "maximum" | "minimum":
+            return operations.better(kind, dtype, x, y)
+        case "and":
+            return x & y
+        case _:
+            return x | y

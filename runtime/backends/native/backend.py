@@ -21,6 +21,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
+from . import indexing
 from .elements import register_type
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of, views
 from .loops import lower
@@ -50,6 +51,8 @@ def calls_of(
                     zip(op.body.block.args, inputs, strict=True)
                 )
                 return _group(body, op.yielded[0], arrays, outs[0], scratch)
+            case _ if isinstance(op, indexing.OPS):
+                return indexing.calls_of(op, inputs, outs[0])
             case _:
                 arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
                 return _group([op], op.outs[0], arrays, outs[0], scratch)
@@ -168,6 +171,7 @@ def _function(nest: LoopNest) -> Any:
 
 
 _SUPPORTED = (
+    *indexing.OPS,
     CopyOp,
     ElementwiseOp,
     FusionOp,

@@ -8,7 +8,9 @@ of the kept ones or the innermost of all.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from ....dialects.tgraph.base import Shape
 from .graphs import ElementGraph, ElementNode, description
 from .operations import COSTLY
 
@@ -69,8 +71,8 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     def by_reading(d: int) -> int:
         return -max(map(abs, columns[d]))
 
-    outer = _merged(graph, sorted(kept, key=by_output), columns)
-    inner = _merged(graph, sorted(reduced, key=by_reading), columns)
+    outer = merged(graph.shape, sorted(kept, key=by_output), columns)
+    inner = merged(graph.shape, sorted(reduced, key=by_reading), columns)
     if not outer and not (reduced and inner):
         outer = [(1, [0] * len(arrays))]
     if reduced and not inner:
@@ -92,13 +94,18 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     return nest
 
 
-def _merged(
-    graph: ElementGraph, dims: Sequence[int], columns: Sequence[Sequence[int]]
-) -> list[tuple[int, Sequence[int]]]:
-    """Loops of sizes and strides; none of size 1."""
-    loops: list[tuple[int, Sequence[int]]] = []
+Loops: TypeAlias = list[tuple[int, Sequence[int]]]
+"""Sizes, and strides of each array."""
+
+
+def merged(
+    shape: Shape, dims: Sequence[int], columns: Sequence[Sequence[int]]
+) -> Loops:
+    """Loops over these dimensions, of which each array has the strides in `columns`;
+    none of size 1."""
+    loops: Loops = []
     for d in dims:
-        size = graph.shape[d]
+        size = shape[d]
         if size == 1:
             continue
         whole = [step * size for step in columns[d]]

@@ -38,7 +38,7 @@ def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
     return x.code.select(is_better, x, y)
 
 
-def _extreme(kind: str) -> Callable[[DType, Value, Value], Value]:
+def extreme(kind: str) -> Callable[[DType, Value, Value], Value]:
     """NaN if either is NaN."""
 
     def extreme(dtype: DType, x: Value, y: Value) -> Value:
@@ -106,8 +106,8 @@ FORMS: Forms = {
     ops.CeilOp: {FLOAT: _intrinsic("ceil")},
     ops.DivideOp: {FLOAT: _plain(Value.__truediv__)},
     ops.FloorOp: {FLOAT: _intrinsic("floor")},
-    ops.MaximumOp: {ANY: _extreme("maximum")},
-    ops.MinimumOp: {ANY: _extreme("minimum")},
+    ops.MaximumOp: {ANY: extreme("maximum")},
+    ops.MinimumOp: {ANY: extreme("minimum")},
     ops.MultiplyOp: {NUMBER: _plain(Value.__mul__)},
     ops.NegateOp: {FLOAT: _plain(Value.__neg__)},
     ops.OrOp: {BITS: _plain(Value.__or__)},

@@ -7,8 +7,10 @@ row or a single element, all are one `np.take`; otherwise slices are copied one 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
 
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import Shape
@@ -43,6 +45,11 @@ class Starts:
     @property
     def shape(self) -> Sequence[int]:
         return self.vectors.shape[:-1]
+
+    @property
+    def entries(self) -> Sequence[Array]:
+        """Of all index vectors, for each of `dims`."""
+        return [self.vectors[..., position] for position in range(len(self.dims))]
 
 
 def starts(
@@ -80,10 +87,10 @@ def row_numbers(
         known = known + np.arange(shape[dim]).reshape(along) * strides[dim]
     calls = copy(numbers, np.broadcast_to(known, numbers.shape))
     zero = np.zeros((), INDEX)
-    for position, dim in enumerate(at.dims):
+    for dim, source in zip(at.dims, at.entries, strict=True):
         limit, stride = (np.array(n[dim], INDEX) for n in (limits, strides))
         calls += [
-            *copy(entry, at.vectors[..., position]),
+            *copy(entry, source),
             (np.clip, (entry, zero, limit, entry)),
             (np.multiply, (entry, stride, entry)),
             (np.add, (numbers, entry, numbers)),
@@ -97,12 +104,18 @@ def batch_first(x: Array, window_dims: Sequence[int]) -> Array:
     return x.transpose([*batch, *window_dims])
 
 
-@kernel(GatherOp)
-def gather(
-    op: GatherOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
-) -> list[Call]:
-    operand, indices = inputs
-    sizes = op.slice_sizes.get_values()
+def _windows(
+    x: Array, at: Starts, window_dims: Sequence[int], *dropped: DenseArrayBase[Any]
+) -> Array:
+    """A view with the dimensions that run over index vectors, then all the operand's:
+    the dropped ones have size 1."""
+    missing = sorted(d for dims in dropped for d in dims.get_values())
+    axes = tuple(len(at.shape) + d for d in missing)
+    return np.expand_dims(batch_first(x, window_dims), axes)
+
+
+def gather_windows(op: GatherOp, indices: Array, out: Array) -> tuple[Starts, Array]:
+    """Where windows start, and a view of the result as windows."""
     at = starts(
         indices,
         op.index_vector_dim.value.data,
@@ -110,21 +123,24 @@ def gather(
         op.operand_batching_dims.get_values(),
         op.start_indices_batching_dims.get_values(),
     )
-    window_dims = op.offset_dims.get_values()
-    out = batch_first(outs[0], window_dims)
+    dropped = op.collapsed_slice_dims, op.operand_batching_dims
+    return at, _windows(out, at, op.offset_dims.get_values(), *dropped)
+
+
+@kernel(GatherOp)
+def gather(
+    op: GatherOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    operand, indices = inputs
+    sizes = op.slice_sizes.get_values()
+    at, windows = gather_windows(op, indices, outs[0])
     limits = {d: operand.shape[d] - sizes[d] for d in range(operand.ndim)}
     rows = _rows(operand, sizes)
-    if rows is not None and out.flags.c_contiguous:
-        result = out.reshape(prod(at.shape), rows.shape[1])
+    if rows is not None and windows.flags.c_contiguous:
+        result = windows.reshape(prod(at.shape), rows.shape[1])
         numbers, calls = row_numbers(at, limits, operand.shape, scratch)
         # With mode "clip" nothing is buffered; all numbers are in range.
         return [*calls, (rows.take, (numbers.reshape(-1), 0, result, "clip"))]
-    dropped = (
-        *op.collapsed_slice_dims.get_values(),
-        *op.operand_batching_dims.get_values(),
-    )
-    # A view with all the operand's dimensions: the dropped ones have size 1.
-    windows = np.expand_dims(out, tuple(len(at.shape) + d for d in sorted(dropped)))
     return [(_copy_slices, (operand, at, limits, sizes, windows))]
 
 
@@ -205,12 +221,10 @@ def _put_part(out: Array, starts: Sequence[Array], update: Array) -> None:
     out[_part(starts, out, update.shape)] = update
 
 
-@kernel(ScatterOp)
-def scatter(
-    op: ScatterOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
-) -> list[Call]:
-    operand, indices, updates = inputs
-    (out,) = outs
+def scatter_windows(
+    op: ScatterOp, indices: Array, updates: Array
+) -> tuple[Starts, Array]:
+    """Where windows start, and a view of the updates as windows."""
     at = starts(
         indices,
         op.index_vector_dim.value.data,
@@ -218,16 +232,19 @@ def scatter(
         op.input_batching_dims.get_values(),
         op.scatter_indices_batching_dims.get_values(),
     )
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
+    dropped = op.inserted_window_dims, op.input_batching_dims
+    return at, _windows(updates, at, op.update_window_dims.get_values(), *dropped)
+
+
+@kernel(ScatterOp)
+def scatter(
+    op: ScatterOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    operand, indices, updates = inputs
+    (out,) = outs
+    at, windows = scatter_windows(op, indices, updates)
     kind = op.kind.data
     combine = None if kind == "replace" else reduction_ufunc(op, kind, out.dtype)
-    in_order = batch_first(updates, op.update_window_dims.get_values())
-    windows = np.expand_dims(
-        in_order, tuple(len(at.shape) + d for d in sorted(dropped))
-    )
     calls = copy(out, operand)
     flat = try_reshape(out, (out.size,))
     if flat is not None and prod(windows.shape[len(at.shape) :]) == 1:
@@ -248,8 +265,8 @@ def _combine_elements(
         along[other] = -1
         rows = np.arange(at.shape[other]) * prod(shape[dim + 1 :])
         numbers += rows.reshape(along)
-    for position, dim in enumerate(at.dims):
-        entry = at.vectors[..., position].astype(INDEX)
+    for dim, source in zip(at.dims, at.entries, strict=True):
+        entry = source.astype(INDEX)
         is_inside &= (entry >= 0) & (entry < shape[dim])
         numbers += entry * prod(shape[dim + 1 :])
     kept, new = numbers[is_inside], updates[is_inside]

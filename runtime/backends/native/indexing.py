@@ -1,0 +1,190 @@
+"""Gathers, scatters and dynamic slices: loops over index vectors, and over windows.
+
+    for each index vector:
+        at = whole + its entries, clamped, times the strides
+        for many elements of the window at a time:
+            window = at                    # or at = window, at = at + window, ...
+
+Where starts are not clamped, a window that is not wholly inside is left out.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
+from ..arrays import copy
+from ..interface import Call
+from ..jit import llvm
+from ..jit.records import ArrayRecord
+from ..numpy.indexing import gather_windows, scatter_windows
+from .accumulators import combined
+from .code import LlvmFunction
+from .elements import converted, load, register_type, rounded, store
+from .graphs import NoLoopNest
+from .loops import UNROLLED, VECTOR
+from .nests import Loops, merged
+from .operations import extreme
+
+OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Where parts of an array lie that are read or, with a `kind`, written."""
+
+    whole: Array
+    windows: Array
+    """The dimensions of index vectors, then those of `whole`."""
+    entries: Sequence[Array]
+    """For each indexed dimension, an entry of each index vector."""
+    dims: Sequence[int]
+    batching: Mapping[int, int]
+    """Dimensions of `whole` that run along with one of the index vectors."""
+    kind: str | None = None
+    """Of a scatter."""
+    is_clamped: bool = True
+
+
+def calls_of(
+    op: GatherOp | ScatterOp | DynamicSliceOp | DynamicUpdateSliceOp,
+    inputs: Sequence[Array],
+    out: Array,
+) -> list[Call]:
+    """Raises `NoLoopNest` for elements that have no native type."""
+    match op:
+        case GatherOp():
+            at, windows = gather_windows(op, inputs[1], out)
+            return _moved(
+                _Windows(inputs[0], windows, at.entries, at.dims, at.batching)
+            )
+        case ScatterOp():
+            operand, indices, updates = inputs
+            at, windows = scatter_windows(op, indices, updates)
+            kind = op.kind.data
+            moved = _moved(
+                _Windows(out, windows, at.entries, at.dims, at.batching, kind, False)
+            )
+            return [*copy(out, operand), *moved]
+        case DynamicSliceOp():
+            x, *entries = inputs
+            return _moved(_Windows(x, out, entries, range(x.ndim), {}))
+        case DynamicUpdateSliceOp():
+            x, update, *entries = inputs
+            moved = _moved(_Windows(out, update, entries, range(x.ndim), {}, "replace"))
+            return [*copy(out, x), *moved]
+
+
+def _moved(where: _Windows) -> list[Call]:
+    arrays = [where.whole, where.windows, *where.entries]
+    if any(register_type(x.dtype) is None for x in arrays):
+        raise NoLoopNest
+    if not where.windows.size:
+        return []
+    function = llvm.compiler().function(_Lowering(where).text())
+    return [(ArrayRecord(function, arrays), ())]
+
+
+class _Lowering:
+    """Words are the addresses of the whole, of the windows, and of the entries."""
+
+    def __init__(self, where: _Windows):
+        self._where = where
+        self._code = LlvmFunction()
+        whole, windows = where.whole, where.windows
+        count = windows.ndim - whole.ndim
+        along = [0] * count
+        for dim, other in where.batching.items():
+            along[other] = whole.strides[dim]
+        strides = [(*along, *whole.strides), windows.strides]
+        strides += [(*entry.strides, *[0] * whole.ndim) for entry in where.entries]
+        columns = list(zip(*strides, strict=True))
+        self._batch = merged(windows.shape, range(count), columns)
+        self._window = merged(windows.shape, range(count, windows.ndim), columns)
+
+    def text(self) -> str:
+        words = range(2 + len(self._where.entries))
+        self._vectors(self._batch, [self._code.word(n) for n in words])
+        return self._code.function("{name}")
+
+    def _vectors(self, loops: Loops, pointers: Sequence[str]) -> None:
+        """The loops over index vectors."""
+        if loops:
+            with self._loop(loops[0], pointers) as inner:
+                self._vectors(loops[1:], inner)
+            return
+        code, where = self._code, self._where
+        whole, window, *entries = pointers
+        is_inside = code.number(1, "i1")
+        for dim, entry, array in zip(where.dims, entries, where.entries, strict=True):
+            limit = where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
+            start = converted(
+                load(code, entry, 0, array.dtype, 1, 1), array.dtype, np.dtype(np.int64)
+            )
+            assert start is not None
+            if not where.is_clamped:
+                is_inside &= start.compare("ule", limit)
+            elif array.dtype.kind == "u":
+                start = start.call("umin", limit)
+            else:
+                start = start.call("smax", 0).call("smin", limit)
+            whole = code.moved(whole, start.text, where.whole.strides[dim])
+        if where.is_clamped:
+            self._elements(self._window, [whole, window])
+            return
+        with code.when(is_inside):
+            self._elements(self._window, [whole, window])
+
+    def _elements(self, loops: Loops, pointers: Sequence[str]) -> None:
+        """The loops over a window. The last takes vectors if elements lie together."""
+        dtype = self._where.whole.dtype
+        size, steps = loops[-1] if loops else (1, (0, 0))
+        if len(loops) > 1 or (loops and set(steps[:2]) != {dtype.itemsize}):
+            with self._loop(loops[0], pointers) as inner:
+                self._elements(loops[1:], inner)
+            return
+        narrow = min(VECTOR // dtype.itemsize, 1 << (size - 1).bit_length())
+        start = 0
+        for lanes in (UNROLLED * narrow, narrow):
+            stop = start + (size - start) // lanes * lanes
+            if stop > start:
+                with self._code.loop(str(start), str(stop), lanes) as index:
+                    self._move(pointers, index, lanes, lanes)
+            start = stop
+        if start < size:
+            self._move(pointers, str(start), narrow, size - start)
+
+    @contextmanager
+    def _loop(
+        self, loop: tuple[int, Sequence[int]], pointers: Sequence[str]
+    ) -> Generator[list[str]]:
+        size, steps = loop
+        with self._code.loop("0", str(size), 1) as index:
+            yield [
+                self._code.moved(pointer, index, step)
+                for pointer, step in zip(pointers, steps, strict=False)
+            ]
+
+    def _move(
+        self, pointers: Sequence[str], index: str, lanes: int, active: int
+    ) -> None:
+        code, kind, dtype = self._code, self._where.kind, self._where.whole.dtype
+        step = dtype.itemsize
+        whole, window = (code.moved(pointer, index, step) for pointer in pointers)
+        source, target = (whole, window) if kind is None else (window, whole)
+        value = load(code, source, step, dtype, lanes, active)
+        if kind not in (None, "replace"):
+            before = load(code, target, step, dtype, lanes, active)
+            is_extreme = kind in ("maximum", "minimum")
+            combine = extreme(kind) if is_extreme else partial(combined, kind)
+            value = rounded(combine(dtype, before, value), dtype)
+        store(value, target, step, dtype, lanes, active)
