@@ -25,7 +25,12 @@ from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import code_cache, llvm
-from tensorplan.runtime.backends.jit.records import Record, joined
+from tensorplan.runtime.backends.jit.records import (
+    WHILE,
+    Record,
+    controlled,
+    joined,
+)
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
@@ -901,6 +906,63 @@ def test_a_program_of_native_steps_is_one_call() -> None:
     numbers = np.broadcast_to(np.arange(5, dtype=np.float32)[:, None], (5, 8))
     np.testing.assert_allclose(got, np.concatenate([a.T @ b, numbers]), rtol=1e-5)
     assert len(calls_of(run)) == (1 if onednn.is_available() else 3)
+
+
+def test_a_loop_with_a_branch_is_one_call() -> None:
+    """%n steps: in even ones 3 is added, in odd ones x."""
+    text = """
+    func.func @main(%x: memref<70xf32>, %n: memref<i32>,
+                    %r: memref<70xf32> {tgraph.result = 0 : i64}) {
+      %i = memref.alloc() : memref<i32>
+      %goes_on = memref.alloc() : memref<i1>
+      %bit = memref.alloc() : memref<i32>
+      %one = memref.alloc() : memref<i32>
+      %is_odd = memref.alloc() : memref<i1>
+      %three = memref.alloc() : memref<70xf32>
+      tgraph.constant<0 : i32> outs(%i) : memref<i32>
+      tgraph.constant<1 : i32> outs(%one) : memref<i32>
+      tgraph.constant<3.0 : f32> outs(%three) : memref<70xf32>
+      "memref.copy"(%x, %r) : (memref<70xf32>, memref<70xf32>) -> ()
+      scf.while () : () -> () {
+        tgraph.compare %i, %n outs(%goes_on) {direction = "LT"}
+          : (memref<i32>, memref<i32>) -> memref<i1>
+        %flag = memref.load %goes_on[] : memref<i1>
+        scf.condition(%flag)
+      } do {
+        tgraph.and %i, %one outs(%bit) : memref<i32>
+        tgraph.compare %bit, %one outs(%is_odd) {direction = "EQ"}
+          : (memref<i32>, memref<i32>) -> memref<i1>
+        %odd = memref.load %is_odd[] : memref<i1>
+        scf.if %odd {
+          tgraph.add %r, %x outs(%r) : memref<70xf32>
+        } else {
+          tgraph.add %r, %three outs(%r) : memref<70xf32>
+        }
+        tgraph.add %i, %one outs(%i) : memref<i32>
+        scf.yield
+      }
+      func.return
+    }"""
+    run = Executable(Parser(tensorplan.context(), text).parse_module())
+    assert len(calls_of(run)) == 1
+    rng = np.random.default_rng(12)
+    for count in (0, 1, 2, 7):
+        x = rng.standard_normal(70, np.float32)
+        (got,) = run(x, np.array(count, np.int32))
+        want = x * (1 + count // 2) + 3 * ((count + 1) // 2)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("fails_in", [0, 1])
+def test_an_error_ends_a_loop(fails_in: int) -> None:
+    compiler, flag, x = llvm.compiler(), np.array([True]), np.array([0])
+    fails = Record(compiler.function(FAILS), [], None), ()
+    adds = Record(compiler.function(ADD_ONE), [x.ctypes.data], x), ()
+    call = controlled(WHILE, flag, *([fails], [adds])[:: 1 - 2 * fails_in])
+    assert call is not None
+    with pytest.raises(RuntimeError, match="gives status 3"):
+        call[0]()
+    assert x.tolist() == [fails_in]
 
 
 def test_runs_allocate_nothing() -> None:

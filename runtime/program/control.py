@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import Array, DType, constant, numpy_dtype
 from ..backends.interface import Call
-from ..backends.jit.records import joined
+from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy import linalg
 from ..backends.numpy.numbers import Function, function_of
 from .memory import ProgramMemory
@@ -185,7 +185,12 @@ class Control:
         results = [self._new(result, [choice]) for result in op.results]
         self._end_with(op, *([results] * len(op.regions)))
         if isinstance(op, scf.IfOp):
-            self._add(op, lambda t: (run_if, (choice.array(), *t)), [choice])
+
+            def make(tapes: Sequence[list[Call]]) -> Call:
+                flag = choice.array()
+                return controlled(IF, flag, *tapes) or (run_if, (flag, *tapes))
+
+            self._add(op, make, [choice])
             return
         cases = {case: n + 1 for n, case in enumerate(op.cases.get_values())}
         self._add(op, lambda t: (run_switch, (choice.array(), cases, t)), [choice])
@@ -212,7 +217,7 @@ class Control:
 
         def make(tapes: Sequence[list[Call]]) -> Call:
             flag = self._number(condition.condition).array()
-            return run_while, (flag, *tapes)
+            return controlled(WHILE, flag, *tapes) or (run_while, (flag, *tapes))
 
         self._add(op, make, [])
 

@@ -1,4 +1,4 @@
-"""Calls of native functions, and runs of such calls as one call.
+"""Calls of native functions; runs, loops and branches of such calls as one call.
 
 A native function takes the address of its words, mostly addresses themselves, and
 returns 0 or, as only oneDNN's do, the status of an error.
@@ -7,7 +7,7 @@ returns 0 or, as only oneDNN's do, the status of an error.
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ....dialects.dtypes import Array, address
 from ..interface import Call
@@ -17,7 +17,8 @@ TAPE = """define i32 @{name}(ptr %words) {
 entry:
   %count = load i64, ptr %words
   %first = getelementptr i64, ptr %words, i64 1
-  br label %next
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %next, label %done
 next:
   %left = phi i64 [%count, %entry], [%fewer, %next]
   %at = phi ptr [%first, %entry], [%following, %next]
@@ -33,10 +34,55 @@ next:
   %goes_on = and i1 %more, %good
   br i1 %goes_on, label %next, label %done
 done:
-  ret i32 %status
+  %result = phi i32 [0, %entry], [%status, %next]
+  ret i32 %result
 }"""
 """Calls functions one after the other, up to the first that fails. The words: how many
 there are, then for each its address, the number of its words, and these."""
+
+WHILE = """define i32 @{name}(ptr %words) {
+entry:
+  %flag = load ptr, ptr %words
+  %functionat = getelementptr ptr, ptr %words, i64 1
+  %function = load ptr, ptr %functionat
+  %conditionat = getelementptr ptr, ptr %words, i64 2
+  %condition = load ptr, ptr %conditionat
+  %bodyat = getelementptr ptr, ptr %words, i64 3
+  %body = load ptr, ptr %bodyat
+  br label %next
+next:
+  %tested = call i32 %function(ptr %condition)
+  %is_set = load i8, ptr %flag
+  %holds = icmp ne i8 %is_set, 0
+  %good = icmp eq i32 %tested, 0
+  %goes_on = and i1 %holds, %good
+  br i1 %goes_on, label %run, label %done
+run:
+  %status = call i32 %function(ptr %body)
+  %again = icmp eq i32 %status, 0
+  br i1 %again, label %next, label %done
+done:
+  %result = phi i32 [%tested, %next], [%status, %run]
+  ret i32 %result
+}"""
+"""Runs a tape and, as long as it leaves a flag set, another one and it again. The
+words: the addresses of the flag, of `TAPE`, and of both tapes' words."""
+
+IF = """define i32 @{name}(ptr %words) {
+entry:
+  %flag = load ptr, ptr %words
+  %functionat = getelementptr ptr, ptr %words, i64 1
+  %function = load ptr, ptr %functionat
+  %thenat = getelementptr ptr, ptr %words, i64 2
+  %elseat = getelementptr ptr, ptr %words, i64 3
+  %is_set = load i8, ptr %flag
+  %holds = icmp ne i8 %is_set, 0
+  %tapeat = select i1 %holds, ptr %thenat, ptr %elseat
+  %tape = load ptr, ptr %tapeat
+  %status = call i32 %function(ptr %tape)
+  ret i32 %status
+}"""
+"""The same words; runs one of the tapes."""
 
 
 class Record:
@@ -68,14 +114,15 @@ class Record:
 
 
 class ArrayRecord(Record):
-    """One whose words are the addresses of arrays."""
+    """One whose words are the addresses of arrays, and others."""
 
     __slots__ = ()
 
     _kept: list[Array | None]
 
-    def __init__(self, function: Any, arrays: Sequence[Array]):
-        super().__init__(function, [address(x) for x in arrays], list(arrays))
+    def __init__(self, function: Any, arrays: Sequence[Array], *others: int):
+        words = [*map(address, arrays), *others]
+        super().__init__(function, words, list(arrays))
 
     def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
         for index, array in enumerate(self._kept):
@@ -90,7 +137,7 @@ class ArrayRecord(Record):
 class Tape:
     """Records called one after the other in one call, outside of Python."""
 
-    __slots__ = ("_function", "_words", "records")
+    __slots__ = ("_function", "_words", "address", "records")
 
     def __init__(self, records: Sequence[Record]):
         """From now on the records have their words here."""
@@ -100,6 +147,7 @@ class Tape:
         for record in records:
             words += (record.address, len(record.words), *record.words)
         self._words = (ctypes.c_int64 * len(words))(*words)
+        self.address = ctypes.addressof(self._words)
         at = 1
         for record in records:
             at += 2
@@ -109,6 +157,38 @@ class Tape:
     def __call__(self) -> None:
         if status := self._function(self._words):
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
+
+
+class Control(ArrayRecord):
+    """Runs tapes as a flag says, in one call."""
+
+    __slots__ = ("_tapes",)
+
+    def __init__(self, text: str, flag: Array, *tapes: Tape):
+        function, tape = compiler().function(text), compiler().function(TAPE)
+        words = (tape.address, *(x.address for x in tapes))
+        super().__init__(function, [flag], *words)
+        self._tapes = tapes
+
+    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+        yield from super().pointers()
+        for tape in self._tapes:
+            for record in tape.records:
+                yield from record.pointers()
+
+
+def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:
+    """A call of `WHILE` or `IF`; None if one in a region, joined, is not native."""
+    tapes: list[Tape] = []
+    for calls in regions:
+        functions = [function for function, _ in calls]
+        if len(functions) == 1 and isinstance(functions[0], Tape):
+            tapes.append(functions[0])
+        elif all(isinstance(function, Record) for function in functions):
+            tapes.append(Tape(cast("Sequence[Record]", functions)))
+        else:
+            return None
+    return Control(text, flag, *tapes), ()
 
 
 def is_native(calls: Sequence[Call]) -> bool:
