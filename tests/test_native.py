@@ -7,7 +7,9 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -511,6 +513,72 @@ def test_random_groups(body: tuple, seed: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(1, scale))
 
 
+INTEGERS = [("int32",) * 2, ("int64",) * 2, ("int32", "int64"), ("bool",) * 2]
+
+
+@pytest.mark.parametrize(("source", "target"), INTEGERS)
+@pytest.mark.parametrize(
+    ("shapes", "batch", "contracting"),
+    [
+        (((9, 20), (20, 70)), ((), ()), ((1,), (0,))),
+        (((9, 20), (70, 20)), ((), ()), ((1,), (1,))),
+        (((3, 9, 20), (20, 3, 70)), ((0,), (1,)), ((2,), (0,))),
+        (((4, 5, 300), (300, 7, 5)), ((), ()), ((1, 2), (2, 0))),
+        (((300,), (300,)), ((), ()), ((0,), (0,))),
+    ],
+)
+def test_products_of_integers(
+    shapes: Any, batch: Any, contracting: Any, source: str, target: str
+) -> None:
+    """Whose sums no float holds: every bit is as NumPy has it."""
+    rng = np.random.default_rng(0)
+    inputs = [extremes(rng, prod(s), source).reshape(s) for s in shapes]
+    names = "batching", "contracting"
+    properties: dict[str, Attribute] = {
+        f"{side}_{name}_dimensions": ints(dims[n])
+        for name, dims in zip(names, (batch, contracting), strict=True)
+        for n, side in enumerate(("lhs", "rhs"))
+    }
+    sizes = [shapes[0][d] for d in batch[0]]
+    for shape, b, c in zip(shapes, batch, contracting, strict=True):
+        sizes += [n for d, n in enumerate(shape) if d not in (*b, *c)]
+    types = [tensor(x.shape, source) for x in inputs]
+    op = operation(
+        *(reducing.DotGeneralOp, types, properties, tensor(sizes, target)),
+        on_memrefs=True,
+    )
+    got = computed(op, inputs, np.empty(sizes, target))
+    want = computed(op, inputs, np.empty(sizes, target), by_numpy=True)
+    assert_same(got, want)
+
+
+def test_a_product_with_a_vector_and_what_follows_are_one_nest() -> None:
+    op = parse_fusion("""
+      func.func @main(%a: memref<1x20xf32>, %b: memref<20x70xf32>,
+                      %c: memref<1x70xf32>, %d: memref<1x70xf32>) {
+        tgraph.fusion(%x = %a, %y = %b, %z = %c) outs(%d)
+            : (memref<1x20xf32>, memref<20x70xf32>, memref<1x70xf32>)
+              -> memref<1x70xf32> {
+          %0 = tgraph.dot_general %x, %y
+               {lhs_contracting_dimensions = array<i64: 1>,
+                rhs_contracting_dimensions = array<i64: 0>}
+               : (tensor<1x20xf32>, tensor<20x70xf32>) -> tensor<1x70xf32>
+          %1 = tgraph.subtract %z, %0 : tensor<1x70xf32>
+          %2 = tgraph.tanh %1 : tensor<1x70xf32>
+          tgraph.yield %2 : tensor<1x70xf32>
+        }
+        func.return
+      }""")
+    rng = np.random.default_rng(10)
+    x, y, z = (numbers(rng, s, "float32") for s in ((1, 20), (20, 70), (1, 70)))
+    want = np.tanh(z - x @ y)
+    calls = native.calls_of(op, [x, y, z], [z], Scratch("cpu:0"))  # in place
+    assert calls is not None
+    ((function, arguments),) = calls
+    function(*arguments)
+    np.testing.assert_allclose(z, want, rtol=1e-5, atol=1e-5)
+
+
 def test_a_contraction_and_its_epilogue() -> None:
     op = parse_fusion("""
       func.func @main(%a: memref<9x20xf32>, %b: memref<20x70xf32>,
@@ -593,14 +661,14 @@ def test_slices_agree_with_numpy(starts: str) -> None:
 def test_the_code_does_not_depend_on_hashes() -> None:
     source = """
 import numpy as np
-from tensorplan.runtime.backends.native.graphs import graph_of
+from tensorplan.runtime.backends.native.graphs import by_result, graph_of
 from tensorplan.runtime.backends.native.loops import lower
 from tensorplan.runtime.backends.native.nests import nest_of
 from test_native import softmax
 op, x = softmax((7, 100), 1), np.ones((7, 100), np.float32)
 ops = [o for o in op.body.block.ops if o.results]
 arrays = {op.body.block.args[0]: x}
-print(lower(nest_of(graph_of(ops, op.yielded[0], arrays, np.empty_like(x)))))
+print(lower(nest_of(graph_of(by_result(ops), op.yielded[0], arrays, np.empty_like(x)))))
 """
     folder = Path(__file__).parent
     texts = {

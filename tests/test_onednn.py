@@ -19,6 +19,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.contraction import BLOCK
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.pool import Scratch
 
@@ -89,7 +90,7 @@ def compare(op, inputs: Sequence[np.ndarray], out: np.ndarray) -> None:
     [
         (((5, 7), (7, 3)), ((), ()), ((1,), (0,))),
         (((7, 5), (3, 7)), ((), ()), ((0,), (1,))),
-        (((1, 7), (7, 3)), ((), ()), ((1,), (0,))),
+        (((2, 7), (7, 3)), ((), ()), ((1,), (0,))),
         (((4,), (5,)), ((), ()), ((), ())),
         (((2, 5, 3, 8), (2, 9, 3, 8)), ((0, 2), (0, 2)), ((3,), (3,))),
         (((2, 5, 3, 8), (4, 8, 2, 5)), ((), ()), ((0, 1, 3), (2, 3, 1))),
@@ -110,12 +111,14 @@ def test_dot_general_in_strided_memory() -> None:
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
 
 
-def test_what_only_its_reference_computes_is_left_to_numpy() -> None:
-    op, sizes = dot(((7,), (7,)), contracting=((0,), (0,)))
-    inputs, out = [normal(7), normal(7)], np.empty(sizes, np.float32)
+@pytest.mark.parametrize("shapes", [((7,), (7,)), ((1, 7), (7, 3)), ((5, 7), (7, 1))])
+def test_products_with_vectors_are_loop_nests(shapes) -> None:
+    last = len(shapes[0]) - 1
+    op, sizes = dot(shapes, contracting=((last,), (0,)))
+    inputs, out = [normal(*s) for s in shapes], np.empty(sizes, np.float32)
     assert onednn.compiled(op, inputs, out, Scratch("cpu:0")) is None
-    run(lambda s: compile_call(op, inputs, [out], s))
-    np.testing.assert_allclose(out, np.dot(*inputs), rtol=1e-5)
+    run(lambda s: native.calls_of(op, inputs, [out], s))
+    np.testing.assert_allclose(out, np.dot(*inputs), rtol=1e-5, atol=1e-6)
 
 
 CONVOLUTIONS = {

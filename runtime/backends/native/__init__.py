@@ -9,9 +9,10 @@ graphs.py       what an operation or fusion computes, over one iteration space
 accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
+products.py     products with vectors, and of integers, as loop nests
 indexing.py     gathers, scatters and dynamic slices
 
-oneDNN or NumPy computes the contraction in a fusion. The rest needs llvmlite (the extra
+oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (the extra
 `fast`), which is imported when the first function is made. Without it, for what is not
 supported, and with `TENSORPLAN_NATIVE=0`, NumPy computes.
 """

@@ -12,7 +12,7 @@ from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
-from ....dialects.tgraph.reducing import ConvolutionOp, ReduceOp
+from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from ....dialects.tgraph.structure import FusionOp
 from ...pool import Scratch
 from ..contraction import BLOCK, Contraction, contraction
@@ -23,9 +23,17 @@ from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from . import indexing
 from .elements import register_type
-from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of, views
+from .graphs import (
+    ElementGraph,
+    ElementNode,
+    NoLoopNest,
+    by_result,
+    graph_of,
+    views,
+)
 from .loops import lower
 from .nests import LoopNest, nest_of
+from .products import as_sum
 
 LARGEST = 1000
 """Nodes of a graph: from there on LLVM's time grows with the square of them."""
@@ -55,7 +63,8 @@ def calls_of(
                 return indexing.calls_of(op, inputs, outs[0])
             case _:
                 arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
-                return _group([op], op.outs[0], arrays, outs[0], scratch)
+                (result,) = op.results or op.outs
+                return _group([op], result, arrays, outs[0], scratch)
     except (NoLoopNest, KeyError):
         return None
 
@@ -102,6 +111,16 @@ def _group(
     start from. Raises `NoLoopNest`, or `KeyError`, if it has no native form."""
     if any(isinstance(op, CONTRACTIONS) for op in ops):
         return _contraction(ops, result, arrays, out, scratch)
+    return _nest(by_result(ops), result, arrays, out, scratch)
+
+
+def _nest(
+    ops: Mapping[SSAValue, TensorOp],
+    result: SSAValue,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+) -> list[Call]:
     return [(_record(graph_of(ops, result, arrays, out), scratch), ())]
 
 
@@ -112,7 +131,8 @@ def _contraction(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    """The contraction by a library, and what follows by it too or by a nest."""
+    """The contraction by a library, and what follows by it too or by a nest; or all by
+    one nest."""
     (first,) = (op for op in ops if isinstance(op, CONTRACTIONS))
     if first.declared[0].get_shape() != out.shape:
         raise NoLoopNest
@@ -122,13 +142,18 @@ def _contraction(
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
         return whole
+    if (summed := as_sum(first, inputs)) is not None:
+        sums, factors = summed
+        return _nest(
+            {**by_result(after), **sums}, result, {**known, **factors}, out, scratch
+        )
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
         raise NoLoopNest  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
-        return [(_record(graph_of(after, result, arrays, out), scratch), ())]
+        return _nest(by_result(after), result, arrays, out, scratch)
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
@@ -173,6 +198,7 @@ def _function(nest: LoopNest) -> Any:
 _SUPPORTED = (
     *indexing.OPS,
     CopyOp,
+    DotGeneralOp,
     ElementwiseOp,
     FusionOp,
     ReduceOp,

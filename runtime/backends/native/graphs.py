@@ -64,31 +64,35 @@ class ElementGraph:
 
 
 def graph_of(
-    ops: Sequence[TensorOp],
+    ops: Mapping[SSAValue, TensorOp],
     result: SSAValue,
     arrays: Mapping[SSAValue, Array],
     out: Array,
 ) -> ElementGraph:
-    """The graph of `result`, computed by `ops` from `arrays`.
+    """The graph of `result`, computed from `arrays` by `ops`, which each give a value.
 
     Raises `NoLoopNest` if it has no such form.
     """
     return _Builder(ops, dict(arrays)).graph(result, out)
 
 
+def by_result(ops: Sequence[TensorOp]) -> dict[SSAValue, TensorOp]:
+    return {(op.results or op.outs)[0]: op for op in ops}
+
+
 def views(
     ops: Sequence[TensorOp], arrays: Mapping[SSAValue, Array]
 ) -> Mapping[SSAValue, Array]:
     """The values that are there without any computing: `arrays`, and views of them."""
-    return _Builder(ops, dict(arrays)).arrays
+    return _Builder(by_result(ops), dict(arrays)).arrays
 
 
 class _Builder:
-    def __init__(self, ops: Sequence[TensorOp], arrays: dict[SSAValue, Array]):
-        self._ops = {op.results[0] if op.results else op.outs[0]: op for op in ops}
+    def __init__(self, ops: Mapping[SSAValue, TensorOp], arrays: dict[SSAValue, Array]):
+        self._ops = ops
         self.arrays = arrays
         self._splats: dict[SSAValue, Number] = {}
-        reductions = [op for op in ops if isinstance(op, ReduceOp)]
+        reductions = [op for op in ops.values() if isinstance(op, ReduceOp)]
         for value, op in self._ops.items():
             self._read_ahead(value, op)
         self._shape: Shape = ()

@@ -117,20 +117,20 @@ def merged(
 
 
 def _lane(nest: LoopNest) -> int:
-    """The loop along which more arrays lie without gaps; rather the innermost."""
+    """The loop along which fewer arrays have gaps; rather the innermost."""
     last = len(nest.sizes) - 1
     if nest.kept in (0, last + 1):
         return last
 
-    def contiguous(loop: int) -> int:
+    def gaps(loop: int) -> int:
         return sum(
-            steps[loop] == array.itemsize
+            steps[loop] not in (0, array.itemsize)
             for steps, array in zip(nest.strides, nest.graph.arrays, strict=True)
             if any(steps[nest.kept :])
         )
 
     outer = nest.kept - 1
-    return outer if contiguous(outer) > contiguous(last) else last
+    return outer if gaps(outer) < gaps(last) else last
 
 
 def reductions(nest: LoopNest, stage: int) -> list[ElementNode]:

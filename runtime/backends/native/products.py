@@ -1,0 +1,82 @@
+"""Products as sums over a loop nest: those with a vector, and those of integers.
+
+    out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
+
+With a vector, each element of a matrix is read once: a nest does that in the order of
+memory. For wide integers there is no library.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block, SSAValue
+
+from ....dialects.dtypes import Array, is_float, numpy_dtype
+from ....dialects.tgraph.base import (
+    TensorOp,
+    ints,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from ....dialects.tgraph.elementwise import ConvertOp, MultiplyOp
+from ....dialects.tgraph.reducing import DotGeneralOp, ReduceOp
+from ..contraction import Contraction
+from ..numpy.dot import multiplied_in
+
+
+def as_sum(
+    op: Contraction, inputs: Sequence[Array]
+) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]] | None:
+    """What computes a product's result, by results, and the arrays that this starts
+    from; None where a library is faster."""
+    if not isinstance(op, DotGeneralOp) or not _is_for_nest(op, inputs):
+        return None
+    (result,) = op.results or op.outs
+    type, rank = op.declared[0], op.declared[0].get_num_dims()
+    shape = (*type.get_shape(), *(inputs[0].shape[d] for d in op.contracting[0]))
+    space = with_shape(type, shape)
+    first = len(_free(op, inputs, 0)) + len(op.batching[0])
+    block = Block()
+    arrays: dict[SSAValue, Array] = {}
+    ops: list[TensorOp] = []
+    for side, missing in enumerate(
+        (range(first, rank), range(len(op.batching[0]), first))
+    ):
+        x, element = inputs[side], tensor_type_of(op.inputs[side].type).element_type
+        order = *op.batching[side], *_free(op, inputs, side), *op.contracting[side]
+        factor = block.insert_arg(with_element(space, element), side)
+        view = np.expand_dims(x.transpose(order), tuple(missing))
+        arrays[factor] = np.broadcast_to(view, shape)
+        ops.append(ConvertOp([factor], result_types=[space]))
+    ops.append(MultiplyOp([op.result for op in ops], result_types=[space]))
+    total = ReduceOp(
+        [ops[-1].result],
+        result_types=[type],
+        properties={
+            "kind": StringAttr("add"),
+            "dimensions": ints(range(rank, len(shape))),
+        },
+    )
+    return {**{op.result: op for op in ops}, result: total}, arrays
+
+
+def _free(op: DotGeneralOp, inputs: Sequence[Array], side: int) -> list[int]:
+    taken = *op.batching[side], *op.contracting[side]
+    return [d for d in range(inputs[side].ndim) if d not in taken]
+
+
+def _is_for_nest(op: DotGeneralOp, inputs: Sequence[Array]) -> bool:
+    dtype = numpy_dtype(op.declared[0].element_type, op)
+    summed = [inputs[0].shape[d] for d in op.contracting[0]]
+    if not summed:
+        return False
+    if not is_float(dtype):
+        return not is_float(multiplied_in(dtype, inputs, prod(summed)))
+    is_same = all(x.dtype == dtype for x in inputs) and dtype.itemsize >= 4
+    sizes = [
+        prod(x.shape[d] for d in _free(op, inputs, n)) for n, x in enumerate(inputs)
+    ]
+    return is_same and 1 in sizes
