@@ -173,6 +173,12 @@ class Executable:
         return self._arguments.copies
 
     @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """How many operations are left to NumPy, or to Python, by what they compute:
+        `"tgraph.sort"`. No faster backend that is installed has a form for them."""
+        return self._program.fallbacks
+
+    @property
     def donations(self) -> Mapping[int, int]:
         """For each donated input that is of use, the result that takes its memory."""
         return self._arguments.donations

@@ -41,6 +41,8 @@ class Profile:
             [step.device for step in self._steps] + [p.device for p in memory.pools]
         )
         self._marks: list[Mark] = []
+        self.fallbacks = program.fallbacks
+        """What is left to NumPy: `Executable.fallbacks`, without what is recorded."""
 
     def timed(self, step: Step, calls: list[Call]) -> list[Call]:
         """A step's calls, with one before and one after them."""

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tensorplan.passes.options import PlanOptions
+from tensorplan.runtime.backends.jit import llvm
 from tensorplan.tools import arrays, plan_opt, plan_run, plan_view
 from tensorplan.tools.plan_arguments import option_of
 from tensorplan.tools.plan_run import main, size
@@ -132,6 +133,26 @@ def test_a_profile():
     names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X"]
     assert names.count("tgraph.multiply") == 3
     assert names == names[: len(names) // 3] * 3
+
+
+def test_a_profile_says_what_is_left_to_numpy(capsys: pytest.CaptureFixture[str]):
+    Path("program.mlir").write_text("""
+        func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+          %s = tgraph.sort %x {dimension = 0 : i64} : tensor<8xf32> {
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %0 = tgraph.compare %a, %b {direction = "LT"}
+              : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            tgraph.yield %0 : tensor<i1>
+          }
+          %r = tgraph.add %s, %y : tensor<8xf32>
+          func.return %r : tensor<8xf32>
+        }""")
+    assert run("--profile", "trace.json") == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    if llvm.is_available():
+        assert line == "left to NumPy: 1 tgraph.sort"
+    else:
+        assert line == "left to NumPy: 1 tgraph.sort; 1 tgraph.add"
 
 
 def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):

@@ -276,6 +276,9 @@ def run(options: argparse.Namespace) -> int:
         f", {_BESIDE[name]} {size(bytes)}" for name, bytes in beside().items() if bytes
     )
     print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{further}")
+    if profile and profile.fallbacks:
+        found = (f"{count} {name}" for name, count in profile.fallbacks.items())
+        print(f"left to NumPy: {'; '.join(found)}")
     if options.outputs:
         arrays.save(options.outputs, "out", results)
     if not options.expect:

@@ -1,5 +1,6 @@
 """Memref IR made ready to run: the steps that compute, in memory that is laid out."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence, Set
 from itertools import chain
 from typing import NamedTuple, cast
@@ -16,8 +17,10 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import Signature, check_one_block
+from ...dialects.tgraph.structure import FusionOp
 from ..backends.dispatch import compile_call
 from ..backends.interface import Call
+from ..backends.jit.records import is_native
 from ..pool import Pool, Scratch
 from ..runnable import check_devices, device_of
 from .control import Control
@@ -153,6 +156,15 @@ class Program:
         """That kernels take while they run, beside planned workspaces."""
         return sum(scratch.bytes for scratch in self._scratches.values())
 
+    @property
+    def fallbacks(self) -> Counter[str]:
+        """How many operations are left to NumPy, or to Python, by what they compute."""
+        return Counter(
+            _described(step.op)
+            for step in self._all_steps
+            if step.op is not None and not step.regions and not is_native(step.calls)
+        )
+
     def _add(self, op: Operation) -> None:
         if self.memory.place(op):
             return
@@ -248,6 +260,15 @@ class Program:
         unread = op.SHAPE_ONLY if isinstance(op, TensorOp) else ()
         reads = [view for n, view in enumerate(sources) if n not in unread]
         self.add_step(op, make, reads, [*targets, *workspace], scratch=scratch)
+
+
+def _described(op: Operation) -> str:
+    """An operation's name; for a fusion, those of what it computes."""
+    if not isinstance(op, FusionOp):
+        return name_of(op)
+    inner = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
+    names = dict.fromkeys(name_of(x) for x in inner if x.operands)
+    return f"{name_of(op)} of {', '.join(names)}"
 
 
 def _stream(op: Operation) -> int:

@@ -12,7 +12,7 @@ loops.py        loops to LLVM IR
 products.py     products with vectors, and of integers, as loop nests
 indexing.py     gathers, scatters and dynamic slices
 
-oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (the extra
+oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (extra
 `fast`), which is imported when the first function is made. Without it, for what is not
 supported, and with `TENSORPLAN_NATIVE=0`, NumPy computes.
 """
