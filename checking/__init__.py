@@ -15,6 +15,7 @@ extents.py          which bytes of its buffer a memref reaches
 effects.py          what operations do with memrefs, through calls and regions
 written.py          what of buffers is written
 sharing.py          which buffers share bytes
+accesses.py         what each operation does to buffers
 ownership.py        who has the bytes of a memory, on all paths of a function
 operands.py         what an operation writes against what it reads: in-place decisions
 happens_before.py   which steps are surely over before which, on several streams

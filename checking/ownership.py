@@ -18,57 +18,24 @@ one operation, but for the memories allocated inside, which are each iteration's
 result is used when its function ends. Shares no code with what plans.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import LocatedError, name_of
-from ..dialects.memory import (
-    asynchronous,
-    freed,
-    is_done_at_its_end,
-    overwrites,
-    says_effects,
-)
-from .buffers import MemoryPool, bits_of, name_of_global, origin_of
-from .effects import (
-    bytes_used,
-    callee_hides,
-    callee_of,
-    effects_of,
-    hides,
-    is_over_at_its_end,
-    reached_from,
-)
+from .accesses import Access, Accesses, Memories
+from .buffers import MemoryPool, bits_of, origin_of
 from .pointees import (
     LOOPS,
     ONE_REGION_RUNS,
     dominates,
-    is_memref,
     leaves,
-    operations_in,
-    passes_on,
 )
 from .ranges import surely_runs
 from .sharing import Overlaps, Sharing
 from .unchecked import Unchecked
-from .written import Parts
-
-_LOADS = ("memref.load", "affine.load")
-"""Operations that read one element."""
-
-
-class Access(NamedTuple):
-    """What an operation does to buffers, by their numbers."""
-
-    touched: Sequence[int]
-    overwritten: Sequence[int]  # as a whole, and nothing of them is read
-    read: Mapping[int, bool]  # surely, before they are written; whether all of it
-    begun: int  # the buffers that it writes, or may write, as bits
-    written: int  # what of them as a whole, as bits of `Parts`
-    taken: int = 0  # the buffers that lose bytes to functions that are called
 
 
 class _State(NamedTuple):
@@ -101,56 +68,36 @@ def check_owners(
 
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
-    walk = _Walk(body, memories, may_be, frees, unchecked, sharing)
+    numbered = Memories(memories)
+    accesses = Accesses(body, numbered, may_be, frees, unchecked)
+    _check_arguments(numbered, may_be)
+    walk = _Walk(numbered, accesses, sharing, unchecked)
     walk.region(body, walk.start())
-    return {op: access for op, access in walk.accesses.items() if access}
+    return {op: access for op, access in accesses.found.items() if access}
 
 
 class _Walk:
     def __init__(
         self,
-        body: Region,
-        memories: Sequence[MemoryPool],
-        may_be: Mapping[SSAValue, Sequence[int]],
-        frees: Mapping[SSAValue, Sequence[int]],
-        unchecked: Unchecked,
+        memories: Memories,
+        accesses: Accesses,
         sharing: Sharing | None,
+        unchecked: Unchecked,
     ):
         self.memories = memories
-        self.buffers = buffers = [b for memory in memories for b in memory.buffers]
-        self.may_be = may_be
-        self.frees = frees
+        self.accesses = accesses
+        self.sharing = sharing or Overlaps(memories.buffers, memories.members)
         self.unchecked = unchecked
-        self.number = {b.value: n for n, b in enumerate(buffers)}
-        self.members = _members(memories)
-        self.globals = [m for m in memories if name_of_global(m.value)]
-        self.allocates = {
-            cast(Operation, memory.value.owner): index
-            for index, memory in enumerate(memories)
-            if memory.is_new
-        }
-        self.makes = {
-            cast(Operation, b.value.owner): n
-            for n, b in enumerate(buffers)
-            if b.value is not b.pool
-        }
-        self.is_result = {m.value: None for m in memories if m.result is not None}
-        self.results = [self.number[value] for value in self.is_result]
-        self.parts = Parts(buffers, may_be)
-        self.sharing = sharing or Overlaps(buffers, self.members)
-        self.accesses: dict[Operation, Access | None] = {}
         self.states: dict[tuple[Region, _State], _State] = {}
-        self.waits = self._find_waits(body)
-        self._check_arguments()
 
     def start(self) -> _State:
         """Where the function begins: all that is given has contents, results have none.
 
         Of what the function makes it is said anew where that is made.
         """
-        blank = bits_of(self.results)
-        missing = self.parts.all_of(self.results)
-        used = bits_of(range(len(self.buffers))) & ~blank
+        blank = bits_of(self.memories.results)
+        missing = self.accesses.parts.all_of(self.memories.results)
+        used = bits_of(range(len(self.memories.buffers))) & ~blank
         return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _State:
@@ -201,14 +148,14 @@ class _Walk:
                 state = after if surely_runs(op) else state.united(after)
             elif name == "scf.while":
                 state = self._loop(op.regions[0], op.regions[1], state)
-            elif op in self.makes:
+            elif op in self.memories.makes:
                 state = self._make(op, state)
-            elif op in self.allocates:
+            elif op in self.memories.allocates:
                 state = self._allocate(op, state)
-            elif isinstance(op, memref.DeallocOp) and op.memref in self.frees:
+            elif isinstance(op, memref.DeallocOp) and op.memref in self.accesses.frees:
                 state = self._free(op, state)
             else:
-                if self._allocated_in(op):
+                if self.memories.allocated_in(op):
                     for region in op.regions:
                         self.region(region, state)
                 state = self._access(op, state)
@@ -227,7 +174,7 @@ class _Walk:
 
     def _make(self, view: Operation, state: _State) -> _State:
         """A view is made: what its bytes held before is of no interest."""
-        number = self.makes[view]
+        number = self.memories.makes[view]
         bit = 1 << number
         if state.freed & bit:
             raise LocatedError("buffer is made after its arena was freed", view)
@@ -235,36 +182,37 @@ class _Walk:
             used=state.used & ~bit,
             lost=state.lost & ~bit,
             blank=state.blank | bit,
-            missing=state.missing | self.parts.all_of([number]),
+            missing=state.missing | self.accesses.parts.all_of([number]),
         )
 
     def _allocate(self, op: Operation, state: _State) -> _State:
         """A memory is new: nothing is in it, and it is to be freed."""
-        index = self.allocates[op]
-        members = self._of_memory(index)
+        index = self.memories.allocates[op]
+        members = self.memories.of_memory(index)
         if state.open >> index & 1:
             self.unchecked.add("arenas not freed before they are allocated again", op)
-        itself = [n for n in (self.number.get(op.results[0]),) if n is not None]
+        number = self.memories.number.get(op.results[0])
+        itself = [] if number is None else [number]
         return _State(
             used=state.used & ~members,
             lost=state.lost & ~members,
             freed=state.freed & ~members,
             blank=state.blank | bits_of(itself),
-            missing=state.missing | self.parts.all_of(itself),
-            open=state.open | self.memories[index].is_allocated << index,
+            missing=state.missing | self.accesses.parts.all_of(itself),
+            open=state.open | self.memories.pools[index].is_allocated << index,
         )
 
     def _free(self, op: memref.DeallocOp, state: _State) -> _State:
         freed, closed = 0, 0
-        for index in self.frees[op.memref]:
-            memory = self.memories[index]
+        for index in self.accesses.frees[op.memref]:
+            memory = self.memories.pools[index]
             if not memory.is_allocated:
                 raise LocatedError(
                     f"memref.dealloc frees {memory.buffers[0].name}, expected what "
                     "memref.alloc allocates",
                     op,
                 )
-            freed |= self._of_memory(index)
+            freed |= self.memories.of_memory(index)
             if origin_of(op.memref) is memory.value:
                 closed |= 1 << index
         if state.freed & freed:
@@ -273,16 +221,10 @@ class _Walk:
             )
         return state._replace(freed=state.freed | freed, open=state.open & ~closed)
 
-    def _of_memory(self, index: int) -> int:
-        first, count = self.members[self.memories[index].value]
-        return ((1 << count) - 1) << first
-
     def _access(self, op: Operation, state: _State) -> _State:
-        if op not in self.accesses:
-            self.accesses[op] = self._accesses_of(op)
+        access = self.accesses.of(op)
         if leaves(op):
             self._leave(op, state)
-        access = self.accesses[op]
         if access is None:
             return state
         used, lost, freed = state.used, state.lost, state.freed
@@ -314,14 +256,15 @@ class _Walk:
 
     def _unwritten(self, number: int, is_whole: bool, state: _State) -> str | None:
         """What a buffer that is read lacks."""
-        name = self.buffers[number].name
+        name = self.memories.buffers[number].name
         if state.blank >> number & 1:
             if not state.used >> number & 1:
                 return f"buffer {name}, expected a write before"
             return f"buffer {name}, expected a write before on every path"
         if not is_whole:
             return None
-        size, known = self.buffers[number].size, self.parts.bytes(number, state.missing)
+        size = self.memories.buffers[number].size
+        known = self.accesses.parts.bytes(number, state.missing)
         if known >= size:
             return None
         return (
@@ -332,29 +275,29 @@ class _Walk:
     def _refuse(self, message: str, number: int, op: Operation) -> None:
         """Operations of tgraph compute on values, and what is allocated holds none at
         first. Other operations may read what is not defined."""
-        pool = self.buffers[number].pool
+        pool = self.memories.buffers[number].pool
         if name_of(op).startswith("tgraph.") and (
-            pool.owner in self.allocates or pool in self.is_result
+            pool.owner in self.memories.allocates or pool in self.memories.is_result
         ):
             raise LocatedError(message, op)
         self.unchecked.add("reads of what may not be written yet", op)
 
     def _leave(self, op: Operation, state: _State) -> None:
         """At the function's end."""
-        for number in self.results:
+        for number in self.memories.results:
             fault = self._unwritten(number, True, state)
             if fault and not state.used >> number & 1:
                 raise LocatedError(f"{name_of(op)} hands out {fault}", op)
             if fault:
                 self.unchecked.add("results that may not be written as a whole", op)
-        for alloc, index in self.allocates.items():
+        for alloc, index in self.memories.allocates.items():
             if state.open >> index & 1:
                 self.unchecked.add("arenas not freed on every path", alloc)
 
     def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
         """For the first of the buffers that have lost bytes to one of the owners."""
-        number = (lost & -lost).bit_length() - 1
-        a = self.buffers[number]
+        number = self.memories.first(lost)
+        a = self.memories.buffers[number]
         takers = self.sharing.with_(number) & owners
         if not takers:  # on another path
             return LocatedError(
@@ -362,7 +305,7 @@ class _Walk:
                 "have taken",
                 op,
             )
-        b = self.buffers[(takers & -takers).bit_length() - 1]
+        b = self.memories.buffers[self.memories.first(takers)]
         if not isinstance(self.sharing, Overlaps):
             return LocatedError(
                 f"{name_of(op)} uses buffer {a.name}, whose bytes buffer {b.name} may "
@@ -377,192 +320,25 @@ class _Walk:
         )
 
     def _name(self, bits: int) -> str:
-        return self.buffers[(bits & -bits).bit_length() - 1].name
+        return self.memories.buffers[self.memories.first(bits)].name
 
-    def _accesses_of(self, op: Operation) -> Access | None:
-        """What an operation does to buffers; None if it only passes them on."""
-        touched: dict[int, bool] = {}  # whether it overwrites all
-        read: dict[int, bool] = {}
-        begun = written = 0
-        inside = self._allocated_in(op)
-        is_unknown = bool(op.regions) and not is_over_at_its_end(op)
-        for user in (op, *operations_in(op)):
-            if user in self.makes and not inside >> self.makes[user] & 1:
+
+def _check_arguments(
+    memories: Memories, may_be: Mapping[SSAValue, Sequence[int]]
+) -> None:
+    """No buffer may be made anew while a block's argument still stands for it."""
+    for value, numbers in may_be.items():
+        block = value.owner
+        if not isinstance(block, Block) or block.parent is None:
+            continue
+        for number in numbers:
+            view = memories.buffers[number].value.owner
+            inside = view.parent_block()  # of a result: where its function is
+            assert inside is not None
+            around = block.parent.find_ancestor_block_in_region(inside)
+            if around is not None and dominates(block, around):
                 raise LocatedError(
-                    f"buffer {self.buffers[self.makes[user]].name} is made inside "
-                    f"{name_of(op)}, which may run more than once at a time",
-                    user,
+                    f"buffer {memories.buffers[number].name} is handed on to where it "
+                    "is made anew",
+                    cast(Operation, view),
                 )
-            if isinstance(user, memref.DeallocOp):
-                self._check_free(user, inside, op)
-            tracked = {
-                value: numbers
-                for value in user.operands
-                if (numbers := self._of_value(value, inside))
-            }
-            if not tracked:
-                continue
-            self._check_user(op if is_unknown else user, tracked)
-            if passes_on(user):
-                continue
-            for value, numbers in tracked.items():
-                reads, writes = effects_of(user, value)
-                if not (reads or writes):
-                    continue
-                is_whole = value in self.number and user is op and overwrites(op, value)
-                for number in numbers:
-                    touched[number] = touched.get(number, True) and is_whole
-                    if writes:
-                        begun |= 1 << number
-                        written |= self.parts.written(number, value, user)
-                if reads and user is op and says_effects(op) and self._is_a_view(value):
-                    (number,) = numbers
-                    is_all = value in self.number and name_of(user) not in _LOADS
-                    read[number] = read.get(number, False) or is_all
-        taken = self._taken_by_callees(op)
-        for start in self.waits.get(op, ()):
-            for value in _operands(start):
-                touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
-        if leaves(op):
-            touched.update(dict.fromkeys(self.results, False))
-        if not touched and not taken:
-            return None
-        overwritten = [number for number, is_whole in touched.items() if is_whole]
-        return Access(list(touched), overwritten, read, begun, written, taken)
-
-    def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
-        """The buffers that a value may be, but for some."""
-        numbers = self.may_be.get(value, ())
-        return [n for n in numbers if not without >> n & 1] if without else numbers
-
-    def _check_free(self, free: memref.DeallocOp, inside: int, op: Operation) -> None:
-        """Refuses to free what is not each iteration's own."""
-        for index in self.frees.get(free.memref, ()):
-            if self._of_memory(index) & ~inside:
-                raise LocatedError(
-                    f"memref.dealloc frees an arena inside {name_of(op)}, which may "
-                    "run more than once at a time",
-                    free,
-                )
-
-    def _check_user(
-        self, user: Operation, tracked: Mapping[SSAValue, Sequence[int]]
-    ) -> None:
-        """Refuses what ends a buffer's life, and notes what hides its uses."""
-        buffer = self.buffers[next(iter(tracked.values()))[0]]
-        if any(user.operands[index] in tracked for index in freed(user)):
-            raise LocatedError(
-                f"{name_of(user)} frees buffer {buffer.name}, expected only its arena "
-                "to be freed",
-                user,
-            )
-        if leaves(user) and buffer.pool.owner in self.allocates:
-            raise LocatedError(
-                f"{name_of(user)} passes on an arena's buffer, expected none to "
-                "outlive it",
-                user,
-            )
-        if hides(user) or callee_hides(user):
-            self.unchecked.add("addresses taken of buffers, uses not checked", user)
-        elif not (
-            says_effects(user)
-            or passes_on(user)
-            or asynchronous(user)
-            or is_done_at_its_end(user)
-            or callee_of(user)
-        ):
-            self.unchecked.add(
-                "operations of unknown effect, taken to be over when they end", user
-            )
-
-    def _taken_by_callees(self, op: Operation) -> int:
-        """Buffers in globals that share bytes with those of what is called."""
-        bits = 0
-        if not self.globals:
-            return bits
-        reached = [
-            inner
-            for call in (op, *operations_in(op))
-            for inner in reached_from(call)
-            if isinstance(inner, memref.GetGlobalOp)
-        ]
-        for memory in self.globals:
-            for get in reached:
-                if name_of_global(get.memref) == name_of_global(memory.value):
-                    first, end = bytes_used(get, memory.size)
-                    bits |= bits_of(
-                        self.number[b.value]
-                        for b in memory.buffers
-                        if b.offset < end and first < b.offset + b.size
-                    )
-        return bits
-
-    def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
-        """What goes on until an operation."""
-        waits: dict[Operation, list[Operation]] = {}
-        function = body.parent_op()
-        assert function is not None
-        for start in operations_in(function):
-            trait = asynchronous(start)
-            if not trait or not any(v in self.may_be for v in _operands(start)):
-                continue
-            if wait := trait.wait_of(start):
-                waits.setdefault(wait, []).append(start)
-            else:
-                self.unchecked.add("transfers whose wait is not known", start)
-        return waits
-
-    def _allocated_in(self, op: Operation) -> int:
-        """The buffers of memories that are allocated inside an operation."""
-        if not op.regions:
-            return 0
-        bits = 0
-        for alloc, index in self.allocates.items():
-            if op.is_ancestor(alloc):
-                bits |= self._of_memory(index)
-        return bits
-
-    def _is_a_view(self, value: SSAValue) -> bool:
-        """Whether a memref can't be other memory than a buffer's."""
-        while value not in self.number:
-            op = value.owner
-            if isinstance(op, Block) or op.regions:
-                return False
-            sources = [operand for operand in op.operands if is_memref(operand)]
-            if len(sources) != 1:
-                return False
-            (value,) = sources
-        return True
-
-    def _check_arguments(self) -> None:
-        """No buffer may be made anew while a block's argument still stands for it."""
-        for value, numbers in self.may_be.items():
-            block = value.owner
-            if not isinstance(block, Block) or block.parent is None:
-                continue
-            for number in numbers:
-                view = self.buffers[number].value.owner
-                inside = view.parent_block()  # of a result: where its function is
-                assert inside is not None
-                around = block.parent.find_ancestor_block_in_region(inside)
-                if around is not None and dominates(block, around):
-                    raise LocatedError(
-                        f"buffer {self.buffers[number].name} is handed on to where it "
-                        "is made anew",
-                        cast(Operation, view),
-                    )
-
-
-def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:
-    """The number of the first buffer of each memory, and how many it has."""
-    members: dict[SSAValue, tuple[int, int]] = {}
-    first = 0
-    for memory in memories:
-        members[memory.value] = first, len(memory.buffers)
-        first += len(memory.buffers)
-    return members
-
-
-def _operands(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an operation and of those inside."""
-    return (v for user in (op, *operations_in(op)) for v in user.operands)

@@ -22,6 +22,7 @@ from xdsl.ir import SSAValue, Use
 import tensorplan
 from tensorplan.analysis import allocations, liveness
 from tensorplan.checking import (
+    accesses,
     happens_before,
     ownership,
     plan_check,
@@ -200,6 +201,7 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
         for module in (
             plan_check,
             happens_before,
+            accesses,
             ownership,
             pointees,
             result_pools,

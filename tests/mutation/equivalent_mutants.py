@@ -99,25 +99,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "checking/written.py": {
         ("self._count += 1", "one more"): "any bits that differ will do",
     },
-    "checking/ownership.py": {
-        (
-            "if fault and not state.used >> number & 1:",
-            "without part 0",
-        ): "what is not used is not written",
+    "checking/accesses.py": {
         (
             "return [n for n in numbers if not without >> n & 1]"
             " if without else numbers",
             "one more",
         ): "the last one inside shares bytes with none outside",
-        ("number = (lost & -lost).bit_length() - 1", "operator"): _SAME_LENGTH,
+        ("return (bits & -bits).bit_length() - 1", "operator"): _SAME_LENGTH,
+    },
+    "checking/ownership.py": {
         (
-            "b = self.buffers[(takers & -takers).bit_length() - 1]",
-            "operator",
-        ): _SAME_LENGTH,
-        (
-            "return self.buffers[(bits & -bits).bit_length() - 1].name",
-            "operator",
-        ): _SAME_LENGTH,
+            "if fault and not state.used >> number & 1:",
+            "without part 0",
+        ): "what is not used is not written",
         (
             "if not isinstance(block, Block) or block.parent is None:",
             "without part 1",

@@ -69,6 +69,7 @@ TESTS = {
     "checking/effects.py": (_EFFECTS,),
     "checking/written.py": (_OWNERSHIP, _CHECK, _RESULTS),
     "checking/sharing.py": (_CHECK,),
+    "checking/accesses.py": (_OWNERSHIP, _CHECK, _EFFECTS, _RESULTS, _SYMBOLIC),
     "checking/ownership.py": (_OWNERSHIP, _CHECK, _EFFECTS, _RESULTS, _SYMBOLIC),
     "checking/operands.py": (_OPERANDS,),
     "checking/unchecked.py": (_EFFECTS,),

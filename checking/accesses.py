@@ -1,0 +1,292 @@
+"""What operations do to the buffers of memories: a part of plan-check.
+
+    tgraph.add %a, %b outs(%c)     reads all of a and b, overwrites c
+    memref.store %x, %a[%i]        touches a, and writes some of it
+    linalg.generic ... outs(%c)    as its traits and its body say
+    scf.parallel { ... }           all that is done inside, at any time
+    dma_wait %token                uses once more what the transfer uses
+
+What an operation must not do to a buffer is refused here, wherever the operation
+stands: to free it alone, or to make it where iterations run side by side.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from xdsl.dialects import memref
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.memory import (
+    asynchronous,
+    freed,
+    is_done_at_its_end,
+    overwrites,
+    says_effects,
+)
+from .buffers import MemoryPool, bits_of, name_of_global
+from .effects import (
+    bytes_used,
+    callee_hides,
+    callee_of,
+    effects_of,
+    hides,
+    is_over_at_its_end,
+    reached_from,
+)
+from .pointees import is_memref, leaves, operations_in, passes_on
+from .unchecked import Unchecked
+from .written import Parts
+
+_LOADS = ("memref.load", "affine.load")
+"""Operations that read one element."""
+
+
+class Access(NamedTuple):
+    """What an operation does to buffers, by their numbers."""
+
+    touched: Sequence[int]
+    overwritten: Sequence[int]  # as a whole, and nothing of them is read
+    read: Mapping[int, bool]  # surely, before they are written; whether all of it
+    begun: int  # the buffers that it writes, or may write, as bits
+    written: int  # what of them as a whole, as bits of `Parts`
+    taken: int = 0  # the buffers that lose bytes to functions that are called
+
+
+class Memories:
+    """Memories and their buffers, numbered through. Bits of a number are a set."""
+
+    def __init__(self, memories: Sequence[MemoryPool]):
+        self.pools = memories
+        self.buffers = buffers = [b for memory in memories for b in memory.buffers]
+        self.number = {b.value: n for n, b in enumerate(buffers)}
+        self.members = _members(memories)
+        self.globals = [m for m in memories if name_of_global(m.value)]
+        self.allocates = {
+            cast(Operation, memory.value.owner): index
+            for index, memory in enumerate(memories)
+            if memory.is_new
+        }
+        """What allocates a memory, and which."""
+        self.makes = {
+            cast(Operation, b.value.owner): n
+            for n, b in enumerate(buffers)
+            if b.value is not b.pool
+        }
+        """What makes a buffer, and which."""
+        self.is_result = {m.value: None for m in memories if m.result is not None}
+        self.results = [self.number[value] for value in self.is_result]
+
+    def of_memory(self, index: int) -> int:
+        """The buffers of a memory, as bits."""
+        first, count = self.members[self.pools[index].value]
+        return ((1 << count) - 1) << first
+
+    def first(self, bits: int) -> int:
+        """The number of the first of some buffers."""
+        return (bits & -bits).bit_length() - 1
+
+    def allocated_in(self, op: Operation) -> int:
+        """The buffers of memories that are allocated inside an operation, as bits."""
+        if not op.regions:
+            return 0
+        bits = 0
+        for alloc, index in self.allocates.items():
+            if op.is_ancestor(alloc):
+                bits |= self.of_memory(index)
+        return bits
+
+
+class Accesses:
+    """What each operation of a function does to buffers.
+
+    `may_be` has the buffers, and `frees` the memories, that each memref may be.
+    """
+
+    def __init__(
+        self,
+        body: Region,
+        memories: Memories,
+        may_be: Mapping[SSAValue, Sequence[int]],
+        frees: Mapping[SSAValue, Sequence[int]],
+        unchecked: Unchecked,
+    ):
+        self.memories = memories
+        self.may_be = may_be
+        self.frees = frees
+        self.unchecked = unchecked
+        self.parts = Parts(memories.buffers, may_be)
+        self.found: dict[Operation, Access | None] = {}
+        self.waits = self._find_waits(body)
+
+    def of(self, op: Operation) -> Access | None:
+        """What an operation does to buffers; None if it only passes them on."""
+        if op not in self.found:
+            self.found[op] = self._access(op)
+        return self.found[op]
+
+    def _access(self, op: Operation) -> Access | None:
+        touched: dict[int, bool] = {}  # whether it overwrites all
+        read: dict[int, bool] = {}
+        begun = written = 0
+        inside = self.memories.allocated_in(op)
+        is_unknown = bool(op.regions) and not is_over_at_its_end(op)
+        for user in (op, *operations_in(op)):
+            made = self.memories.makes.get(user)
+            if made is not None and not inside >> made & 1:
+                raise LocatedError(
+                    f"buffer {self.memories.buffers[made].name} is made inside "
+                    f"{name_of(op)}, which may run more than once at a time",
+                    user,
+                )
+            if isinstance(user, memref.DeallocOp):
+                self._check_free(user, inside, op)
+            tracked = {
+                value: numbers
+                for value in user.operands
+                if (numbers := self._of_value(value, inside))
+            }
+            if not tracked:
+                continue
+            self._check_user(op if is_unknown else user, tracked)
+            if passes_on(user):
+                continue
+            for value, numbers in tracked.items():
+                reads, writes = effects_of(user, value)
+                if not (reads or writes):
+                    continue
+                is_whole = (
+                    value in self.memories.number
+                    and user is op
+                    and overwrites(op, value)
+                )
+                for number in numbers:
+                    touched[number] = touched.get(number, True) and is_whole
+                    if writes:
+                        begun |= 1 << number
+                        written |= self.parts.written(number, value, user)
+                if reads and user is op and says_effects(op) and self._is_a_view(value):
+                    (number,) = numbers
+                    is_all = (
+                        value in self.memories.number and name_of(user) not in _LOADS
+                    )
+                    read[number] = read.get(number, False) or is_all
+        taken = self._taken_by_callees(op)
+        for start in self.waits.get(op, ()):
+            for value in _operands(start):
+                touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
+        if leaves(op):
+            touched.update(dict.fromkeys(self.memories.results, False))
+        if not touched and not taken:
+            return None
+        overwritten = [number for number, is_whole in touched.items() if is_whole]
+        return Access(list(touched), overwritten, read, begun, written, taken)
+
+    def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
+        """The buffers that a value may be, but for some."""
+        numbers = self.may_be.get(value, ())
+        return [n for n in numbers if not without >> n & 1] if without else numbers
+
+    def _check_free(self, free: memref.DeallocOp, inside: int, op: Operation) -> None:
+        """Refuses to free what is not each iteration's own."""
+        for index in self.frees.get(free.memref, ()):
+            if self.memories.of_memory(index) & ~inside:
+                raise LocatedError(
+                    f"memref.dealloc frees an arena inside {name_of(op)}, which may "
+                    "run more than once at a time",
+                    free,
+                )
+
+    def _check_user(
+        self, user: Operation, tracked: Mapping[SSAValue, Sequence[int]]
+    ) -> None:
+        """Refuses what ends a buffer's life, and notes what hides its uses."""
+        buffer = self.memories.buffers[next(iter(tracked.values()))[0]]
+        if any(user.operands[index] in tracked for index in freed(user)):
+            raise LocatedError(
+                f"{name_of(user)} frees buffer {buffer.name}, expected only its arena "
+                "to be freed",
+                user,
+            )
+        if leaves(user) and buffer.pool.owner in self.memories.allocates:
+            raise LocatedError(
+                f"{name_of(user)} passes on an arena's buffer, expected none to "
+                "outlive it",
+                user,
+            )
+        if hides(user) or callee_hides(user):
+            self.unchecked.add("addresses taken of buffers, uses not checked", user)
+        elif not (
+            says_effects(user)
+            or passes_on(user)
+            or asynchronous(user)
+            or is_done_at_its_end(user)
+            or callee_of(user)
+        ):
+            self.unchecked.add(
+                "operations of unknown effect, taken to be over when they end", user
+            )
+
+    def _taken_by_callees(self, op: Operation) -> int:
+        """Buffers in globals that share bytes with those of what is called."""
+        bits = 0
+        if not self.memories.globals:
+            return bits
+        reached = [
+            inner
+            for call in (op, *operations_in(op))
+            for inner in reached_from(call)
+            if isinstance(inner, memref.GetGlobalOp)
+        ]
+        for memory in self.memories.globals:
+            for get in reached:
+                if name_of_global(get.memref) == name_of_global(memory.value):
+                    first, end = bytes_used(get, memory.size)
+                    bits |= bits_of(
+                        self.memories.number[b.value]
+                        for b in memory.buffers
+                        if b.offset < end and first < b.offset + b.size
+                    )
+        return bits
+
+    def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
+        """What goes on until an operation."""
+        waits: dict[Operation, list[Operation]] = {}
+        function = body.parent_op()
+        assert function is not None
+        for start in operations_in(function):
+            trait = asynchronous(start)
+            if not trait or not any(v in self.may_be for v in _operands(start)):
+                continue
+            if wait := trait.wait_of(start):
+                waits.setdefault(wait, []).append(start)
+            else:
+                self.unchecked.add("transfers whose wait is not known", start)
+        return waits
+
+    def _is_a_view(self, value: SSAValue) -> bool:
+        """Whether a memref can't be other memory than a buffer's."""
+        while value not in self.memories.number:
+            op = value.owner
+            if isinstance(op, Block) or op.regions:
+                return False
+            sources = [operand for operand in op.operands if is_memref(operand)]
+            if len(sources) != 1:
+                return False
+            (value,) = sources
+        return True
+
+
+def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:
+    """The number of the first buffer of each memory, and how many it has."""
+    members: dict[SSAValue, tuple[int, int]] = {}
+    first = 0
+    for memory in memories:
+        members[memory.value] = first, len(memory.buffers)
+        first += len(memory.buffers)
+    return members
+
+
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    """The operands of an operation and of those inside."""
+    return (v for user in (op, *operations_in(op)) for v in user.operands)
