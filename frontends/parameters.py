@@ -35,7 +35,7 @@ def with_parameters(module: ModuleOp, parameters: Mapping[int, Parameter]) -> Mo
         if not 0 <= number < len(io.inputs):
             raise ValueError(
                 f"there is no argument {number}, expected 0 to {len(io.inputs) - 1}: "
-                "a jitted function needs keep_unused=True"
+                "JAX leaves out unused arguments unless keep_unused=True"
             )
         attributes[number] |= {NAME: StringAttr(name), PARAMETER: UnitAttr()}
         if value is not None:
