@@ -15,16 +15,15 @@ compatibility.py   several versions of xDSL
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Dialect
-
 if TYPE_CHECKING:
     from xdsl.context import Context
+    from xdsl.ir import Dialect
 
 
-def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
+def get_all_dialects() -> dict[str, "Callable[[], Dialect]"]:
     """Our dialects' names and factories, as xDSL's tools take them."""
 
-    def get_tgraph() -> Dialect:
+    def get_tgraph() -> "Dialect":
         from .tgraph import TGraph
 
         return TGraph

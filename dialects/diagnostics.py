@@ -6,13 +6,17 @@ position of the operation that they are about, where one is known:
     model.mlir:12:10: error: tgraph.add: operand 1 has shape 3x4, expected 3x5
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import FileLineColLoc, UnregisteredOp
-from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 REMARKS = logging.getLogger("tensorplan.remarks")
 """Remarks go here, those of what went well at level DEBUG, the others at INFO;
@@ -75,6 +79,8 @@ class LocatedVerifyError(LocatedError, VerifyException):
 
 def place_of(op: Operation) -> str | None:
     """`file:line:col` of the nearest operation around `op` that has one."""
+    from xdsl.dialects.builtin import FileLineColLoc
+
     node: Operation | None = op
     while node is not None:
         if isinstance(location := node.location, FileLineColLoc):
@@ -86,6 +92,8 @@ def place_of(op: Operation) -> str | None:
 
 def name_of(op: Operation) -> str:
     """The operation's name as the user writes it."""
+    from xdsl.dialects.builtin import UnregisteredOp
+
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 

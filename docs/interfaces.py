@@ -12,12 +12,11 @@ from docstrings import capitalized, code, escaped, from_docstring, page, table
 import tensorplan
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
-from tensorplan.tools.plan_opt_arguments import make_parser
 
 
 def commands() -> str:
     parsers = (
-        make_parser(list(plan_opt.PlanOptMain(args=[]).available_targets)),
+        plan_opt.make_parser(),
         plan_run.make_parser(),
         plan_solve.make_parser(),
         plan_view.make_parser(),

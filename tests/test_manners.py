@@ -49,6 +49,24 @@ def test_help_fits_80_columns(tool: str):
     assert [line for line in help.stdout.splitlines() if len(line) > 80] == []
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [*((tool, ["--help"]) for tool in TOOLS), ("plan-solve", ["buffers.csv"])],
+)
+def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path):
+    """Nor NumPy: these take longer to load than the rest takes to run."""
+    (tmp_path / "buffers.csv").write_text("id,lower,upper,size\na,0,1,8\n")
+    code = (
+        f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"
+        f"assert tool.main({args}) == 0\n"
+        "print({'numba', 'numpy', 'xdsl.ir'} & sys.modules.keys())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (run.stdout[-6:], run.stderr) == ("set()\n", "")
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_version_names_what_it_runs_on(tool: str):
     pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"

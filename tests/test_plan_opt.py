@@ -16,7 +16,8 @@ from tensorplan.dialects.diagnostics import REMARKS, remark
 from tensorplan.passes import get_all_passes
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import UsageError, guard, write_atomically
-from tensorplan.tools.plan_opt import PlanOptMain, main
+from tensorplan.tools.plan_opt import main, make_parser
+from tensorplan.tools.plan_opt_main import PlanOptMain
 
 PROGRAM = """\
 func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -79,7 +80,7 @@ class TestMain(PlanOptMain):
 
 def run(*args: str) -> int:
     def body() -> int:
-        TestMain(args=args).run()
+        TestMain(make_parser().parse(args)).run()
         return 0
 
     return guard("plan-opt", body)

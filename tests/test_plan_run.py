@@ -13,7 +13,8 @@ from tensorplan.passes.options import PlanOptions
 from tensorplan.runtime.backends.jit import llvm
 from tensorplan.tools import arrays, plan_opt, plan_run, plan_view
 from tensorplan.tools.plan_arguments import option_of
-from tensorplan.tools.plan_run import main, size
+from tensorplan.tools.plan_run import main
+from tensorplan.tools.plan_run_main import size
 
 # arg0 is a variable, x; the results are 0: x + y, the new x, and 1: x * y.
 PROGRAM = """\

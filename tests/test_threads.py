@@ -284,7 +284,7 @@ def test_mlir_runner_serves_threads() -> None:
     if not next(mlir.installed(), None):
         pytest.skip("needs mlir-opt")
     from tensorplan.dialects.tgraph.signature import signature
-    from tensorplan.tools.plan_run import native
+    from tensorplan.tools.plan_run_main import native
 
     module = planned()
     run = native(module, "main")

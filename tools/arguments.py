@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 from ..choices import one_of, suggest
 from ..version import VERSION
 from . import colours
-from .completion import SHELLS, script
+
+SHELLS = ("bash", "zsh", "fish")
+"""Those that `--print-completion` knows."""
 
 EXIT_CODES = """\
 exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
@@ -114,6 +116,8 @@ class _Completion(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> NoReturn:
+        from .completion import script
+
         try:
             print(script(parser, values), end="")
         except ImportError as error:

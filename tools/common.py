@@ -5,7 +5,9 @@ terminal. Exit codes: 0 well, 1 the input is at fault, 2 wrong usage, 70 a bug o
 129, 130, 143 hung up, interrupted, terminated, 141 nobody reads the output any more.
 """
 
+import atexit
 import errno
+import gc
 import json
 import logging
 import os
@@ -21,14 +23,16 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from ..dialects.diagnostics import PROGRESS, REMARKS
 from .colours import diagnostic
 from .messages import describe, remember
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 USAGE = 2
 BUG = 70
@@ -151,7 +155,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def write_report(
-    path: str, module: ModuleOp, seconds: Mapping[str, float], **further: int
+    path: str, module: "ModuleOp", seconds: Mapping[str, float], **further: int
 ) -> None:
     """Writes the planned module's figures and buffers as JSON; `seconds` by stage."""
     from ..reporting.report import buffers, report  # with it comes planning
@@ -232,6 +236,7 @@ def guard(tool: str, body: Callable[[], int]) -> int:
     # In a pipe, too, what was printed comes before the error after it.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):  # notebooks have none
         reconfigure(line_buffering=True)
+    atexit.register(gc.freeze)  # Python ends without looking for garbage, for 0.1 s
     handler = _Remarks(sys.stderr)
     REMARKS.addHandler(handler)
     REMARKS.setLevel(logging.DEBUG if tool == "plan-opt" else logging.INFO)

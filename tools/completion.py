@@ -17,8 +17,6 @@ from xdsl.universe import Universe
 
 from ..passes import get_all_passes
 
-SHELLS = ("bash", "zsh", "fish")
-
 _CANDIDATES = r"""
   word=${1#[\"\']}
   rest=${word##*\}}
@@ -41,7 +39,7 @@ _CANDIDATES = r"""
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for one of `SHELLS`. Raises `ImportError` without shtab."""
+    """The script for a shell of `SHELLS`. Raises `ImportError` without shtab."""
     import shtab
 
     pipeline = _pipeline(shell)

@@ -8,8 +8,8 @@ model.mlir:2:22: error: %b is not defined
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from xdsl.dialects import get_all_dialects
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     MultipleSpansParseError,
@@ -17,8 +17,10 @@ from xdsl.utils.exceptions import (
 )
 
 from ..choices import suggest
-from ..dialects.compatibility import AnySpan
 from ..dialects.diagnostics import LocatedError
+
+if TYPE_CHECKING:
+    from ..dialects.compatibility import AnySpan
 
 _EXCERPT = 160  # characters of a source line that are shown at most
 
@@ -95,6 +97,8 @@ def _describe_parse_error(error: ParseError) -> str:
 
 def _unknown_operation(name: str, is_allowed: bool = False) -> str:
     """Of an operation whose dialect is not registered, or of a word of no MLIR."""
+    from xdsl.dialects import get_all_dialects
+
     dialect, dot, _ = name.partition(".")
     if not dot:
         return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
@@ -111,7 +115,7 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
     )
 
 
-def _word_before(span: AnySpan) -> str:
+def _word_before(span: "AnySpan") -> str:
     content = span.input.content
     assert isinstance(content, str)
     words = re.findall(r"[\w.$-]+", content[: span.start].rpartition("\n")[2])
@@ -121,7 +125,7 @@ def _word_before(span: AnySpan) -> str:
 _BRACES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]')
 
 
-def _describe_open_region(span: AnySpan) -> str:
+def _describe_open_region(span: "AnySpan") -> str:
     """Something in a region is no operation; at the end of the file its `}` is missing.
 
     xDSL only says that it is `in block definition`.
@@ -143,7 +147,7 @@ def _describe_open_region(span: AnySpan) -> str:
     return "\n".join(lines)
 
 
-def _first_use(name: str, end: AnySpan) -> AnySpan:
+def _first_use(name: str, end: "AnySpan") -> "AnySpan":
     """Where the undefined value is used; xDSL notices at the end of the file.
 
     Stays there if the name is defined elsewhere: which use is meant is not clear.
@@ -157,7 +161,7 @@ def _first_use(name: str, end: AnySpan) -> AnySpan:
     return replace(end, start=use.start(), end=use.end()) if use else end
 
 
-def _at_span(span: AnySpan, severity: str, message: str) -> str:
+def _at_span(span: "AnySpan", severity: str, message: str) -> str:
     content = span.input.content
     data = content.encode() if isinstance(content, str) else content
     place = span.get_location()

@@ -1,287 +1,161 @@
 """`plan-opt`: reads a tensor program, runs passes on it, prints the IR.
 
-xDSL's `xdsl-opt` with all its flags, on the passes of tensorplan, of xDSL and of every
-other installed `xdsl.universe`; see `plan-opt --help` for what it adds.
+Its options are those of `xdsl-opt`, and ours; see `plan-opt --help`. What it does is in
+`plan_opt_main.py`, which takes longer to load than this help.
 """
 
+import argparse
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, cached_property
-from typing import cast
+from collections.abc import Sequence
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
-from xdsl.parser import Parser
-from xdsl.passes import ModulePass, get_pass_option_infos
-from xdsl.printer import Printer
-from xdsl.universe import Universe
-from xdsl.utils.arg_spec import parse_spec
-from xdsl.utils.diagnostic import Diagnostic
-from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
-from xdsl.utils.target import Target
-from xdsl.xdsl_opt_main import xDSLOptMain
-
-from ..choices import one_of
-from ..dialects import get_all_dialects
 from ..dialects.garbage import seldom_collected
-from ..frontends import decode
-from ..passes import get_all_passes
-from ..passes.driver import flatten
-from ..passes.plan.pipeline import PlanPipeline
-from . import colours, pipelines
-from .common import (
-    OPTION_ERRORS,
-    Source,
-    UsageError,
-    check_outputs,
-    guard,
-    read_source,
-    write_atomically,
-    write_report,
+from .arguments import Parser, seconds
+from .common import guard, parse_sizes
+
+_DESCRIPTION = """\
+Reads StableHLO (text or bytecode), an ONNX model, tgraph or memref IR, told apart
+by content, runs passes on it, and prints the result.
+"""
+_EXAMPLES = """\
+examples:
+  plan-opt model.mlir -p plan-pipeline
+  plan-opt model.mlir -p 'tgraph-infer-shapes, tgraph-fuse' -o fused.mlir
+  plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --report report.json
+  plan-opt model.mlir --explain
+"""
+_STRAY = (
+    "; there is one FILE, and passes are named by -p: -p 'plan-pipeline{budget=1MiB}'"
 )
-from .compiler import ToolPipeline
-from .messages import describe
-from .plan_opt_arguments import make_parser
-from .progress import tracked
-from .targets import get_all_targets
-from .timing import print_timing
-
-_get_multiverse = cache(Universe.get_multiverse)
 
 
-class PlanOptMain(xDSLOptMain):
-    """`xdsl-opt` with our input formats, located errors and whole-file output."""
-
-    passes: Sequence[ModulePass]
-    """What `-p` names."""
-
-    explained: PlanPipeline
-    """The last of them, with `--explain`."""
-
-    def __init__(self, args: Sequence[str] | None = None):
-        # In place of the base class's: with a parser of our own.
-        self.available_passes = {}
-        self.available_targets = {}
-        self.ctx = Context()
-        self.register_all_dialects()
-        self.register_all_passes()
-        self.register_all_targets()
-        parser = make_parser(list(self.available_targets))
-        self.args = parser.parse(args)
-        target = parse_spec(self.args.target).name
-        if target not in self.available_targets:
-            parser.error(f"target is {one_of(target, self.available_targets)}")
-        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
-        if self.args.disable_verify:
-            Attribute.__post_init__ = _no_check
-        if self.args.syntax_highlight:
-            Diagnostic.colored = True
-        self.setup_pipeline()
-
-    @cached_property
-    def compiler(self) -> ToolPipeline:
-        return ToolPipeline("plan-opt", self.ctx)
-
-    # What there is: everything in the environment, and ours even if not installed.
-
-    def register_all_dialects(self) -> None:
-        for name, factory in (
-            _get_multiverse().all_dialects | get_all_dialects()
-        ).items():
-            self.ctx.register_dialect(name, factory)
-
-    def register_all_passes(self) -> None:
-        self.available_passes = get_all_passes() | _get_multiverse().all_passes
-
-    def register_all_targets(self) -> None:
-        self.available_targets = {**_get_multiverse().all_targets, **get_all_targets()}
-
-    def setup_pipeline(self) -> None:
-        named = self.args.passes or ("plan-pipeline" if self.args.explain else "")
-        self.passes = pipelines.parse(named, self.available_passes)
-        if self.args.explain:
-            self._check_explain()
-        try:
-            self.flat = list(flatten(self.passes))
-        except OPTION_ERRORS as error:  # an option that a pipeline hands on
-            raise UsageError(str(error)) from None
-        for name in self.args.print_ir_after:
-            if name != "all":
-                pipelines.check_name(name, self.available_passes)
-        for option in ("report", "explain"):
-            if getattr(self.args, option) and self.args.split_input_file:
-                message = f"--{option} is about one program, not --split-input-file"
-                raise UsageError(message)
-        check_outputs(self.args.output_file, self.args.report)
-        target = parse_spec(self.args.target)
-        if not target.parameters:
-            return
-        factory = cast(Callable[[], type[Target]], self.available_targets[target.name])
-        try:
-            factory().from_spec(target)
-        except ValueError as error:
-            raise UsageError(f"argument -t/--target: {error}") from None
-
-    # What it does.
-
-    def get_input_name(self) -> str:
-        name = self.args.input_file
-        return "<stdin>" if name in (None, "-") else name
-
-    def _chunks(self) -> Iterator[Source]:
-        """The programs in the input."""
-        data = read_source(self.args.input_file).data
-        line = 1
-        for chunk in data.split(b"// -----") if self.args.split_input_file else [data]:
-            yield Source(self.get_input_name(), chunk, line, self.args.sizes)
-            line += chunk.count(b"\n")
-
-    def _read(self, source: Source) -> ModuleOp:
-        if not self.args.no_implicit_module:
-            return self.compiler.read(source)
-        text = decode(source.data, source.name)
-        lines = "\n" * (source.first_line - 1)
-        return Parser(self.ctx, lines + text, source.name).parse_module(False)
-
-    @seldom_collected()
-    def run(self) -> None:
-        if self.args.list_passes:
-            print_passes(get_all_passes(), self.available_passes)
-            return
-        pieces: list[str] = []
-        emit = pieces.append if self.args.output_file else _print_now
-        try:
-            for index, source in enumerate(self._chunks()):
-                if index:
-                    emit("// -----\n")
-                emit(self._process(source))
-        except ShrinkException:
-            if not self.args.shrink:
-                raise
-            print("Success, can shrink")
-            sys.exit(0)
-        if self.args.output_file:
-            write_atomically(self.args.output_file, "".join(pieces).encode())
-        if self.args.shrink:
-            print("Failure, can't shrink")
-            sys.exit(1)
-
-    def _process(self, source: Source) -> str:
-        """One program's output; nothing if it has an error that was asked for."""
-        try:
-            module = self._read(source)
-            if self.args.explain:
-                return self._explained(module)
-            self.apply_passes(module)
-            start = time.process_time()
-            text = self.output_resulting_program(module)
-            printing = time.process_time() - start
-        except ParseError as error:
-            if not self.args.parsing_diagnostics:
-                raise
-            print(describe(error))
-            return ""
-        except DiagnosticException as error:
-            if not self.args.verify_diagnostics:
-                raise
-            print(describe(error))
-            return ""
-        if self.args.timing:
-            print_timing(self.compiler, self.passes, printing, sys.stderr)
-        if self.args.report:
-            write_report(self.args.report, module, self.compiler.seconds())
-        return text
-
-    def _check_explain(self) -> None:
-        last = self.passes[-1] if self.passes else None
-        if not isinstance(last, PlanPipeline):
-            raise UsageError(
-                f"--explain: the last pass is {last.name if last else 'missing'}, "
-                "expected plan-pipeline"
-            )
-        for option in ("report", "timing", "target"):
-            if getattr(self.args, option) not in (None, False, "mlir"):
-                raise UsageError(f"--explain prints no IR: --{option} is of no use")
-        self.passes, self.explained = self.passes[:-1], last
-
-    def _explained(self, module: ModuleOp) -> str:
-        from ..reporting.explanation import explain
-
-        self.apply_passes(module)
-        explanation = explain(
-            self.ctx,
-            module,
-            self.explained,
-            limit=self.args.explain_limit,
-            track=lambda options: tracked("trying", options),
-        )
-        if self.args.explain == "json":
-            return f"{explanation.json()}\n"
-        is_shown = not self.args.output_file and colours.wanted(sys.stdout)
-        return f"{explanation.text(colour=is_shown)}\n"
-
-    def apply_passes(self, prog: ModuleOp) -> None:
-        left = len(self.flat)
-        wanted = set(self.args.print_ir_after)
-
-        def after(pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
-            nonlocal left
-            left -= 1
-            if self.args.time_passes:
-                print(f"Pass {pass_.name} took {seconds} seconds")
-            if self.args.print_between_passes and left:
-                print(f"IR after {pass_.name}:")
-                Printer().print_op(module)
-                print("\n\n\n")
-            if wanted & {pass_.name, "all"}:
-                print(
-                    f"// -----// IR Dump After {pass_.name} //----- //", file=sys.stderr
-                )
-                generic = self.args.print_op_generic
-                Printer(sys.stderr, print_generic_format=generic).print_op(module)
-                print(file=sys.stderr)
-
-        verify = not self.args.disable_verify
-        self.compiler.run(prog, self.passes, verify=verify, after=after)
+def make_parser() -> Parser:
+    parser = Parser(
+        "plan-opt", "[OPTION ...] [FILE]", _DESCRIPTION, _EXAMPLES, stray=_STRAY
+    )
+    _add_input(parser)
+    _add_passes(parser)
+    _add_output(parser)
+    _add_insight(parser)
+    _add_testing(parser)
+    return parser
 
 
-def _no_check(self: Attribute) -> None:
-    pass
-
-
-def _print_now(text: str) -> None:
-    print(text, end="", flush=True)
-
-
-def print_passes(
-    ours: Iterable[str], known: dict[str, Callable[[], type[ModulePass]]]
+def _flag(
+    group: argparse._ArgumentGroup,  # pyright: ignore[reportPrivateUsage]
+    name: str,
+    help: str,
 ) -> None:
-    """Every pass with its first line of documentation and its options; ours first."""
-    for name in (*ours, *sorted(known.keys() - set(ours))):
-        try:
-            cls = known[name]()
-        except ImportError as error:  # it needs something that is not installed
-            print(f"{name:40}(not available: {error})")
-            continue
-        summary = (cls.__doc__ or "").strip().partition("\n")[0]
-        if summary.startswith(f"{cls.__name__}("):  # made up by dataclasses
-            summary = ""
-        print(f"{name:40}{summary}".rstrip())
-        for option in get_pass_option_infos(cls):
-            default = option.default_value
-            print(
-                f"    {option.name.replace('_', '-')}: {option.expected_type}"
-                + ("" if default is None else f" = {default}")
-            )
+    group.add_argument(name, action="store_true", help=help)
+
+
+def _add_input(parser: Parser) -> None:
+    group = parser.add_argument_group("input")
+    group.add_argument(
+        "input_file", nargs="?", metavar="FILE", help="'-', or none, is stdin"
+    )
+    group.add_argument(
+        "--sizes",
+        type=parse_sizes,
+        default={},
+        metavar="NAME=N,...",
+        help="sizes of the dimensions that an ONNX model leaves open",
+    )
+    _flag(group, "--split-input-file", "each part between '// -----' is a program")
+    _flag(
+        group,
+        "--allow-unregistered-dialect",
+        "operations of dialects that nobody knows may occur",
+    )
+    _flag(group, "--no-implicit-module", "the input has its module around it")
+    group.add_argument(
+        "-f", "--frontend", choices=("mlir",), help="what the input is; told by itself"
+    )
+
+
+def _add_passes(parser: Parser) -> None:
+    group = parser.add_argument_group("passes")
+    group.add_argument(
+        "-p",
+        "--passes",
+        default="",
+        metavar="PIPELINE",
+        help="passes and their options: 'a,b{option=1 other=x}'",
+    )
+    _flag(group, "--list-passes", "list the passes with their options, and exit")
+    _flag(group, "--disable-verify", "don't check the IR after every pass")
+
+
+def _add_output(parser: Parser) -> None:
+    group = parser.add_argument_group(
+        "output", "Files are written whole or not at all; '-' is stdout."
+    )
+    group.add_argument("-o", "--output-file", metavar="FILE", help="in place of stdout")
+    group.add_argument(
+        "-t",
+        "--target",
+        default="mlir",
+        metavar="TARGET",
+        help="what is printed: mlir (default); json or c-header, the plan of a planned "
+        "program; or another target of xdsl-opt",
+    )
+    _flag(group, "--print-op-generic", "in MLIR's generic form")
+    _flag(group, "--print-no-properties", "properties as attributes, as they once were")
+    _flag(group, "--print-debuginfo", "with places in the source")
+    _flag(group, "--syntax-highlight", "in colours")
+
+
+def _add_insight(parser: Parser) -> None:
+    group = parser.add_argument_group("insight")
+    group.add_argument(
+        "--explain",
+        nargs="?",
+        const="text",
+        choices=("text", "json"),
+        help="instead of the IR, print why the planned program's arenas are as large "
+        "as they are, and what would help, by trying it; -p ends with plan-pipeline, "
+        "or is left out",
+    )
+    group.add_argument(
+        "--explain-limit",
+        type=seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="of CPU time, after which nothing more is tried (default: 60)",
+    )
+    group.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write the figures of the planned program as JSON",
+    )
+    _flag(group, "--timing", "print the CPU time of each stage and pass to stderr")
+    group.add_argument(
+        "--print-ir-after",
+        action="append",
+        default=[],
+        metavar="PASS",
+        help="print the IR after each run of PASS to stderr ('all': after every pass); "
+        "may be repeated",
+    )
+    _flag(group, "--print-between-passes", "print the IR between passes to stdout")
+    _flag(group, "--time-passes", "print the time of each pass to stdout")
+
+
+def _add_testing(parser: Parser) -> None:
+    group = parser.add_argument_group("for tests of passes")
+    _flag(group, "--verify-diagnostics", "print an error of a pass, and exit with 0")
+    _flag(group, "--parsing-diagnostics", "print an error of syntax, and exit with 0")
+    _flag(group, "--shrink", "for reducers: exit with 0 if ShrinkException is raised")
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the tool; returns its exit code (see `common`)."""
 
+    @seldom_collected()
     def body() -> int:
-        PlanOptMain(args=args).run()
+        options = make_parser().parse(args)
+        from .plan_opt_main import PlanOptMain
+
+        PlanOptMain(options).run()
         return 0
 
     return guard("plan-opt", body)

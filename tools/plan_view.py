@@ -8,6 +8,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .arguments import Parser
 from .common import (
@@ -19,9 +20,9 @@ from .common import (
     write_atomically,
 )
 from .plan_arguments import add_plan_options, given_options
-from .plan_solve import chosen
-from .views.model import PlanView
-from .views.reading import Reader
+
+if TYPE_CHECKING:
+    from .views.model import PlanView
 
 _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
@@ -117,6 +118,9 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
+    from .plan_solve import chosen
+    from .views.reading import Reader
+
     terminal = "-" if options.ascii else None
     check_outputs(options.html, options.svg, options.trace, options.snapshot, terminal)
     strategies = chosen(options.compare) if options.compare is not None else ()
@@ -137,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _outputs(
-    plans: Sequence[PlanView], options: argparse.Namespace
+    plans: "Sequence[PlanView]", options: argparse.Namespace
 ) -> list[tuple[str, bytes]]:
     """(path, contents); all are made before the first is written."""
     from .views import page, snapshot, svg, terminal, trace

@@ -1,7 +1,7 @@
 """Where the commands start: what an impatient Ctrl-C ends while modules are loaded.
 
 Each tool's `main` has its own ways to end (`common.guard`), but loading it takes a
-third of a second, in which Python would print a traceback.
+twentieth of a second, in which Python would print a traceback.
 """
 
 from importlib import import_module

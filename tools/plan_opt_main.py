@@ -1,0 +1,272 @@
+"""What plan-opt does: `xdsl-opt` with all its flags, and ours.
+
+It knows the passes of tensorplan, of xDSL and of every other installed `xdsl.universe`.
+"""
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass, get_pass_option_infos
+from xdsl.printer import Printer
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.diagnostic import Diagnostic
+from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
+from xdsl.utils.target import Target
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from ..choices import one_of
+from ..dialects import get_all_dialects
+from ..frontends import decode
+from ..passes import get_all_passes
+from ..passes.driver import flatten
+from ..passes.plan.pipeline import PlanPipeline
+from . import colours, pipelines
+from .common import (
+    OPTION_ERRORS,
+    Source,
+    UsageError,
+    check_outputs,
+    read_source,
+    write_atomically,
+    write_report,
+)
+from .compiler import ToolPipeline
+from .messages import describe
+from .progress import tracked
+from .targets import get_all_targets
+from .timing import print_timing
+
+_get_multiverse = cache(Universe.get_multiverse)
+
+
+class PlanOptMain(xDSLOptMain):
+    """`xdsl-opt` with our input formats, located errors and whole-file output."""
+
+    passes: Sequence[ModulePass]
+    """What `-p` names."""
+
+    explained: PlanPipeline
+    """The last of them, with `--explain`."""
+
+    def __init__(self, args: Namespace):
+        # In place of the base class's, which parses the command line.
+        self.args = args
+        self.available_passes = {}
+        self.available_targets = {}
+        self.ctx = Context()
+        self.register_all_dialects()
+        self.register_all_passes()
+        self.register_all_targets()
+        target = parse_spec(self.args.target).name
+        if target not in self.available_targets:
+            raise UsageError(f"target is {one_of(target, self.available_targets)}")
+        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
+        if self.args.disable_verify:
+            Attribute.__post_init__ = _no_check
+        if self.args.syntax_highlight:
+            Diagnostic.colored = True
+        self.setup_pipeline()
+
+    @cached_property
+    def compiler(self) -> ToolPipeline:
+        return ToolPipeline("plan-opt", self.ctx)
+
+    # What there is: everything in the environment, and ours even if not installed.
+
+    def register_all_dialects(self) -> None:
+        for name, factory in (
+            _get_multiverse().all_dialects | get_all_dialects()
+        ).items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        self.available_passes = get_all_passes() | _get_multiverse().all_passes
+
+    def register_all_targets(self) -> None:
+        self.available_targets = {**_get_multiverse().all_targets, **get_all_targets()}
+
+    def setup_pipeline(self) -> None:
+        named = self.args.passes or ("plan-pipeline" if self.args.explain else "")
+        self.passes = pipelines.parse(named, self.available_passes)
+        if self.args.explain:
+            self._check_explain()
+        try:
+            self.flat = list(flatten(self.passes))
+        except OPTION_ERRORS as error:  # an option that a pipeline hands on
+            raise UsageError(str(error)) from None
+        for name in self.args.print_ir_after:
+            if name != "all":
+                pipelines.check_name(name, self.available_passes)
+        for option in ("report", "explain"):
+            if getattr(self.args, option) and self.args.split_input_file:
+                message = f"--{option} is about one program, not --split-input-file"
+                raise UsageError(message)
+        check_outputs(self.args.output_file, self.args.report)
+        target = parse_spec(self.args.target)
+        if not target.parameters:
+            return
+        factory = cast(Callable[[], type[Target]], self.available_targets[target.name])
+        try:
+            factory().from_spec(target)
+        except ValueError as error:
+            raise UsageError(f"argument -t/--target: {error}") from None
+
+    # What it does.
+
+    def get_input_name(self) -> str:
+        name = self.args.input_file
+        return "<stdin>" if name in (None, "-") else name
+
+    def _chunks(self) -> Iterator[Source]:
+        """The programs in the input."""
+        data = read_source(self.args.input_file).data
+        line = 1
+        for chunk in data.split(b"// -----") if self.args.split_input_file else [data]:
+            yield Source(self.get_input_name(), chunk, line, self.args.sizes)
+            line += chunk.count(b"\n")
+
+    def _read(self, source: Source) -> ModuleOp:
+        if not self.args.no_implicit_module:
+            return self.compiler.read(source)
+        text = decode(source.data, source.name)
+        lines = "\n" * (source.first_line - 1)
+        return Parser(self.ctx, lines + text, source.name).parse_module(False)
+
+    def run(self) -> None:
+        if self.args.list_passes:
+            print_passes(get_all_passes(), self.available_passes)
+            return
+        pieces: list[str] = []
+        emit = pieces.append if self.args.output_file else _print_now
+        try:
+            for index, source in enumerate(self._chunks()):
+                if index:
+                    emit("// -----\n")
+                emit(self._process(source))
+        except ShrinkException:
+            if not self.args.shrink:
+                raise
+            print("Success, can shrink")
+            sys.exit(0)
+        if self.args.output_file:
+            write_atomically(self.args.output_file, "".join(pieces).encode())
+        if self.args.shrink:
+            print("Failure, can't shrink")
+            sys.exit(1)
+
+    def _process(self, source: Source) -> str:
+        """One program's output; nothing if it has an error that was asked for."""
+        try:
+            module = self._read(source)
+            if self.args.explain:
+                return self._explained(module)
+            self.apply_passes(module)
+            start = time.process_time()
+            text = self.output_resulting_program(module)
+            printing = time.process_time() - start
+        except ParseError as error:
+            if not self.args.parsing_diagnostics:
+                raise
+            print(describe(error))
+            return ""
+        except DiagnosticException as error:
+            if not self.args.verify_diagnostics:
+                raise
+            print(describe(error))
+            return ""
+        if self.args.timing:
+            print_timing(self.compiler, self.passes, printing, sys.stderr)
+        if self.args.report:
+            write_report(self.args.report, module, self.compiler.seconds())
+        return text
+
+    def _check_explain(self) -> None:
+        last = self.passes[-1] if self.passes else None
+        if not isinstance(last, PlanPipeline):
+            raise UsageError(
+                f"--explain: the last pass is {last.name if last else 'missing'}, "
+                "expected plan-pipeline"
+            )
+        for option in ("report", "timing", "target"):
+            if getattr(self.args, option) not in (None, False, "mlir"):
+                raise UsageError(f"--explain prints no IR: --{option} is of no use")
+        self.passes, self.explained = self.passes[:-1], last
+
+    def _explained(self, module: ModuleOp) -> str:
+        from ..reporting.explanation import explain
+
+        self.apply_passes(module)
+        explanation = explain(
+            self.ctx,
+            module,
+            self.explained,
+            limit=self.args.explain_limit,
+            track=lambda options: tracked("trying", options),
+        )
+        if self.args.explain == "json":
+            return f"{explanation.json()}\n"
+        is_shown = not self.args.output_file and colours.wanted(sys.stdout)
+        return f"{explanation.text(colour=is_shown)}\n"
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        left = len(self.flat)
+        wanted = set(self.args.print_ir_after)
+
+        def after(pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
+            nonlocal left
+            left -= 1
+            if self.args.time_passes:
+                print(f"Pass {pass_.name} took {seconds} seconds")
+            if self.args.print_between_passes and left:
+                print(f"IR after {pass_.name}:")
+                Printer().print_op(module)
+                print("\n\n\n")
+            if wanted & {pass_.name, "all"}:
+                print(
+                    f"// -----// IR Dump After {pass_.name} //----- //", file=sys.stderr
+                )
+                generic = self.args.print_op_generic
+                Printer(sys.stderr, print_generic_format=generic).print_op(module)
+                print(file=sys.stderr)
+
+        verify = not self.args.disable_verify
+        self.compiler.run(prog, self.passes, verify=verify, after=after)
+
+
+def _no_check(self: Attribute) -> None:
+    pass
+
+
+def _print_now(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def print_passes(
+    ours: Iterable[str], known: dict[str, Callable[[], type[ModulePass]]]
+) -> None:
+    """Every pass with its first line of documentation and its options; ours first."""
+    for name in (*ours, *sorted(known.keys() - set(ours))):
+        try:
+            cls = known[name]()
+        except ImportError as error:  # it needs something that is not installed
+            print(f"{name:40}(not available: {error})")
+            continue
+        summary = (cls.__doc__ or "").strip().partition("\n")[0]
+        if summary.startswith(f"{cls.__name__}("):  # made up by dataclasses
+            summary = ""
+        print(f"{name:40}{summary}".rstrip())
+        for option in get_pass_option_infos(cls):
+            default = option.default_value
+            print(
+                f"    {option.name.replace('_', '-')}: {option.expected_type}"
+                + ("" if default is None else f" = {default}")
+            )
