@@ -29,6 +29,14 @@ TOOLS = {
 }
 """The module of each tool, which has its `main`."""
 
+_LOADED = (
+    "tensorplan.runtime.executor",
+    "tensorplan.tools.plan_opt_main",
+    "tensorplan.tools.plan_run_main",
+    "tensorplan.tools.views.reading",
+)
+"""What they load when they know what to do."""
+
 _CLIENT = Path(__file__).with_name("tool_client.py")
 
 
@@ -58,6 +66,8 @@ def _serve(listener: socket.socket) -> None:
     from tensorplan.passes import get_all_passes
 
     tools = {name: import_module(module).main for name, module in TOOLS.items()}
+    for module in _LOADED:
+        import_module(module)
     for load in get_all_passes().values():
         load()
     gc.freeze()  # what is there is no garbage of a tool's
