@@ -5,7 +5,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from terminal import Terminal
@@ -24,13 +26,22 @@ def command(tool: str, *args: str) -> list[str]:
     return [sys.executable, "-m", module, *args]
 
 
-def run(tool: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(tool, *args),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "80", **env},
-    )
+Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(served_tools: Path) -> Run:
+    """Runs a tool with its arguments, and environment variables by keyword."""
+
+    def run(tool: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [served_tools / tool, *args],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "COLUMNS": "80", **env},
+        )
+
+    return run
 
 
 @pytest.fixture
@@ -42,7 +53,7 @@ def wrong(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_help_fits_80_columns(tool: str):
+def test_help_fits_80_columns(run: Run, tool: str):
     help = run(tool, "--help")
     assert (help.returncode, help.stderr) == (0, "")
     assert help.stdout.startswith(f"usage: {tool} [OPTION ...]")
@@ -68,12 +79,12 @@ def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_version_names_what_it_runs_on(tool: str):
+def test_version_names_what_it_runs_on(run: Run, tool: str):
     pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"
     assert re.fullmatch(pattern, run(tool, "--version").stdout)
 
 
-def test_every_option_of_xdsl_opt_is_there():
+def test_every_option_of_xdsl_opt_is_there(run: Run):
     theirs = subprocess.run(
         [sys.executable, "-m", "xdsl.tools.xdsl_opt", "--help"],
         capture_output=True,
@@ -104,14 +115,14 @@ def test_every_option_of_xdsl_opt_is_there():
         (("plan-view", "--compare", "naiv", os.devnull), "naive"),
     ],
 )
-def test_suggestions(args: tuple[str, ...], meant: str):
+def test_suggestions(run: Run, args: tuple[str, ...], meant: str):
     done = run(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"did you mean {meant!r}?" in done.stderr
     assert done.stderr.startswith(f"{args[0]}: error: ")
 
 
-def test_a_device_that_is_not_there(tmp_path: Path):
+def test_a_device_that_is_not_there(run: Run, tmp_path: Path):
     file = tmp_path / "program.mlir"
     text = PROGRAM.replace("%b", '%a {tgraph.device = "gpu:O"}')
     file.write_text(text)
@@ -122,17 +133,17 @@ def test_a_device_that_is_not_there(tmp_path: Path):
 
 
 class TestColours:
-    def test_not_in_a_pipe(self, wrong: str):
+    def test_not_in_a_pipe(self, run: Run, wrong: str):
         assert "\x1b" not in run("plan-opt", wrong).stderr
 
-    def test_forced(self, wrong: str):
+    def test_forced(self, run: Run, wrong: str):
         error = run("plan-opt", wrong, CLICOLOR_FORCE="1").stderr
         place, source, caret = error.splitlines()
         assert "\x1b[1;31merror:\x1b[m" in place
         assert "\x1b" not in source
         assert caret.endswith("\x1b[1;32m^\x1b[m")
 
-    def test_no_colour_wins(self, wrong: str):
+    def test_no_colour_wins(self, run: Run, wrong: str):
         assert (
             "\x1b"
             not in run("plan-opt", wrong, CLICOLOR_FORCE="1", NO_COLOR="1").stderr
