@@ -92,9 +92,12 @@ def place_of(op: Operation) -> str | None:
 
 def name_of(op: Operation) -> str:
     """The operation's name as the user writes it."""
+    if op.name != "builtin.unregistered":
+        return op.name
     from xdsl.dialects.builtin import UnregisteredOp
 
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+    assert isinstance(op, UnregisteredOp)
+    return op.op_name.data
 
 
 @contextmanager

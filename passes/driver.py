@@ -121,6 +121,8 @@ Contents: TypeAlias = Mapping[Operation, Sequence[object]]
 def _contents(module: Operation) -> Contents:
     """What the operations consist of, in order, each after those within: of two with
     equal contents, both or none are valid. Attributes and types of values never change.
+
+    Raises `VerifyException` where a block is empty, or something is not where it says.
     """
     contents: dict[Operation, Sequence[object]] = {}
 
@@ -132,8 +134,12 @@ def _contents(module: Operation) -> Contents:
         for region in op.regions:
             for block in region.blocks:
                 inner = list(block.ops)
+                if block.parent is not region or not inner:
+                    region.verify()
                 own += (block, *block.args, *inner)
                 for each in inner:
+                    if each.parent is not block:
+                        block.verify()
                     add(each)
             own.append(None)  # which operations are within
         contents[op] = own
@@ -153,25 +159,25 @@ class Verifier:
 
     def verify(self, module: Operation) -> None:
         """As `check`. Does not look again at what an earlier call found valid."""
-        contents, before = _contents(module), self._contents
-        # An operation that is gone changes what is around it.
-        changed = {op for op, own in contents.items() if own != before.get(op)}
-        if changed:
-            self._check(module, contents, changed)
-        self._contents = contents
-
-    def _check(
-        self, module: Operation, contents: Contents, changed: set[Operation]
-    ) -> None:
         try:
-            for op in contents:
-                self._verify(op, changed)
+            contents, before = _contents(module), self._contents
+            # An operation that is gone changes what is around it.
+            changed = {op for op, own in contents.items() if own != before.get(op)}
+            if changed:
+                self._check(module, contents, changed)
         except LocatedVerifyError:
             raise
         except VerifyException as error:
             culprit = _culprit(module)
             message = f"{name_of(culprit)}: {error}"
             raise LocatedVerifyError(message, culprit) from None
+        self._contents = contents
+
+    def _check(
+        self, module: Operation, contents: Contents, changed: set[Operation]
+    ) -> None:
+        for op in contents:
+            self._verify(op, changed)
         for region in module.regions:
             _check_region(region, set())
 
@@ -183,8 +189,6 @@ class Verifier:
         nothing but the operation. All others, and what else ends a block, are always
         verified.
         """
-        for region in op.regions:
-            _verify_structure(region)
         alone = op.next_op is not None and isinstance(op, TensorOp)
         if not alone and not isinstance(op, YieldOp):
             op.verify(verify_nested_ops=False)
@@ -223,15 +227,6 @@ class Verifier:
             number = self._numbers.setdefault(attribute, len(self._numbers))
             known = self._numbered[id(attribute)] = attribute, number
         return known[1]
-
-
-def _verify_structure(region: Region) -> None:
-    """That blocks and operations are where they say, and no block is empty."""
-    for block in region.blocks:
-        if block.parent is not region or block.is_empty:
-            region.verify()
-        if any(op.parent is not block for op in block.ops):
-            block.verify()
 
 
 def check(module: Operation) -> None:

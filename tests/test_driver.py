@@ -149,6 +149,7 @@ func.func @f(%c: i1, %x: i32, %unused: i32) {
   %a = arith.addi %x, %x : i32
   %b = arith.muli %a, %x {mark} : i32
   scf.if %c {
+    "test.inner"() : () -> ()
     "test.last"() : () -> ()
   }
   cf.cond_br %c, ^left, ^right
@@ -162,13 +163,13 @@ func.func @f(%c: i1, %x: i32, %unused: i32) {
 
 def _change(what: str, func: FuncOp) -> None:
     add, multiply, branch, end = func.body.blocks[0].ops
-    first, last = func.body.blocks[1].first_op, branch.regions[0].block.first_op
+    first, inner = func.body.blocks[1].first_op, branch.regions[0].block.first_op
     assert isinstance(end, cf.ConditionalBranchOp)
     assert isinstance(branch, scf.IfOp)
     back = func.body.blocks[2].first_op
     assert first is not None
     assert back is not None
-    assert last is not None
+    assert inner is not None
     match what:
         case "the value of an attribute":
             multiply.attributes["mark"] = i32
@@ -186,8 +187,8 @@ def _change(what: str, func: FuncOp) -> None:
             multiply.detach()
             Rewriter.insert_op(multiply, InsertPoint.before(add))
         case "what is within":
-            last.detach()
-            Rewriter.insert_op(last, InsertPoint.after(branch))
+            inner.detach()
+            Rewriter.insert_op(inner, InsertPoint.after(branch))
         case "in which block":
             first.detach()
             func.body.blocks[0].add_op(first)

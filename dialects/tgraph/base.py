@@ -304,6 +304,11 @@ def _segments(inputs: int, outs: int, workspace: bool) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, [inputs, outs, int(workspace)])
 
 
+@cache
+def _input_count(segments: DenseArrayBase[IntegerType]) -> int:
+    return segments.get_values()[0]
+
+
 class TensorOpEffects(DestinationStyle):
     """Pure on tensors; reads its inputs and writes its destinations elsewhere.
 
@@ -313,7 +318,7 @@ class TensorOpEffects(DestinationStyle):
     @classmethod
     def destinations(cls, op: Operation) -> Sequence[int]:
         assert isinstance(op, TensorOp)
-        return range(len(op.inputs), len(op.operands))
+        return range(op.input_count, len(op.operands))
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:
@@ -325,12 +330,13 @@ class TensorOpEffects(DestinationStyle):
         assert isinstance(op, TensorOp)
         if all(isinstance(value.type, TensorType) for value in op.operands):
             return frozenset[EffectInstance]()
-        written = op.operands[len(op.inputs) :]
+        count = op.input_count
         effects = {
-            EffectInstance(MemoryEffectKind.WRITE, value) for value in written
+            EffectInstance(MemoryEffectKind.WRITE, value)
+            for value in op.operands[count:]
         } | {
             EffectInstance(MemoryEffectKind.READ, value)
-            for index, value in enumerate(op.inputs)
+            for index, value in enumerate(op.operands[:count])
             if isinstance(value.type, MemRefType) and index not in op.SHAPE_ONLY
         }
         return frozenset(effects)
@@ -420,7 +426,7 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def declared(self) -> Sequence[AnyTensor]:
         """The types that the operation gives its results, in either form."""
-        return [tensor_type_of(v.type) for v in (self.res or self.outs)]
+        return [tensor_type_of(v.type) for v in (self.results or self.outs)]
 
     def __init__(
         self,
@@ -437,6 +443,12 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             properties=dict(properties or {}),
             regions=regions,
         )
+
+    @property
+    def input_count(self) -> int:
+        """How many of the operands are inputs: `len(inputs)`, at less cost."""
+        segments = self.properties["operandSegmentSizes"]
+        return _input_count(cast(DenseArrayBase[IntegerType], segments))
 
     @property
     def result(self) -> SSAValue[AnyTensor]:

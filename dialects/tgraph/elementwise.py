@@ -32,10 +32,11 @@ class ElementwiseOp(TensorOp):
 
     def overwritable(self) -> Sequence[int]:
         element = self.declared[0].element_type
-        inputs = [tensor_type_of(value.type).element_type for value in self.inputs]
+        inputs = self.operands[: self.input_count]
+        elements = [tensor_type_of(value.type).element_type for value in inputs]
         return [
             index
-            for index, other in enumerate(inputs)
+            for index, other in enumerate(elements)
             if other is element or element_bytes(other) == element_bytes(element)
         ]
 

@@ -25,7 +25,6 @@ from xdsl.interpreter import (
     impl_terminator,
     register_impls,
 )
-from xdsl.interpreters.func import FuncFunctions
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...diagnostics import LocatedError
@@ -65,6 +64,9 @@ def run_reference(
     Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
     `TypeError` for inputs that do not fit.
     """
+    # Loads all of xDSL's interpreters, which `evaluate` does without.
+    from xdsl.interpreters.func import FuncFunctions
+
     program = signature(module, entry)
     _check_supported(module)
     check_one_block(program.function)
