@@ -37,6 +37,7 @@ from tensorplan.passes import driver
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.specialize.sizes import specialize
+from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse, outline
 from tensorplan.passes.tgraph.fusion.groups import fusions
 from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
@@ -122,6 +123,64 @@ def test_groups_are_stored_as_fusions_are(target: str, seed: int) -> None:
     depth = random.choice([1, 4, 256])
     mode, keeps = random.choice(["relay", "nnvm"]), random.random() < 0.5
     assert_groups_are_predicted(module, TGraphFuse(mode, depth, keeps))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_large_groups_are_stored_as_fusions_are(seed: int) -> None:
+    random = Random(f"large groups {seed}")
+    module = parsed(computed(random, 40))
+    driver.run(tensorplan.context(), module, [TGraphEliminateAssigns()])
+    fuse = TGraphFuse(random.choice(["relay", "nnvm"]), keep_peak=seed % 4 == 0)
+    assert_groups_are_predicted(module, fuse)
+
+
+FULL, HALF, ROW = "tensor<8x16xf32>", "tensor<8x16xbf16>", "tensor<16xf32>"
+
+
+def computed(random: Random, size: int) -> str:
+    """A program of operations that groups may have, of which most read recent ones."""
+    lines: list[str] = []
+    values = {FULL: ["%x"], HALF: ["%h"], ROW: ["%r"]}
+
+    def one(type: str) -> str:
+        return random.choice(values[type][-4:] + random.choices(values[type]))
+
+    def make(type: str, what: str) -> str:
+        lines.append(f"%{len(lines)} = tgraph.{what}")
+        values[type].append(f"%{len(lines) - 1}")
+        return values[type][-1]
+
+    while len(lines) < size:
+        type = random.choice([FULL, FULL, FULL, HALF, ROW])
+        match random.randrange(10):
+            case 0 | 1:
+                make(type, f"{random.choice(['sine', 'tanh'])} {one(type)} : {type}")
+            case 2 | 3 | 4:
+                name = random.choice(["add", "multiply", "atan2"])
+                make(type, f"{name} {one(type)}, {one(type)} : {type}")
+            case 5:
+                source, target = random.sample([FULL, HALF], 2)
+                make(target, f"convert {one(source)} : ({source}) -> {target}")
+            case 6 | 7:  # of rows or columns, which may be a group with their sums
+                value, dimension = one(FULL), random.randrange(2)
+                sums = f"tensor<{(16, 8)[dimension]}xf32>"
+                values.setdefault(sums, [])
+                how = f'kind = "add", dimensions = array<i64: {dimension}>'
+                made = make(sums, f"reduce {value} {{{how}}} : ({FULL}) -> {sums}")
+                how = f"broadcast_dimensions = array<i64: {1 - dimension}>"
+                what = f"broadcast_in_dim {made} {{{how}}} : ({sums}) -> {FULL}"
+                make(FULL, f"divide {value}, {make(FULL, what)} : {FULL}")
+            case 8:
+                element = type.split("x")[-1][:-1]
+                make(type, f"constant<{len(lines)}.0 : {element}> : {type}")
+            case _:
+                make(FULL, f"read %w : {FULL}")
+                lines.append(f"tgraph.assign %w, {one(FULL)} : {FULL}")
+    types = [FULL, HALF, ROW]
+    lines.append(f"func.return {', '.join(map(one, types))} : {', '.join(types)}")
+    arguments = f"%x: {FULL}, %h: {HALF}, %r: {ROW}, %w: !tgraph.variable<{FULL}>"
+    body = "\n".join(lines)
+    return f"func.func @main({arguments}) -> ({', '.join(types)}) {{\n{body}\n}}"
 
 
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
