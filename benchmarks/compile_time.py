@@ -1,11 +1,18 @@
 """CPU time of compiling, per StableHLO operation, and of `plan-opt --help`.
 
     python benchmarks/compile_time.py tests/models/*.mlir
+    python benchmarks/compile_time.py --layers 1 13 63 --repeat 3
 
 For each file: reading, each pass of plan-pipeline, verification, and their sum, over
 `--repeat` runs: the least, and the spread, (most - least) / least: the noise of
 the machine. All times are of the process's CPU. The first run, in which Python loads
 jaxlib and the passes, is not counted.
+
+Then a table of the files, and of training steps of so many transformer blocks
+(`--layers`), beside the time that XLA takes to compile the same text. `plan` is from
+text to the planned module, the least of runs that alternate with XLA's; `kernels` is
+what compiling these takes besides, once, without what earlier runs have left in a
+cache. XLA's time has its code generation in it.
 """
 
 import argparse
@@ -13,38 +20,44 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from in_xla import compiled
+from models import adam_step, jax
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as xdsl_dialects
-from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 
+import tensorplan
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan.pipeline import PlanPipeline
-from tensorplan.tools.common import read_source
+from tensorplan.tools.common import Source, read_source
 from tensorplan.tools.compiler import ToolPipeline
 
-PER_OP_BAR = 1.5  # ms of CPU, reading and passes together
+PER_OP_BAR = 0.6  # ms of CPU, reading and passes together
 HELP_BAR = 0.4  # s of CPU
 
 
-def compile_once(file: str) -> tuple[dict[str, float], int]:
-    """Seconds by stage, in order, and the number of StableHLO operations."""
+def compile_once(source: Source) -> tuple[dict[str, float], int, ModuleOp]:
+    """Seconds by stage, in order, the number of StableHLO operations, and the plan."""
     ctx = Context()
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
     compiler = ToolPipeline("compile_time", ctx)
-    module = compiler.read(read_source(file))
+    module = compiler.read(source)
     ops = sum(isinstance(op, UnregisteredOp) for op in module.walk())
     compiler.run(module, list(flatten([PlanPipeline()])))
-    return compiler.seconds(), ops
+    return compiler.seconds(), ops, module
 
 
 def print_table(file: str, repeat: int) -> None:
     """Measures one file, and prints a line for each stage."""
-    _, ops = compile_once(file)
-    runs = [compile_once(file)[0] for _ in range(repeat)]
+    source = read_source(file)
+    _, ops, _ = compile_once(source)
+    runs = [compile_once(source)[0] for _ in range(repeat)]
     stages = {stage: [run[stage] for run in runs] for stage in runs[0]}
     stages["total"] = [sum(run.values()) for run in runs]
     print(f"\n{file}: {ops} StableHLO operations, {repeat} runs")
@@ -57,6 +70,34 @@ def print_table(file: str, repeat: int) -> None:
     if ops:
         total = min(stages["total"]) * 1e3 / ops
         print(f"{total:.3f} ms per operation, the bar is {PER_OP_BAR}")
+
+
+def print_beside_xla(sources: Sequence[Source], repeat: int) -> None:
+    """A line for each program: CPU ms per operation, ours and XLA's."""
+    print(f"\n{'CPU ms per operation':30} {'operations':>10} {'plan':>8}", end="")
+    print(f" {'kernels':>8} {'XLA':>8}")
+    for source in sources:
+        text, ours, xla = source.data.decode(), list[float](), list[float]()
+        _, ops, planned = compile_once(source)
+        with TemporaryDirectory() as cache:
+            os.environ["TENSORPLAN_CACHE"] = cache
+            start = time.process_time()
+            tensorplan.compile(planned)
+            kernels = time.process_time() - start
+        for _ in range(repeat):
+            ours.append(sum(compile_once(source)[0].values()))
+            start = time.process_time()
+            compiled(text)
+            xla.append(time.process_time() - start)
+        per_op = (1e3 * seconds / ops for seconds in (min(ours), kernels, min(xla)))
+        print(f"{source.name:30} {ops:10}", *(f"{ms:8.3f}" for ms in per_op))
+
+
+def training_step(layers: int) -> Source:
+    """A step of so many transformer blocks, as text of StableHLO."""
+    model = adam_step(layers)
+    text = jax.jit(model.function).lower(*model.arguments).as_text()
+    return Source(f"adam_step, {layers} blocks", text.encode())
 
 
 def help_seconds() -> float:
@@ -79,6 +120,7 @@ def help_seconds() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--layers", nargs="*", type=int, default=[], metavar="N")
     parser.add_argument("--repeat", type=int, default=5, metavar="N")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -90,6 +132,8 @@ def main() -> None:
     )
     for file in options.files:
         print_table(str(Path(file)), options.repeat)
+    sources = [*map(read_source, options.files), *map(training_step, options.layers)]
+    print_beside_xla(sources, options.repeat)
     print(f"\n{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
 
 
