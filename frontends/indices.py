@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import ints, with_element, with_shape
@@ -111,10 +111,15 @@ def put(
 
 
 def sorted_along(
-    b: TensorBuilder, x: SSAValue, axis: int, *, descending: bool = False
+    b: TensorBuilder,
+    x: SSAValue,
+    axis: int,
+    *,
+    descending: bool = False,
+    count: int | None = None,
 ) -> tuple[SSAValue, SSAValue]:
     """Elements in their order along an axis, equal ones as they are, and their indices
-    before (i64).
+    before (i64); the first `count` of them, if given.
     """
     index = b.iota(with_element(type_of(x), i64), axis)
     element, number = (with_shape(type_of(value), []) for value in (x, index))
@@ -123,12 +128,19 @@ def sorted_along(
     inner = TensorBuilder(before, b.location)
     answer = compare(inner, block.args[0], "GT" if descending else "LT", block.args[1])
     block.add_ops([*before, YieldOp(answer)])
+    types, properties = [type_of(x), type_of(index)], dict[str, Attribute]()
+    if count is not None:
+        shape = list(shape_of(x))
+        shape[axis] = count
+        types = [with_shape(type, shape) for type in types]
+        properties["count"] = IntegerAttr(count, i64)
     values, places = b.emit_all(
         SortOp,
         [x, index],
-        [x.type, index.type],
+        types,
         [Region(block)],
         dimension=IntegerAttr(axis, i64),
+        **properties,
     )
     return values, places
 
@@ -137,8 +149,7 @@ def largest_along(
     b: TensorBuilder, x: SSAValue, axis: int, count: int, *, largest: bool = True
 ) -> tuple[SSAValue, SSAValue]:
     """The first `count` in that order, and their indices."""
-    values, places = sorted_along(b, x, axis, descending=largest)
-    return b.part(values, axis, 0, count), b.part(places, axis, 0, count)
+    return sorted_along(b, x, axis, descending=largest, count=count)
 
 
 def one_hot(b: TensorBuilder, indices: SSAValue, depth: int, axis: int) -> SSAValue:

@@ -303,3 +303,24 @@ def test_time_is_linear_in_a_chain() -> None:
     )
     infer(module, require_static=True)
     assert "%0: tensor<6xf32>" in str(module)
+
+
+def test_through_a_sort() -> None:
+    """The size along the dimension is `count`; the others are the operand's."""
+    module = parse("""
+func.func @main(%x: tensor<?x9xnone>) -> tensor<4x?xf32> {
+  %r = tgraph.sort %x {count = 2 : i64, dimension = 1 : i64}
+      : (tensor<?x9xnone>) -> tensor<4x?xf32> {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = tgraph.compare %a, %b {direction = "LT"}
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tgraph.yield %c : tensor<i1>
+  }
+  func.return %r : tensor<4x?xf32>
+}
+""")
+    infer(module, require_static=True)
+    func = next(iter(module.ops))
+    assert isinstance(func, FuncOp)
+    assert str(func.function_type.inputs.data[0]) == "tensor<4x9xf32>"
+    assert str(func.function_type.outputs.data[0]) == "tensor<4x2xf32>"

@@ -81,6 +81,21 @@ func.func @main(%x: tensor<3x5x2xi32>, %n: tensor<3x5x2xf32>)
 }
 """
 
+FIRST_OF_SORT = """
+func.func @main(%x: tensor<3x5x2xi32>, %n: tensor<3x5x2xf32>)
+    -> (tensor<3x2x2xi32>, tensor<3x2x2xf32>) {
+  %v, %i = tgraph.sort %x, %n {count = 2 : i64, dimension = 1 : i64}
+      : (tensor<3x5x2xi32>, tensor<3x5x2xf32>)
+      -> (tensor<3x2x2xi32>, tensor<3x2x2xf32>) {
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %i: tensor<f32>, %j: tensor<f32>):
+    %0 = tgraph.compare %a, %b {direction = "GT"}
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    tgraph.yield %0 : tensor<i1>
+  }
+  func.return %v, %i : tensor<3x2x2xi32>, tensor<3x2x2xf32>
+}
+"""
+
 SORT_UNSIGNED = """
 func.func @main(%x: tensor<100xui8>) -> tensor<100xui8> {
   %v = tgraph.sort %x {dimension = 0 : i64} : tensor<100xui8> {
@@ -183,6 +198,7 @@ PROGRAMS: dict[str, tuple[str, list[Array]]] = {
         [np.zeros((3, 0), np.int32), np.array(7, np.int32)],
     ),
     "sort": (SORT, [TIES, X]),
+    "the first of a sort": (FIRST_OF_SORT, [TIES, X]),
     "sort of unsigned": (SORT_UNSIGNED, [RNG.integers(0, 256, 100).astype(np.uint8)]),
     "while": (WHILE, [A, B, np.array(1000, np.float32)]),
     "while, never": (WHILE, [A, B, np.array(1, np.float32)]),

@@ -24,6 +24,7 @@ import tensorplan
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
+from tensorplan.dialects.tgraph.bodies import SortOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import code_cache, llvm
@@ -240,6 +241,20 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
     got = computed(op, [x], np.empty(200, kind))
     want = computed(op, [x], np.empty(200, kind), by_numpy=True)
     assert_same(got, want)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("float32", "int32"), ("int32", "float32"), ("int64", "float64")],
+)
+def test_bits_of_other_types_agree_with_numpy(source: str, target: str) -> None:
+    x = extremes(np.random.default_rng(0), 333, source)
+    op = one(elementwise.BitcastConvertOp, [x], target=target)
+    got, want = (
+        computed(op, [x], np.empty(333, target), by_numpy=by_numpy)
+        for by_numpy in (False, True)
+    )
+    np.testing.assert_array_equal(got.view("u1"), want.view("u1"))
 
 
 def test_floats_out_of_range_become_the_nearest_integer() -> None:
@@ -511,6 +526,48 @@ def test_random_groups(body: tuple, seed: int) -> None:
     want = computed(op, inputs, np.empty(shape, np.float32), by_numpy=True)
     scale = np.abs(want).max()
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(1, scale))
+
+
+FIRST = """
+!x = memref<DIMxX>
+!k = memref<KIMxX>
+func.func @main(%x: !x, %n: memref<DIMxi32>, %v: !k, %m: memref<KIMxi32>) {
+  tgraph.sort %x, %n outs(%v, %m) {count = COUNT : i64, dimension = AXIS : i64}
+      : (!x, memref<DIMxi32>) -> (!k, memref<KIMxi32>) {
+  ^bb0(%a: tensor<X>, %b: tensor<X>, %i: tensor<i32>, %j: tensor<i32>):
+    %0 = tgraph.compare %a, %b {direction = "WAY"}
+        : (tensor<X>, tensor<X>) -> tensor<i1>
+    tgraph.yield %0 : tensor<i1>
+  }
+  func.return
+}"""
+
+
+@pytest.mark.parametrize("way", ["LT", "GT"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize(("axis", "count"), [(0, 1), (1, 1), (1, 7), (1, 64), (2, 2)])
+def test_the_first_of_a_sort(way: str, dtype: str, axis: int, count: int) -> None:
+    """Many elements are equal: numbers tell whether they stay in order."""
+    rng = np.random.default_rng(0)
+    shape = [3, 150, 4]
+    kept = [count if d == axis else n for d, n in enumerate(shape)]
+    words = {"COUNT": count, "AXIS": axis, "WAY": way}
+    words |= {"DIM": "x".join(map(str, shape)), "KIM": "x".join(map(str, kept))}
+    text = FIRST
+    for word, value in {**words, "X": TYPES[dtype]}.items():
+        text = text.replace(word, str(value))
+    module = Parser(tensorplan.context(), text).parse_module()
+    op = next(op for op in module.walk() if isinstance(op, SortOp))
+    x = rng.integers(0, 50, shape).astype(numbers(rng, [], dtype).dtype)
+    inputs = [x, np.arange(x.size, dtype=np.int32).reshape(shape)]
+    got, want = ([np.empty(kept, y.dtype) for y in inputs] for _ in range(2))
+    calls = native.calls_of(op, inputs, got, Scratch("cpu:0"))
+    assert calls is not None
+    calls += compile_call(op, inputs, want, Scratch("cpu:0"), native=False)
+    for function, arguments in calls:
+        function(*arguments)
+    for result, wanted in zip(got, want, strict=True):
+        assert_same(result, wanted)
 
 
 INTEGERS = [("int32",) * 2, ("int64",) * 2, ("int32", "int64"), ("bool",) * 2]

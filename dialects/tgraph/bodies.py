@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Region
-from xdsl.irdl import irdl_op_definition, prop_def, region_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, region_def
 from xdsl.utils.exceptions import VerifyException
 
+from ..sizes.symbolic import exceeds
 from .base import AnyTensor, bare, shape_of, with_element, with_shape
 from .elementwise import ElementwiseOp
 from .partial import PartialTypes
@@ -112,13 +113,14 @@ class SortOp(RegionOp):
         }
 
     The region has two elements of each tensor, and says whether the first ones come
-    before the second ones.
+    before the second ones. With `count`, results are the first so many of each column.
     """
 
     name = "tgraph.sort"
     RESULTS: ClassVar = None
 
     dimension = prop_def(IntegerAttr)
+    count = opt_prop_def(IntegerAttr)
     comparator = region_def("single_block")
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
@@ -132,12 +134,28 @@ class SortOp(RegionOp):
         condition = with_element(scalars[0], i1)
         self._check_yields(self.comparator, [condition])
         _check_body(self.comparator)
-        return inputs
+        if self.count is None:
+            return inputs
+        shape, count = list(shape_of(inputs[0])), self.count.value.data
+        if count < 0 or exceeds(count, shape[dim]):
+            raise VerifyException(
+                f"count is {count}, expected 0 to {shape[dim]}: the size along "
+                f"dimension {dim}"
+            )
+        shape[dim] = count
+        return [with_shape(type, shape) for type in inputs]
 
     def refine(self, types: PartialTypes) -> None:
+        dim = self.dimension.value.data
         for value, result in enumerate(types.values[types.inputs :]):
             types.same_element(value, result)
-            types.same_shape(0, value, result)
+            types.same_shape(0, value)
+            types.check_rank(result, types.rank(value))
+            for d in range(types.rank(value)):
+                if self.count is None or d != dim:
+                    types.same_size((value, d), (result, d))
+                else:
+                    types.set_size((result, d), self.count.value.data)
 
 
 BODY_OPS = (ReduceByOp, SortOp)

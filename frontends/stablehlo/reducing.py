@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.diagnostics import name_of
 from ...dialects.tgraph import bodies, elementwise, random, reducing, shaping
-from ...dialects.tgraph.base import TensorOp, ints, shape_of, with_element, with_shape
+from ...dialects.tgraph.base import TensorOp, shape_of, with_element, with_shape
 from ...dialects.tgraph.structure import YieldOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, broadcast, padding, type_of
@@ -193,7 +193,7 @@ def _sort(c: Conversion) -> Values:
 
 
 def _top_k(c: Conversion) -> Values:
-    """The first k of the largest elements, and their indices; all sorted."""
+    """The first k of all elements, the largest first, and their indices."""
     (x,) = c.inputs
     type = type_of(x)
     last = type.get_num_dims() - 1
@@ -212,25 +212,15 @@ def _top_k(c: Conversion) -> Values:
         direction=StringAttr("GT"),
     )
     block.add_ops([*ops, YieldOp(before)])
-    results = c.emit_all(
+    shape = shape_of(type_of(c.op.results[0]))
+    return c.emit_all(
         bodies.SortOp,
         (x, indices),
-        [type, indices_type],
+        [with_shape(type, shape), with_shape(indices_type, shape)],
         [Region(block)],
         dimension=dimension,
+        count=IntegerAttr(shape[last], i64),
     )
-    limits = shape_of(type_of(c.op.results[0]))
-    properties = {
-        "start_indices": ints([0] * len(limits)),
-        "limit_indices": ints(limits),
-        "strides": ints([1] * len(limits)),
-    }
-    return [
-        c.emit(
-            shaping.SliceOp, (value,), with_shape(type_of(value), limits), **properties
-        )
-        for value in results
-    ]
 
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}

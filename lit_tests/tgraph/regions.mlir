@@ -18,6 +18,12 @@ func.func @bodies(%x: tensor<4x8xf32>, %n: tensor<4x8xi32>, %low: tensor<f32>, %
     %0 = tgraph.compare %a, %b {direction = "LT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
     tgraph.yield %0 : tensor<i1>
   }
+  // CHECK: tgraph.sort %{{.*}} {count = 2 : i64, dimension = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x2xf32> {
+  %first = tgraph.sort %x {count = 2 : i64, dimension = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x2xf32> {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %0 = tgraph.compare %a, %b {direction = "LT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tgraph.yield %0 : tensor<i1>
+  }
   // CHECK: tgraph.rng_bit_generator %{{.*}} {algorithm = "philox"} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)
   %s1, %bits = tgraph.rng_bit_generator %s {algorithm = "philox"} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)
   // CHECK: tgraph.dynamic_slice %{{.*}}, %{{.*}}, %{{.*}} {slice_sizes = array<i64: 2, 3>} : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>

@@ -576,9 +576,10 @@ class Builder:
             properties={"direction": StringAttr(self.pick(["LT", "GT"]))},
         )
         block.add_ops([before, structure.YieldOp(before.result)])
-        how: dict[str, Attribute] = {
-            "dimension": number(self.random.randrange(len(shape_of(x))))
-        }
+        dimension = self.random.randrange(len(shape_of(x)))
+        how: dict[str, Attribute] = {"dimension": number(dimension)}
+        if self.random.random() < 0.5:
+            how["count"] = number(self.random.randint(0, shape_of(x)[dimension]))
         self.emit(bodies.SortOp, [x, y], how, regions=[Region(block)])
 
     def random_bits(self) -> None:

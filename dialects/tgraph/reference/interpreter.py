@@ -745,7 +745,10 @@ def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
 def _sort(op: bodies.SortOp, inputs: Sequence[Array]) -> list[Array]:
     axis = op.dimension.value.data
     columns = [np.moveaxis(x, axis, -1) for x in inputs]
-    results = [np.empty_like(x) for x in inputs]
+    results = [
+        np.empty(t.get_shape(), x.dtype)
+        for t, x in zip(op.declared, inputs, strict=True)
+    ]
     for place in np.ndindex(*columns[0].shape[:-1]):
         column = [x[place] for x in columns]
 
@@ -758,7 +761,7 @@ def _sort(op: bodies.SortOp, inputs: Sequence[Array]) -> list[Array]:
 
         order = sorted(range(len(column[0])), key=cmp_to_key(compare))
         for x, result in zip(column, results, strict=True):
-            np.moveaxis(result, axis, -1)[place] = x[order]
+            np.moveaxis(result, axis, -1)[place] = x[order[: result.shape[axis]]]
     return results
 
 

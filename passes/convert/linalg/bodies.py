@@ -9,6 +9,7 @@ together. A sort is loops: a merge sort from the bottom up, column by column.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
@@ -45,6 +46,18 @@ def reduce_by(values: Values, op: ReduceByOp, targets: Sequence[Stored]) -> None
 
 
 def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
+    if op.count is None:
+        _sort(values, op, targets)
+        return
+    shape = values.store(op.inputs[0]).shape
+    wholes = [values.memory.allocate(target.element, shape) for target in targets]
+    _sort(values, op, wholes)
+    for whole, target in zip(wholes, targets, strict=True):
+        first = replace(whole.layout, shape=target.shape)
+        copy(values, Stored(whole.base, first), target)
+
+
+def _sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
     for value, target in zip(op.inputs, targets, strict=True):
         copy(values, values.store(value), target)
     shape, dim = targets[0].shape, op.dimension.value.data

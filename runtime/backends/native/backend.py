@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects.dtypes import Array
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.bodies import SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
@@ -21,7 +22,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
-from . import indexing
+from . import indexing, selection
 from .elements import register_type
 from .graphs import (
     ElementGraph,
@@ -47,10 +48,12 @@ def calls_of(
 ) -> list[Call] | None:
     """Native calls that compute `outs` from `inputs` as `op` says; None if there are
     none."""
-    if len(outs) != 1 or not isinstance(op, _SUPPORTED) or not llvm.is_available():
+    if not isinstance(op, _SUPPORTED) or not llvm.is_available():
         return None
     try:
         match op:
+            case SortOp():
+                return selection.calls_of(op, inputs, outs)
             case CopyOp():
                 return [copy_of(outs[0], inputs[0], scratch)]
             case FusionOp():
@@ -202,6 +205,7 @@ _SUPPORTED = (
     ElementwiseOp,
     FusionOp,
     ReduceOp,
+    SortOp,
     shaping.ConstantOp,
     shaping.DeviceCopyOp,
     shaping.FullLikeOp,

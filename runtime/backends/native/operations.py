@@ -28,7 +28,7 @@ from ....dialects.tgraph.formulas import (
 from ....dialects.tgraph.terms import Term
 from . import math
 from .code import LlvmFunction, Value
-from .elements import converted, rounded
+from .elements import converted, register_type, rounded
 
 
 def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
@@ -154,7 +154,12 @@ class _Writer(Scalars[Value]):
         return Term(self, value, element)
 
     def recast(self, x: Term[Value], element: Attribute) -> Term[Value]:
-        raise NoForm(ops.BitcastConvertOp.name)
+        source, target = numpy_dtype(x.element), numpy_dtype(element)
+        if source.itemsize != target.itemsize or target.itemsize < 4:
+            raise NoForm(ops.BitcastConvertOp.name)  # small floats are f32 in registers
+        to = register_type(target)
+        assert to is not None
+        return Term(self, x.value.cast("bitcast", to), element)
 
     def quotient(self, x: Term[Value], y: Term[Value]) -> Term[Value]:
         return self._instruction("sdiv" if is_signed(x) else "udiv", x, y)

@@ -198,7 +198,7 @@ def _take_sorted(
     else:
         order = np.argsort(keys, 0, "stable")
     for column, result in zip(columns, results, strict=True):
-        result[...] = np.take_along_axis(column, order, 0)
+        result[...] = np.take_along_axis(column, order[: len(result)], 0)
 
 
 def _sort_by_network(
@@ -245,7 +245,7 @@ def _sort_by_network(
                 (x.__setitem__, (high, second)),
             ]
     for result, x in zip(results, sorted_columns, strict=True):
-        calls += copy(result, x)
+        calls += copy(result, x[: len(result)])
     return calls
 
 
