@@ -26,8 +26,9 @@ import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import TensorOp
-from tensorplan.dialects.tgraph.signature import Input, signature
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.runtime.executor import Executable
+from tensorplan.slots import Input
 
 TOLERANCE = 2e-4
 WAYS: dict[str, tuple[dict[str, Any], bool, bool | None]] = {

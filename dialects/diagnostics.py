@@ -15,18 +15,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from ..remarks import REMARKS
+
 if TYPE_CHECKING:
     from xdsl.ir import Operation
-
-REMARKS = logging.getLogger("tensorplan.remarks")
-"""Remarks go here, those of what went well at level DEBUG, the others at INFO;
-warnings at WARNING.
-
-The tools print them (plan-run those at INFO), embedders may listen.
-"""
-
-PROGRESS = logging.getLogger("tensorplan.progress")
-"""How far a search has come, at level INFO. The tools show it on a terminal."""
 
 
 class LocatedError(PassFailedException):
@@ -130,9 +122,3 @@ def remark(message: str, op: Operation, *, passed: bool = False) -> None:
     place = place_of(op)
     level = logging.DEBUG if passed else logging.INFO
     REMARKS.log(level, "%sremark: %s", f"{place}: " if place else "", message)
-
-
-def warn(message: str) -> None:
-    """Tells the user of something on their machine that wants mending. Where nobody
-    listens, Python prints it to stderr."""
-    REMARKS.warning("warning: %s", message)

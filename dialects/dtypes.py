@@ -1,8 +1,7 @@
 """Element types and constants of the IR, as NumPy sees them."""
 
 from collections.abc import Mapping
-from ctypes import c_size_t
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -22,11 +21,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from ..arrays import Array, DType
 from .diagnostics import LocatedError
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-DType: TypeAlias = np.dtype[Any]
 
 _FLOATS: Mapping[type[Attribute], str] = {
     Float64Type: "float64",
@@ -66,12 +64,6 @@ def _bfloat16(op: Operation | None) -> DType:
             op,
         ) from None
     return np.dtype(bfloat16)
-
-
-def address(array: Array) -> int:
-    """Where the first element is: `PyArray_DATA` of NumPy's C interface, which
-    `__array_interface__` tells in ten times the time."""
-    return c_size_t.from_address(id(array) + object.__basicsize__).value
 
 
 def is_float(dtype: DType) -> bool:

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from ..analysis.functions import argument_attributes, set_argument_attributes
 from ..dialects.dtypes import Array
 from ..dialects.tgraph.base import NAME, PARAMETER
-from ..dialects.tgraph.signature import Input, signature
+from ..dialects.tgraph.signature import signature
 from ..model import Model
+from ..slots import Input
 
 
 class Parameter(NamedTuple):

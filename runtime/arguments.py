@@ -5,19 +5,17 @@ program's own. `copies` counts what had to be copied, and why.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from typing import Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
-from xdsl.ir import SSAValue
 
-from ..dialects.dtypes import Array, address
-from ..dialects.tgraph.signature import Result, Signature, Slot
-from .donation import donations
+from ..arrays import Array, address
+from ..slots import Input, Result, Slot
 from .prepacking import Prepacked
 from .program.program import Changes, Program
-from .program.steps import MemoryBlock
+from .program.steps import MemoryBlock, View
 
 Results: TypeAlias = Literal["copy", "view"]
 
@@ -48,33 +46,30 @@ class Arguments:
     def __init__(
         self,
         program: Program,
-        signature: Signature,
-        results: Results = "copy",
-        donate: Collection[int] = (),
+        inputs: Sequence[Input],
+        results: Sequence[Result],
+        handed_out: Results = "copy",
+        donations: Mapping[int, int] | None = None,
         like: "Arguments | None" = None,
     ):
         """Starts with the parameters of `like`, of a program of the same module.
-
-        Raises `ValueError` if `donate` has a number that no input has, or that of a
-        variable.
-        """
-        if results not in ("copy", "view"):
-            raise ValueError(f"results is {results!r}, expected 'copy' or 'view'")
+        `donations` are the results, by number, that inputs are given up for."""
+        if handed_out not in ("copy", "view"):
+            raise ValueError(f"results is {handed_out!r}, expected 'copy' or 'view'")
         self._copies: Counter[tuple[str, int, str]] = Counter()
         self.parameters: Mapping[int, Array] = {} if like is None else like.parameters
         """The inputs that `bind` has given."""
         self._program = program
-        self._inputs = signature.inputs
-        self._results = signature.results
-        self._are_views = results == "view"
-        self._donations = donations(program, signature, donate)
-        for result, index in self._donations.items():  # which may be in one place
-            for value in (result, self._inputs[index].value):
-                program.memory.arguments[value].home = None
+        self.inputs = inputs
+        self.outputs = results
+        self._are_views = handed_out == "view"
+        self.donations = donations or {}
+        """The number of the result that takes over a donated input's memory."""
+        self._donors = {number: index for index, number in self.donations.items()}
         self.are_followed = True
         """Whether calls work on what is bound; `accept` makes it false."""
         # What the last call gave for each input, if used in place.
-        self._given: list[object] = [_OTHER] * len(self._inputs)
+        self._given: list[object] = [_OTHER] * len(inputs)
         # The same for the inputs that are not in `parameters`; and for the results.
         self._last: Sequence[object] = [_OTHER]
         self._last_out: Sequence[object] | None = None
@@ -85,20 +80,23 @@ class Arguments:
         # What is bound to each result, if a call can return just that.
         self._ready: Sequence[Array | None] = ()
         # The array that each argument is bound to, first the program's own.
+        slots = zip(
+            (*program.inputs, *program.results), (*inputs, *results), strict=True
+        )
         self._own = {
-            slot.value: program.memory.views[slot.value].array()
-            for slot in (*self._inputs, *self._results)
-            if slot.value in program.memory.arguments
+            memory: np.ndarray(slot.shape, slot.dtype, memory.array)
+            for memory, slot in slots
+            if isinstance(memory, MemoryBlock)
         }
         self._bound = dict(self._own)
-        donated = self._donations.values()
-        self._parameters = {
-            slot.value
-            for index, slot in enumerate(self._inputs)
-            if slot.is_parameter and index not in donated
-        }
-        # For each of these the array it is or will be bound to, with its copies.
-        self._prepacked: dict[SSAValue, tuple[Array, Prepacked]] = (
+        self._numbers = {memory: n for n, memory in enumerate(program.inputs)}
+        for index, number in self.donations.items():  # which may be in one place
+            for memory in (program.inputs[index], program.results[number]):
+                assert isinstance(memory, MemoryBlock)
+                memory.home = None
+        # For each parameter, by number, the array it is or will be bound to, with its
+        # copies.
+        self._prepacked: dict[int, tuple[Array, Prepacked]] = (
             {} if like is None else like._prepacked.copy()
         )
 
@@ -110,29 +108,23 @@ class Arguments:
             for (what, number, reason), count in dict(self._copies).items()
         }
 
-    @property
-    def donations(self) -> Mapping[int, int]:
-        """The number of the result that takes over a donated input's memory."""
-        numbers = {result.value: n for n, result in enumerate(self._results)}
-        return {index: numbers[value] for value, index in self._donations.items()}
-
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on."""
         bound: dict[int, Array] = {}
         for index, given in parameters.items():
-            if not 0 <= index < len(self._inputs):
+            if not 0 <= index < len(self.inputs):
                 raise ValueError(
-                    f"there is no input {index}, expected 0 to {len(self._inputs) - 1}"
+                    f"there is no input {index}, expected 0 to {len(self.inputs) - 1}"
                 )
-            slot = self._inputs[index]
+            slot = self.inputs[index]
             array, _ = _as_array(given, slot, f"argument {index}")
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
         for index, array in bound.items():
             self._given[index] = _OTHER
-            self._prepacked.pop(self._inputs[index].value, None)
-            self._copies_of(self._inputs[index].value, array)
+            self._prepacked.pop(index, None)
+            self._copies_of(self._program.inputs[index], array)
         self.parameters = {**self.parameters, **bound}
         self._last, self._read_only = [_OTHER], None
 
@@ -149,16 +141,16 @@ class Arguments:
         if out is None and self._last_out is None:
             if (changes := self._rebind(arrays)) is not None:
                 return changes
-        rest = [n for n in range(len(self._inputs)) if n not in self.parameters]
+        rest = [n for n in range(len(self.inputs)) if n not in self.parameters]
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
         every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}
-        wanted: dict[SSAValue, Array] = {}
+        wanted: dict[MemoryBlock, Array] = {}
         in_place = self._given.copy()
         for index, given in every.items():
             if given is not self._given[index]:
                 array, is_in_place = self._accept(index, given)
-                wanted[self._inputs[index].value] = array
+                wanted[self._program.inputs[index]] = array
                 in_place[index] = given if is_in_place else _OTHER
         outs = self._outs(out, wanted)
         wanted |= {v: a for v, a in outs.items() if a is not self._bound[v]}
@@ -167,27 +159,27 @@ class Arguments:
             self._separate(wanted, out)
             changes = self._bind(wanted)
             self._given = [
-                _OTHER if self._bound[slot.value] is self._own[slot.value] else given
-                for slot, given in zip(self._inputs, in_place, strict=True)
+                _OTHER if self._bound[memory] is self._own[memory] else given
+                for memory, given in zip(self._program.inputs, in_place, strict=True)
             ]
         self._last = [self._given[index] for index in rest]
         self._last_out = out if out is None else list(out)
-        self._ready = [self._bound_to(result) for result in self._results]
+        self._ready = [self._bound_to(number) for number in range(len(self.outputs))]
         self._read_only = [self._only_read(index) for index in rest]
-        read = {slot.value for slot in self._inputs if not slot.is_variable}
+        read = {m for m, n in self._numbers.items() if not self.inputs[n].is_variable}
         self._written = [
             (address(a), address(a) + a.nbytes)
-            for value, a in self._bound.items()
-            if value not in read
+            for memory, a in self._bound.items()
+            if memory not in read
         ]
         return changes
 
     def _only_read(self, index: int) -> "_Input | None":
         """An input of which other plain arrays may be bound without ado."""
-        slot = self._inputs[index]
-        if slot.is_variable or slot.value in self._parameters:
+        slot = self.inputs[index]
+        if slot.is_variable or self._is_constant(index):
             return None
-        memory = self._program.memory.arguments[slot.value]
+        memory = self._program.inputs[index]
         return _Input(index, slot, memory) if memory.moves else None
 
     def _rebind(self, arrays: Sequence[object]) -> Changes | None:
@@ -205,12 +197,11 @@ class Arguments:
         self.are_followed = False
         moved: list[MemoryBlock] = []
         for slot, array in new:
-            value = slot.slot.value
             memory = slot.memory
             before, memory.array = memory.start, array
             if memory.start != before:
                 moved.append(memory)
-            self._bound[value] = self._given[slot.number] = array
+            self._bound[memory] = self._given[slot.number] = array
         self._last = arrays
         return Changes(moved, ())
 
@@ -229,7 +220,7 @@ class Arguments:
 
     def _accept(self, index: int, given: object) -> tuple[Array, bool]:
         """The array to bind to an input, and whether it is what was given."""
-        slot = self._inputs[index]
+        slot = self.inputs[index]
         name = f"argument {index}"
         array, is_shared = _as_array(given, slot, name)
         if not is_shared:
@@ -243,134 +234,140 @@ class Arguments:
         self._copies["argument", index, reason] += 1
         if slot.is_variable:
             return np.array(array, order="C"), False
-        own = self._own[slot.value]
+        own = self._own[self._program.inputs[index]]
         own[...] = array
         return own, False
 
     def _outs(
-        self, out: Sequence[Array | None] | None, wanted: Mapping[SSAValue, Array]
-    ) -> dict[SSAValue, Array]:
+        self, out: Sequence[Array | None] | None, wanted: Mapping[MemoryBlock, Array]
+    ) -> dict[MemoryBlock, Array]:
         """The array to bind to each argument that receives a result."""
-        if out is not None and len(out) != len(self._results):
+        if out is not None and len(out) != len(self.outputs):
             raise ValueError(
-                f"out has {len(out)} arrays, expected {len(self._results)}: one for "
+                f"out has {len(out)} arrays, expected {len(self.outputs)}: one for "
                 "each result, or None"
             )
-        outs: dict[SSAValue, Array] = {}
-        for number, result in enumerate(self._results):
+        outs: dict[MemoryBlock, Array] = {}
+        for number, result in enumerate(self.outputs):
             given = None if out is None else out[number]
             if given is not None:
                 _check_out(given, result, number)
-            if result.input is None and result.value in self._own:
+            memory = self._program.results[number]
+            if result.input is None and isinstance(memory, MemoryBlock):
                 if given is None:
-                    given = self._donated(result, wanted)
-                outs[result.value] = self._own[result.value] if given is None else given
+                    given = self._donated(number, memory, wanted)
+                outs[memory] = self._own[memory] if given is None else given
         return outs
 
     def _donated(
-        self, result: Result, wanted: Mapping[SSAValue, Array]
+        self, number: int, memory: MemoryBlock, wanted: Mapping[MemoryBlock, Array]
     ) -> Array | None:
         """The memory of the input that is donated to a result, if it can be used."""
-        if result.value not in self._donations:
+        if number not in self._donors:
             return None
-        value = self._inputs[self._donations[result.value]].value
-        array = wanted.get(value, self._bound[value])
-        if array is self._own[value] or not array.flags.writeable:
+        donor, result = self._program.inputs[self._donors[number]], self.outputs[number]
+        array = wanted.get(donor, self._bound[donor])
+        if array is self._own[donor] or not array.flags.writeable:
             return None
-        bound = self._bound[result.value]
+        bound = self._bound[memory]
         if address(bound) == address(array):
             return bound
         return array.reshape(-1).view(result.dtype).reshape(result.shape)
 
-    def _bind(self, wanted: dict[SSAValue, Array]) -> Changes:
+    def _bind(self, wanted: dict[MemoryBlock, Array]) -> Changes:
         """Makes arrays the memory of arguments."""
         self.are_followed = False
         moved: list[MemoryBlock] = []
         renewed: list[MemoryBlock] = []
-        for value, array in wanted.items():
-            memory = self._program.memory.arguments[value]
+        for memory, array in wanted.items():
             before, memory.array = memory.start, array
             if memory.start != before:
                 moved.append(memory)
-            copies = self._copies_of(value, array)
+            copies = self._copies_of(memory, array)
             if copies is not memory.prepacked:
                 memory.prepacked = copies
                 renewed.append(memory)
-            self._bound[value] = array
+            self._bound[memory] = array
         return Changes(moved, renewed)
 
-    def _copies_of(self, value: SSAValue, array: Array) -> Prepacked | None:
+    def _copies_of(self, memory: MemoryBlock, array: Array) -> Prepacked | None:
         """The copies of a parameter in an array; None for what is no parameter, and in
         the program's own memory, to which the next call may copy other contents."""
-        if value not in self._parameters:
+        index = self._numbers.get(memory)
+        if index is None or not self._is_constant(index):
             return None
-        if array is self._own[value]:
-            self._prepacked.pop(value, None)
+        if array is self._own[memory]:
+            self._prepacked.pop(index, None)
             return None
-        known = self._prepacked.get(value)
+        known = self._prepacked.get(index)
         if known is None or known[0] is not array:
             known = array, Prepacked(array.reshape(-1).view(np.uint8))
-            self._prepacked[value] = known
+            self._prepacked[index] = known
         return known[1]
 
+    def _is_constant(self, index: int) -> bool:
+        """Whether an input is the same in every run."""
+        return self.inputs[index].is_parameter and index not in self.donations
+
     def _separate(
-        self, wanted: dict[SSAValue, Array], out: Sequence[Array | None] | None
+        self, wanted: dict[MemoryBlock, Array], out: Sequence[Array | None] | None
     ) -> None:
         """Keeps what is written apart from all other arguments.
 
         An input that shares memory with what is written is copied. Raises `ValueError`
         if two variables share memory, or an array in `out` and another.
         """
-        numbers = {slot.value: n for n, slot in enumerate(self._inputs)}
-        variables = {slot.value for slot in self._inputs if slot.is_variable}
-        results = {v for v in self._bound if v not in numbers}
+        numbers = self._numbers
+        variables = {m for m, n in numbers.items() if self.inputs[n].is_variable}
+        results = {m for m in self._bound if m not in numbers}
         given = {
-            result.value
-            for number, result in enumerate(self._results)
+            memory
+            for number, memory in enumerate(self._program.results)
             if out is not None and out[number] is not None
         }
         for pair in list(_overlaps(self._bound | wanted)):
-            written = [v for v in pair if v in variables or v in results]
+            written = [m for m in pair if m in variables or m in results]
             if not written or self._is_donation(*pair):
                 continue
-            readers = [v for v in pair if v not in written]
-            moving = readers or [v for v in pair if v in variables]
+            readers = [m for m in pair if m not in written]
+            moving = readers or [m for m in pair if m in variables]
             if len(moving) != 1 or not given.isdisjoint(pair):
                 raise ValueError(
                     "arrays for a variable or for a result share memory with one "
                     "another or with an input"
                 )
-            value = moving[0]
-            array = wanted.get(value, self._bound[value])
-            if array is self._own[value]:
+            memory = moving[0]
+            array = wanted.get(memory, self._bound[memory])
+            if array is self._own[memory]:
                 continue
-            self._copies["argument", numbers[value], "in memory that is written"] += 1
-            if value in variables:
-                wanted[value] = array.copy()
+            self._copies["argument", numbers[memory], "in memory that is written"] += 1
+            if memory in variables:
+                wanted[memory] = array.copy()
             else:
-                self._own[value][...] = array
-                wanted[value] = self._own[value]
+                self._own[memory][...] = array
+                wanted[memory] = self._own[memory]
 
-    def _is_donation(self, *pair: SSAValue) -> bool:
-        for result, index in self._donations.items():
-            if result in pair and self._inputs[index].value in pair:
-                return True
-        return False
+    def _is_donation(self, *pair: MemoryBlock) -> bool:
+        inputs, results = self._program.inputs, self._program.results
+        return any(
+            inputs[index] in pair and results[number] in pair
+            for index, number in self.donations.items()
+        )
 
-    def _bound_to(self, result: Result) -> Array | None:
+    def _bound_to(self, number: int) -> Array | None:
         """The array to return for a result; None if a copy has to be made of it."""
-        array = self._bound.get(result.value)
-        if array is None:  # it is in a pool
+        memory = self._program.results[number]
+        if isinstance(memory, View):  # it is in a pool
             return None
-        if result.input is not None or self._are_views:
+        array = self._bound[memory]
+        if self.outputs[number].input is not None or self._are_views:
             return array
-        return None if array is self._own[result.value] else array  # out, or donated
+        return None if array is self._own[memory] else array  # out, or donated
 
     def _copied(self, number: int, out: Sequence[Array | None] | None) -> Array:
-        value = self._results[number].value
-        array = self._bound.get(value)
-        if array is None:
-            array = self._program.memory.views[value].array()
+        memory = self._program.results[number]
+        if isinstance(memory, View):
+            array = memory.array()
             given = None if out is None else out[number]
             if given is not None:
                 given[...] = array
@@ -378,6 +375,8 @@ class Arguments:
                 return given
             if self._are_views:
                 return array
+        else:
+            array = self._bound[memory]
         self._copies["result", number, "handed out"] += 1
         return array.copy()
 
@@ -444,12 +443,12 @@ def _check_out(given: Array, result: Result, number: int) -> None:
 
 
 def _overlaps(
-    arrays: Mapping[SSAValue, Array],
-) -> Iterator[tuple[SSAValue, SSAValue]]:
+    arrays: Mapping[MemoryBlock, Array],
+) -> Iterator[tuple[MemoryBlock, MemoryBlock]]:
     """The pairs of contiguous arrays that share memory."""
-    live: list[tuple[int, SSAValue]] = []  # with their ends
-    spans = [(address(a), a.nbytes, v) for v, a in arrays.items() if a.nbytes]
-    for start, size, value in sorted(spans, key=lambda span: span[0]):
+    live: list[tuple[int, MemoryBlock]] = []  # with their ends
+    spans = [(address(a), a.nbytes, m) for m, a in arrays.items() if a.nbytes]
+    for start, size, memory in sorted(spans, key=lambda span: span[0]):
         live = [(stop, other) for stop, other in live if stop > start]
-        yield from ((value, other) for _, other in live)
-        live.append((start + size, value))
+        yield from ((memory, other) for _, other in live)
+        live.append((start + size, memory))

@@ -7,17 +7,17 @@ from xdsl.ir import SSAValue
 
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.signature import Signature
-from .program.program import Program
-from .program.steps import Step
+from .program.compiled import CompiledProgram, OperationStep
+from .program.steps import View
 
 
 def donations(
-    program: Program, signature: Signature, donate: Collection[int]
-) -> dict[SSAValue, int]:
-    """For each result the input whose memory it may take: of the same size, and read
-    for the last time before the result's memory is first used, for itself or for a
-    buffer that lies there until then, in the same queue."""
-    steps = [step for step in program.steps if step.op is not None]
+    program: CompiledProgram, signature: Signature, donate: Collection[int]
+) -> dict[int, int]:
+    """For inputs, by number, the result that may take its memory: of the same size, and
+    first written, itself or a buffer that lies there until then, after the input is
+    read for the last time, in the same queue."""
+    steps = [step for step in program.steps if isinstance(step, OperationStep)]
     free: list[int] = []
     for index in sorted(donate):
         if not 0 <= index < len(signature.inputs):
@@ -27,28 +27,31 @@ def donations(
         if signature.inputs[index].is_variable:
             raise ValueError(f"donate has {index}, a variable: it is updated in place")
         free.append(index)
-    taken: dict[SSAValue, int] = {}
-    for result in signature.results:
-        if result.input is not None or result.value not in program.memory.arguments:
+    taken: dict[int, int] = {}
+    for number, result in enumerate(signature.results):
+        if result.input is not None or isinstance(program.results[number], View):
             continue
         for index in free:
-            value = signature.inputs[index].value
-            if _may_take(program, steps, value, result.value):
-                taken[result.value] = index
+            value = signature.arguments[index]
+            if _may_take(program, steps, value, signature.holders[number]):
+                taken[index] = number
                 free.remove(index)
                 break
     return taken
 
 
 def _may_take(
-    program: Program, steps: Sequence[Step], value: SSAValue, result: SSAValue
+    program: CompiledProgram,
+    steps: Sequence[OperationStep],
+    value: SSAValue,
+    result: SSAValue,
 ) -> bool:
     views = program.memory.views
     source, target = views[value].buffer, views[result].buffer
     if source.size != target.size or not source.size:
         return False
-    reading = [step for step in steps if value in step.arguments]
-    writing = [step for step in steps if result in step.arguments]
+    reading = [step for step in steps if source.memory in step.arguments]
+    writing = [step for step in steps if target.memory in step.arguments]
     if len({(step.device, step.stream) for step in (*reading, *writing)}) > 1:
         return False  # nothing says here which is first
     if not reading or not writing:
@@ -61,7 +64,7 @@ def _may_take(
 
 
 def _is_in_place(
-    program: Program, step: Step, value: SSAValue, result: SSAValue
+    program: CompiledProgram, step: OperationStep, value: SSAValue, result: SSAValue
 ) -> bool:
     """Whether a step may write its result over its input."""
     views = program.memory.views

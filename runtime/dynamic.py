@@ -25,7 +25,8 @@ from ..dialects.sizes.symbolic import (
     names_in,
     substitute,
 )
-from ..dialects.tgraph.signature import Input, Result, Signature, signature
+from ..dialects.tgraph.signature import Signature, signature
+from ..slots import Input, Result
 from .executor import Executable
 from .pool import Pool
 from .runnable import check_devices

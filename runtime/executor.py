@@ -1,8 +1,4 @@
-"""Runs memref programs: compiled once into a flat list of calls, then only called.
-
-The caller's arrays are the arguments' memory. When a call brings an argument in other
-memory than the last, the calls on it follow (program/relocation.py).
-"""
+"""Runs memref programs: compiled once into a flat list of calls, then only called."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -10,16 +6,17 @@ from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..dialects.dtypes import Array
-from ..dialects.tgraph.signature import Input, Result, signature
+from ..dialects.tgraph.signature import signature
 from .arguments import Arguments, Results
-from .backends.interface import Call
+from .callable import CallableProgram
+from .calls import Call
 from .devices import Runner
 from .devices.local import local
 from .devices.processes import Processes, Remote
+from .donation import donations
 from .pool import Pool, exclusive
 from .profile import Profile
-from .program.program import Program
+from .program.compiled import CompiledProgram
 from .program.steps import Step
 from .sanitizer import PlanViolation
 from .sanitizer import sanitize as install_sanitizer
@@ -27,7 +24,7 @@ from .sanitizer import sanitize as install_sanitizer
 __all__ = ["Executable", "PlanViolation"]
 
 
-class Executable:
+class Executable(CallableProgram):
     """A memref program, ready to run.
 
     Threads may call it at the same time: it runs one call after the other. Calls of
@@ -108,25 +105,24 @@ class Executable:
         """Makes all that runs change."""
         with exclusive(pools):
             io, native = self._signature, self._native
-            self._program = Program(
+            program = self._compiled = CompiledProgram(
                 *(self._module, io, pools, self._allocator, native),
-                like=None if like is None else like._program,
+                like=None if like is None else like._compiled,
             )
-            self._arguments = Arguments(
-                *(self._program, io, self._results, self._donate),
+            arguments = Arguments(
+                *(program, io.inputs, io.results, self._results),
+                donations=donations(program, io, self._donate),
                 like=None if like is None else like._arguments,
             )
             if self._sanitize:
-                install_sanitizer(self._program, io)
-            self._runner = self._made_runner()
-        self._alone = exclusive(self._program.memory.pools)
-        self._is_called = False
+                install_sanitizer(program, io)
+            super().__init__(program, arguments, self._made_runner())
 
     def _made_runner(self) -> Runner:
         if self._processes is None:
-            return local(self._program, False if self._sanitize else self._threads)
+            return local(self._compiled, False if self._sanitize else self._threads)
         return Remote(
-            *(self._processes, self._module, self._entry, self._program),
+            *(self._processes, self._module, self._entry, self._compiled),
             *(self._signature, self._allocator, self._native),
         )
 
@@ -143,95 +139,16 @@ class Executable:
             other._prepare(pools, self)
         return other
 
-    def __repr__(self) -> str:
-        pools = ", ".join(f"{pool.device} {pool.bytes:,} bytes" for pool in self.pools)
-        inputs, results = len(self.inputs), len(self.results)
-        return f"<Executable: {inputs} inputs, {results} results; {pools or 'no pool'}>"
-
-    @property
-    def inputs(self) -> Sequence[Input]:
-        return self._signature.inputs
-
-    @property
-    def results(self) -> Sequence[Result]:
-        return self._signature.results
-
-    @property
-    def pools(self) -> Sequence[Pool]:
-        """The devices' memory: `pool.device`, `pool.bytes`."""
-        return self._program.memory.pools
-
-    @property
-    def parameters(self) -> Mapping[int, Array]:
-        """The inputs that `bind` has given once, by number."""
-        return self._arguments.parameters
-
-    @property
-    def copies(self) -> Mapping[str, int]:
-        """How many inputs and results calls have copied, by which and why:
-        `"argument 1: not C-contiguous and aligned"`."""
-        return self._arguments.copies
-
     @property
     def fallbacks(self) -> Mapping[str, int]:
         """How many operations are left to NumPy, or to Python, by what they compute:
         `"tgraph.sort"`. No faster backend that is installed has a form for them."""
-        return self._program.fallbacks
+        return self._compiled.fallbacks
 
     @property
     def donations(self) -> Mapping[int, int]:
         """For each donated input that is of use, the result that takes its memory."""
         return self._arguments.donations
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Bytes that kernels take while they run, besides planned workspaces, on all
-        devices."""
-        return self._program.scratch_bytes
-
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of the copies of constants in the layouts that kernels want. Clones
-        have them in common."""
-        return self._program.memory.packed_bytes
-
-    def bind(self, parameters: Mapping[int, object]) -> None:
-        """Gives inputs, by number, for all calls from now on; these take the others
-        only. Programs share parameters when one binds those of another:
-        `other.bind(program.parameters)`; then each sees how the others update them,
-        unless the inputs are marked `tgraph.parameter`: then it binds them again.
-
-        Raises `TypeError` or `ValueError` for arrays that do not fit.
-        """
-        with self._alone:
-            self._arguments.bind(parameters)
-
-    def __call__(
-        self, *arrays: object, out: Sequence[Array | None] | None = None
-    ) -> list[Array]:
-        with self._alone:
-            if self._is_called:
-                raise RuntimeError("a program is called from within a call of it")
-            self._is_called = True
-            try:
-                self._bind(arrays, out)
-                self._runner.run()
-                return self._arguments.results(out)
-            finally:
-                self._is_called = False
-
-    def _bind(
-        self, arrays: Sequence[object], out: Sequence[Array | None] | None
-    ) -> None:
-        """Makes arrays the arguments' memory, and calls follow them."""
-        was_interrupted = not self._arguments.are_followed
-        changes = self._arguments.accept(arrays, out)
-        if self._program.memory.follow_pools() or was_interrupted:
-            self._arguments.are_followed = False
-            self._runner.remake()
-        elif changes:
-            self._runner.follow(changes)
-        self._arguments.are_followed = True
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They
@@ -254,12 +171,6 @@ class Executable:
         """
         if isinstance(self._runner, Remote):
             raise ValueError("what other processes do is not recorded")
-        profile = Profile(self._program)
+        profile = Profile(self._compiled)
         self.surround(profile.timed)
         return profile
-
-    def close(self) -> None:
-        """Ends threads and processes, which a later call starts again. So does dropping
-        the executable."""
-        with self._alone:
-            self._runner.close()

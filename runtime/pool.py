@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array, DType, Shape
 from ..choices import ChoiceError
-from ..dialects.dtypes import Array, DType
-from ..dialects.tgraph.base import Shape
 from .allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from .allocators.host import aligned_bytes
 from .prepacking import Prepacked

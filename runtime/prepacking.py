@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dialects.dtypes import Array, address
+from ..arrays import Array, address
 
 
 class Prepacked:

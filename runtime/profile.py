@@ -20,8 +20,8 @@ from xdsl.dialects.memref import CopyOp
 
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.tgraph.shaping import DeviceCopyOp
-from .backends.interface import Call
-from .program.program import Program
+from .calls import Call
+from .program.compiled import CompiledProgram, OperationStep
 from .program.steps import COPIES, MemoryRange, Step
 
 Event: TypeAlias = dict[str, Any]
@@ -32,9 +32,9 @@ Mark: TypeAlias = tuple[int, int, bool]
 class Profile:
     """What the runs of a program have done. Threads may run its steps."""
 
-    def __init__(self, program: Program):
-        self._steps = [step for step in program.steps if step.op is not None]
-        self._numbers = {step: number for number, step in enumerate(self._steps)}
+    def __init__(self, program: CompiledProgram):
+        self._steps = [s for s in program.steps if isinstance(s, OperationStep)]
+        self._numbers: dict[Step, int] = {s: n for n, s in enumerate(self._steps)}
         memory = program.memory
         self._pools = {*memory.arena_memories.values(), *memory.regions}
         self._devices = dict.fromkeys(
@@ -142,9 +142,8 @@ def _mark(append: Callable[[Mark], None], number: int, is_end: bool) -> None:
     append((perf_counter_ns(), number, is_end))
 
 
-def _operation(step: Step, number: int) -> Event:
+def _operation(step: OperationStep, number: int) -> Event:
     op = step.op
-    assert op is not None
     place = place_of(op)
     return {
         "ph": "X",

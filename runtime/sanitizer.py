@@ -25,7 +25,7 @@ planned; reads of poison by a kernel that gives the right values all the same; r
 that are wrong after some branches only, which are for plan-check to find.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -33,14 +33,14 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.memref import AllocOp, CopyOp, ViewOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from ..dialects.diagnostics import LocatedError, name_of, place_of
 from ..dialects.dtypes import Array
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.signature import Signature
-from .backends.interface import Call
-from .program.program import Program
+from .calls import Call
+from .program.compiled import CompiledProgram, OperationStep
 from .program.steps import MemoryBlock, MemoryRange, Step, View
 
 DEAD = 0xFF
@@ -62,26 +62,28 @@ class PlanViolation(LocatedError):
         self.step = step
 
 
-def sanitize(program: Program, signature: Signature) -> None:
+def sanitize(program: CompiledProgram, signature: Signature) -> None:
     """Checks a program's steps, and makes them watch each other from now on.
 
     Raises `PlanViolation` for what is wrong whatever the kernels do.
     """
-    results = [r.value for r in signature.results if r.input is None]
-    kept = {value: program.memory.views[value] for value in results}
+    results = {
+        number: program.memory.views[value]
+        for number, value in enumerate(signature.holders)
+        if signature.results[number].input is None
+    }
     block = signature.function.body.block
     numbers = {op: number for number, op in enumerate(block.ops)}
-    uses = _Uses(program, kept.values(), numbers)
+    uses = _Uses(program, results.values(), numbers)
     uses.check_steps()
     for op in block.ops:
         if isinstance(op, ViewOp):
             uses.check_alignment(op)
     end = block.last_op
     assert end is not None
-    for number, result in enumerate(signature.results):
-        if result.input is None:
-            uses.check_read(kept[result.value], end, f"result {number} is")
-    _Watch(program, numbers).install(kept)
+    for number, view in results.items():
+        uses.check_read(view, end, f"result {number} is")
+    _Watch(program, numbers).install(results.values())
 
 
 def _title(buffer: MemoryRange) -> str:
@@ -89,7 +91,7 @@ def _title(buffer: MemoryRange) -> str:
     return f"{buffer.name} ({place})" if buffer.name else f"the buffer in {place}"
 
 
-def _pool_memories(program: Program) -> Sequence[MemoryBlock]:
+def _pool_memories(program: CompiledProgram) -> Sequence[MemoryBlock]:
     return [*program.memory.arena_memories.values(), *program.memory.regions]
 
 
@@ -97,11 +99,14 @@ class _Uses:
     """The uses of memory, gone through in program order."""
 
     def __init__(
-        self, program: Program, kept: Iterable[View], numbers: Mapping[Operation, int]
+        self,
+        program: CompiledProgram,
+        kept: Iterable[View],
+        numbers: Mapping[Operation, int],
     ):
         self._program = program
         self._numbers = numbers
-        arguments = set(program.memory.arguments.values())
+        arguments = set(program.memory.arguments)
         written = [v.buffer.memory for v in kept if v.buffer.memory in arguments]
         # For each byte of each memory, what was written there last: the number of a
         # buffer, or of several that branches have written.
@@ -147,7 +152,7 @@ class _Uses:
             self._owners[buffer.memory][buffer.start : buffer.stop] = _NOBODY
 
     def _check(self, step: Step) -> None:
-        assert step.op is not None
+        assert isinstance(step, OperationStep)
         name = self._name(step.op)
         for view in step.reads:
             self._check_alive(view, step.op, f"{name} reads")
@@ -240,8 +245,8 @@ class _Uses:
 
     def _check_in_place(self, out: View, step: Step) -> None:
         """An output may be the same as an input, where the operation allows that."""
+        assert isinstance(step, OperationStep)
         op = step.op
-        assert op is not None
         if isinstance(op, TensorOp):
             views = self._program.memory.views
             allowed = [views[op.inputs[n]] for n in op.overwritable()]
@@ -272,7 +277,7 @@ class _Uses:
         holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
             for view in step.writes:
-                if view.buffer in holders and step.op is not None:
+                if view.buffer in holders and isinstance(step, OperationStep):
                     place = place_of(step.op)
                     where = f" at {place}" if place else ""
                     return f"{self._name(step.op)}{where}, in {_title(view.buffer)}"
@@ -316,7 +321,7 @@ def _is_over(x: MemoryRange, y: MemoryRange) -> bool:
 class _Watch:
     """Compares all pools with a second copy of them after each operation."""
 
-    def __init__(self, program: Program, numbers: Mapping[Operation, int]):
+    def __init__(self, program: CompiledProgram, numbers: Mapping[Operation, int]):
         self._program = program
         self._numbers = numbers
         self._mirrors = {
@@ -327,16 +332,15 @@ class _Watch:
         views = program.memory.views.values()
         self._buffers = list(dict.fromkeys(view.buffer for view in views))
 
-    def install(self, kept: Mapping[SSAValue, View]) -> None:
+    def install(self, kept: Collection[View]) -> None:
         """Adds to the program's steps. Results are `kept` to the end."""
         steps = list(self._program.steps)
         start = [Step(self._start)]
-        for value, view in kept.items():
-            if value in self._program.memory.arguments:
-                start.append(_poisoning(view.buffer, value))
+        arguments = self._program.memory.arguments
+        start += [_poisoning(v.buffer) for v in kept if v.buffer.memory in arguments]
         for step in start:
             step.remake()
-        results = {view.buffer for view in kept.values()}
+        results = {view.buffer for view in kept}
         last: dict[MemoryRange, Step] = {}
         for step in steps:
             last |= {view.buffer: step for view in (*step.reads, *step.writes)}
@@ -405,7 +409,7 @@ class _Watch:
                 raise self._violation(step, memory, start + int(flags.argmax()))
 
     def _violation(self, step: Step, memory: MemoryBlock, byte: int) -> PlanViolation:
-        assert step.op is not None
+        assert isinstance(step, OperationStep)
         holders = [
             buffer
             for buffer in self._buffers
@@ -425,5 +429,6 @@ class _Watch:
         )
 
 
-def _poisoning(buffer: MemoryRange, argument: SSAValue) -> Step:
-    return Step(lambda: [(buffer.bytes.fill, (DEAD,))], frozenset([argument]))
+def _poisoning(buffer: MemoryRange) -> Step:
+    arguments = frozenset([buffer.memory])
+    return Step(lambda: [(buffer.bytes.fill, (DEAD,))], arguments)

@@ -12,7 +12,7 @@ from tensorplan.analysis.allocations import argument_uses, find_allocations, lif
 from tensorplan.analysis.control_flow import ControlFlow
 from tensorplan.analysis.liveness import Uses
 from tensorplan.analysis.sizes import SizeReader
-from tensorplan.dialects.diagnostics import REMARKS
+from tensorplan.remarks import REMARKS
 
 M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
 

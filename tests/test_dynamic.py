@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.checking.plan_check import check_plan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.sizes.symbolic import Undecided, symbol
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.frontends.jax import lower
@@ -21,6 +21,7 @@ from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.specialize.sizes import specialize, specialized
+from tensorplan.remarks import REMARKS
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.pool import Pool
 from tensorplan.tools import plan_run

@@ -18,9 +18,9 @@ from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
 from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.contraction import BLOCK
 from tensorplan.runtime.backends.dispatch import compile_call
-from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.calls import Call
 from tensorplan.runtime.pool import Scratch
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")

@@ -8,7 +8,8 @@ from unchanged_ir import parsed
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.checking.plan_check import check_plan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.remarks import REMARKS
 
 HALF, WHOLE = "memref<8xf32>", "memref<16xf32>"
 LOWER = "memref<8xf32, strided<[1]>>"

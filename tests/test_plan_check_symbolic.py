@@ -9,7 +9,8 @@ from unchanged_ir import parsed
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.checking.plan_check import check_plan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.remarks import REMARKS
 
 ROWS, FLAT, FIXED = "memref<?x16xf32>", "memref<?xf32>", "memref<16xf32>"
 ARENA = "memref<?xi8>"

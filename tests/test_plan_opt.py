@@ -12,8 +12,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tensorplan.dialects.diagnostics import REMARKS, remark
+from tensorplan.dialects.diagnostics import remark
 from tensorplan.passes import get_all_passes
+from tensorplan.remarks import REMARKS
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import UsageError, guard, write_atomically
 from tensorplan.tools.plan_opt import main, make_parser

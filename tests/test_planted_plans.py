@@ -30,9 +30,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from tensorplan.checking.plan_check import check_plan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.remarks import REMARKS
 from tensorplan.runtime.executor import Executable
 
 each_kind = pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import tensorplan
 from tensorplan import frontends
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp, TanhOp
-from tensorplan.runtime.backends.interface import Call
 from tensorplan.runtime.backends.numpy.base import KERNELS
+from tensorplan.runtime.calls import Call
 from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.pool import Scratch
 

@@ -25,7 +25,7 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
-from tensorplan.runtime.backends.interface import Call
+from tensorplan.runtime.calls import Call
 from tensorplan.runtime.devices.local import Serial, Threads
 from tensorplan.runtime.devices.order import pays, queue_of, waits
 from tensorplan.runtime.executor import Executable

@@ -223,7 +223,7 @@ def test_clones_share_packed_weights(bound_before: bool) -> None:
 
 
 def _packed(run: Executable) -> list[Array]:
-    memories = run._program.memory.arguments.values()
+    memories = run._program.memory.arguments
     copies = [m.prepacked._copies.values() for m in memories if m.prepacked]
     return [array for kinds in copies for kind in kinds for _, array in kind]
 

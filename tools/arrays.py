@@ -16,7 +16,8 @@ import numpy as np
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.dtypes import Array, is_float
-from ..dialects.tgraph.signature import Input, Signature
+from ..dialects.tgraph.signature import Signature
+from ..slots import Input
 from .common import write_atomically
 
 _UNREADABLE = (

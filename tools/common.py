@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
-from ..dialects.diagnostics import PROGRESS, REMARKS
+from ..remarks import PROGRESS, REMARKS
 from .colours import diagnostic
 from .messages import describe, remember
 

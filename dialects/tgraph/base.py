@@ -71,6 +71,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
+from ...arrays import Shape
 from ..diagnostics import LocatedVerifyError
 from ..memory import DestinationStyle
 from ..sizes.dims import DIMS, DimsAttr, encoding_of, known_sizes, static
@@ -79,7 +80,6 @@ from .partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
-Shape: TypeAlias = tuple[int, ...]
 
 LARGEST_SIZE = 2**63 - 1
 """Of a dimension: sizes are 64-bit integers, as in MLIR."""

@@ -8,9 +8,9 @@ values fill the numbers that are left, ascending; variables without the attribut
 last, in argument order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -26,43 +26,21 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ...arrays import DType, Shape
+from ...slots import Input, Result
 from ..diagnostics import LocatedError
-from ..dtypes import DType, numpy_dtype
+from ..dtypes import numpy_dtype
 from ..sizes.dims import DIMS, named_sizes
 from .base import (
     PARAMETER,
     RESULT,
     VARIABLE,
-    Shape,
     VariableType,
     shape_of,
     tensor_type_of,
 )
 
-
-@dataclass(frozen=True)
-class Slot:
-    """An input or a result. Numbers are of rank 0."""
-
-    value: SSAValue
-    """The function argument or returned value that holds it."""
-
-    shape: Shape
-    """Sizes may be symbolic (`tensorplan.dialects.sizes.symbolic`)."""
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class Input(Slot):
-    is_variable: bool
-    is_parameter: bool
-    """Whether it is the same in every run (`tgraph.parameter`)."""
-
-
-@dataclass(frozen=True)
-class Result(Slot):
-    input: int | None
-    """The number of the input, a variable, whose new contents this result is."""
+_Held: TypeAlias = tuple[Result, SSAValue]
 
 
 @dataclass(frozen=True)
@@ -70,6 +48,10 @@ class Signature:
     function: FuncOp
     inputs: Sequence[Input]
     results: Sequence[Result]
+    arguments: Sequence[SSAValue]
+    """The function's argument for each input."""
+    holders: Sequence[SSAValue]
+    """The function's argument, or the returned value, that holds each result."""
 
 
 def signature(module: ModuleOp, entry: str = "main") -> Signature:
@@ -81,27 +63,29 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
     """
     function = _find(module, entry)
     inputs: list[Input] = []
-    numbered: dict[int, Result] = {}
-    last: list[Result] = []
+    arguments: list[SSAValue] = []
+    numbered: dict[int, _Held] = {}
+    last: list[_Held] = []
     for index, argument in enumerate(function.args):
         attributes = attributes_of(function, index)
         is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
         number = attributes.get(RESULT)
+        slot = _slot(argument, function, attributes.get(DIMS))
         if is_variable or number is None:
             is_parameter = PARAMETER in attributes and not is_variable
-            slot = _slot(argument, function, attributes.get(DIMS))
             inputs.append(Input(*slot, is_variable, is_parameter))
+            arguments.append(argument)
+        held = Result(*slot, len(inputs) - 1 if is_variable else None), argument
         if isinstance(number, IntegerAttr):
-            result = _result(argument, function, inputs, attributes)
-            if numbered.setdefault(number.value.data, result) is not result:
+            if numbered.setdefault(number.value.data, held) is not held:
                 raise LocatedError(
                     f"two arguments hold result {number.value.data}, expected one",
                     function,
                 )
         elif is_variable:
-            last.append(_result(argument, function, inputs, attributes))
+            last.append(held)
     (terminator, *_) = _returns(function)
-    returned = [Result(*_slot(v, function), None) for v in terminator.arguments]
+    returned = [(Result(*_slot(v, function), None), v) for v in terminator.arguments]
     count = len(numbered) + len(returned)
     if wrong := [number for number in numbered if not 0 <= number < count]:
         raise LocatedError(
@@ -110,8 +94,9 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
             function,
         )
     rest = iter(returned)
-    results = [numbered[n] if n in numbered else next(rest) for n in range(count)]
-    return Signature(function, inputs, [*results, *last])
+    every = [numbered[n] if n in numbered else next(rest) for n in range(count)] + last
+    results, holders = [result for result, _ in every], [value for _, value in every]
+    return Signature(function, inputs, results, arguments, holders)
 
 
 def is_number(type: Attribute) -> bool:
@@ -159,10 +144,10 @@ def attributes_of(function: FuncOp, index: int) -> dict[str, object]:
 
 def _slot(
     value: SSAValue, function: FuncOp, dims: object = None
-) -> tuple[SSAValue, Shape, DType]:
+) -> tuple[Shape, DType]:
     """`dims` says what the `?` of a memref are."""
     if is_number(value.type):
-        return value, (), numpy_dtype(value.type, function)
+        return (), numpy_dtype(value.type, function)
     try:
         type = tensor_type_of(value.type)
         shape, element = shape_of(type), type.element_type
@@ -173,16 +158,4 @@ def _slot(
         raise LocatedError(str(error), function) from None
     if DYNAMIC_INDEX in shape:
         raise LocatedError(f"type {type} has sizes that are not known", function)
-    return value, shape, numpy_dtype(element, function)
-
-
-def _result(
-    argument: SSAValue,
-    function: FuncOp,
-    inputs: Sequence[Input],
-    attributes: Mapping[str, object],
-) -> Result:
-    """An argument that holds a result: a variable, the last of the inputs, or not."""
-    is_variable = isinstance(argument.type, VariableType) or VARIABLE in attributes
-    slot = _slot(argument, function, attributes.get(DIMS))
-    return Result(*slot, len(inputs) - 1 if is_variable else None)
+    return shape, numpy_dtype(element, function)

@@ -25,7 +25,8 @@ from xdsl.passes import ModulePass
 
 from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
-from ...dialects.diagnostics import PROGRESS, remark
+from ...dialects.diagnostics import remark
+from ...remarks import PROGRESS
 from ..options import Placing, TimeLimit
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse

@@ -10,8 +10,8 @@ from ...dialects.dtypes import Array, DType
 from ...dialects.strides import reshaped_strides
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import Shape, TensorOp
+from ..calls import Call
 from ..pool import Scratch
-from .interface import Call
 
 
 def same_memory(x: Array, y: Array) -> bool:

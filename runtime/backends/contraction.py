@@ -16,9 +16,9 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph.base import Shape
 from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from ..calls import Call
 from ..pool import Scratch
 from .arrays import reshaped, tiles
-from .interface import Call
 
 BLOCK = 1 << 16
 """Elements of a block: 256 KiB of f32."""

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from ...dialects.dtypes import Array
+from ..calls import Call
 from ..pool import Scratch
-from .interface import Backend, Call
+from .interface import Backend
 from .native.backend import calls_of as native_calls
 from .native.backend import with_native_copies
 from .numpy.backend import calls_of as numpy_calls

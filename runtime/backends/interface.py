@@ -10,14 +10,13 @@ lists, as seen through the same strides; no other overlap occurs.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from ...dialects.dtypes import Array
+from ...arrays import Array
+from ..calls import Call
 from ..pool import Scratch
-
-Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 
 Backend: TypeAlias = Callable[
     [Operation, Sequence[Array], Sequence[Array], Scratch], list[Call] | None

@@ -1,7 +1,8 @@
 """Where the steps of a program run: one thread, a thread for each queue, or processes.
 
 order.py       which steps of different queues wait for each other
-local.py       in this process: `Serial`, in program order; `Threads`, by queue
+serial.py      in this thread, in program order
+local.py       in this process: `Serial`, or `Threads`, by queue
 processes.py   in processes that MPI starts, here or on other hosts
 worker.py      what runs in such a process
 messages.py    between these two

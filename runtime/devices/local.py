@@ -10,7 +10,7 @@ so nothing hangs, the events are ready for the next run, and the caller gets the
 
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -18,12 +18,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..backends.interface import Call
-from ..backends.jit.records import is_native, joined
+from ..calls import Call
 from ..program.program import Changes, Program
 from ..program.steps import Step
 from . import Runner
 from .order import Queue, pays, queue_of, waits
+from .serial import Serial, tape
 
 
 def local(program: Program, threads: bool | None = None) -> Runner:
@@ -39,38 +39,6 @@ def local(program: Program, threads: bool | None = None) -> Runner:
     if threads or pays(program.steps, before, processors):
         return Threads(program, before)
     return Serial(program)
-
-
-class Serial:
-    """One step after the other, in the caller's thread."""
-
-    def __init__(self, program: Program):
-        self._program = program
-        self.remake()
-
-    def remake(self) -> None:
-        self._program.make()
-        self._join()
-
-    def follow(self, changes: Changes) -> None:
-        if self._program.follow(changes):
-            self._join()
-
-    def _join(self) -> None:
-        self._tape = _tape(self._program.steps)
-        self._is_native = is_native(self._tape)
-
-    def run(self) -> None:
-        if self._is_native:  # NumPy's setting takes longer than small programs
-            for function, arguments in self._tape:
-                function(*arguments)
-            return
-        with np.errstate(all="ignore"):
-            for function, arguments in self._tape:
-                function(*arguments)
-
-    def close(self) -> None:
-        pass
 
 
 class Threads:
@@ -99,7 +67,7 @@ class Threads:
     def _join(self) -> None:
         for parts in self._queues.values():
             for part in parts:
-                part.tape = _tape(part.steps)
+                part.tape = tape(part.steps)
 
     def run(self) -> None:
         self._latest.wait()
@@ -229,7 +197,3 @@ def _queues(
             part.waits.append(event)
             part_of[other].signals.append(event)
     return queues
-
-
-def _tape(steps: Iterable[Step]) -> list[Call]:
-    return joined([call for step in steps for call in step.calls])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph.signature import Signature
-from ..program.program import Program
+from ..program.compiled import CompiledProgram
 from ..program.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
@@ -95,25 +95,23 @@ def flat(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def processes_of(program: Program, count: int) -> dict[str, int]:
+def processes_of(program: CompiledProgram, count: int) -> dict[str, int]:
     """The process of each device: dealt in turn, in order of first use."""
     devices = dict.fromkeys(
         [
             *(step.device for step in program.steps),
-            *(memory.device for memory in program.memory.arguments.values()),
+            *(memory.device for memory in program.memory.arguments),
             *(pool.device for pool in program.memory.pools),
         ]
     )
     return {device: number % count for number, device in enumerate(devices)}
 
 
-def inputs_of(program: Program, signature: Signature) -> Sequence[View]:
-    return [program.memory.views[slot.value] for slot in signature.inputs]
+def inputs_of(program: CompiledProgram, signature: Signature) -> Sequence[View]:
+    return [program.memory.views[value] for value in signature.arguments]
 
 
-def results_of(program: Program, signature: Signature) -> Sequence[View]:
+def results_of(program: CompiledProgram, signature: Signature) -> Sequence[View]:
     """What a run may have changed."""
-    views = dict.fromkeys(
-        program.memory.views[slot.value] for slot in signature.results
-    )
+    views = dict.fromkeys(program.memory.views[value] for value in signature.holders)
     return [view for view in views if not view.buffer.memory.is_constant]

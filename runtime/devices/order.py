@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.cost import time
+from ..program.compiled import OperationStep
 from ..program.steps import MemoryBlock, Step, View
 
 Queue = tuple[str, int]
@@ -67,7 +68,7 @@ def pays(
 ) -> bool:
     """Whether threads are estimated to take at most two thirds of the time that the
     steps take one after the other. (Less is soon lost to caches and other programs.)"""
-    times = [0 if step.op is None else time(step.op) for step in steps]
+    times = [time(step.op) if isinstance(step, OperationStep) else 0 for step in steps]
     free: dict[Queue, int] = {}
     ends: list[int] = []
     for step, needed, taken in zip(steps, waits, times, strict=True):

@@ -44,7 +44,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from ...dialects.tgraph.signature import Signature
-from ..program.program import Changes, Program
+from ..program.compiled import CompiledProgram
+from ..program.program import Changes
 from ..program.steps import View
 from .messages import TOKEN, Job, Link, inputs_of, processes_of, results_of
 
@@ -88,7 +89,7 @@ class Remote:
         how: Processes,
         module: ModuleOp,
         entry: str,
-        program: Program,
+        program: CompiledProgram,
         signature: Signature,
         allocator: str,
         native: bool,

@@ -24,11 +24,11 @@ from ... import dialects
 from ...dialects.diagnostics import LocatedError
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...dialects.tgraph.signature import signature
-from ..backends.interface import Call
-from ..program.program import Program
+from ..calls import Call
+from ..program.compiled import CompiledProgram, OperationStep
 from ..program.steps import Step, View
-from .local import Serial
 from .messages import TOKEN, Job, Link, flat, inputs_of, results_of
+from .serial import Serial
 
 
 def serve(link: Link, comm: Any) -> None:
@@ -52,7 +52,7 @@ def _prepare(job: Job, link: Link, comm: Any) -> Callable[[], None]:
     """What runs the program once: inputs in, results out."""
     module = Parser(dialects.context(), job.text, "program").parse_module()
     io = signature(module, job.entry)
-    program = Program(module, io, (), job.allocator, job.native)
+    program = CompiledProgram(module, io, (), job.allocator, job.native)
     program.steps = [s for step in program.steps for s in _own_steps(step, job, comm)]
     runner = Serial(program)
     inputs, results = (
@@ -76,7 +76,10 @@ def _own_steps(step: Step, job: Job, comm: Any) -> Iterator[Step]:
     home = job.process_of[step.device]
     for view in step.writes:
         if job.process_of[view.buffer.memory.device] != home:
-            raise LocatedError("a step writes memory of another process", step.op)
+            raise LocatedError(
+                "a step writes memory of another process",
+                step.op if isinstance(step, OperationStep) else None,
+            )
     for view in dict.fromkeys(step.reads):
         memory = view.buffer.memory
         owner = home if memory.is_constant else job.process_of[memory.device]
@@ -94,7 +97,8 @@ def _own_steps(step: Step, job: Job, comm: Any) -> Iterator[Step]:
 
 
 def _is_plain_copy(step: Step) -> bool:
-    if not isinstance(step.op, CopyOp | DeviceCopyOp):
+    op = step.op if isinstance(step, OperationStep) else None
+    if not isinstance(op, CopyOp | DeviceCopyOp):
         return False
     (source,), (target,) = step.reads, step.writes
     return source.dtype == target.dtype and target.array().flags.c_contiguous

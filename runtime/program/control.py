@@ -9,7 +9,7 @@ Memrefs are where the program says, once and for all: a loop or a branch that pa
 them on (`scf.if ... -> memref<4xf32>`) is refused, `arith.select` between them as well.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -18,20 +18,32 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
+from ...arrays import Array, DType
 from ...dialects.diagnostics import LocatedError, name_of
-from ...dialects.dtypes import Array, DType, constant, numpy_dtype
-from ..backends.interface import Call
+from ...dialects.dtypes import constant, numpy_dtype
 from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy import linalg
 from ..backends.numpy.numbers import Function, function_of
+from ..calls import (
+    Call,
+    assign,
+    load_number,
+    move,
+    run_for,
+    run_if,
+    run_switch,
+    run_while,
+    store_number,
+)
 from .memory import ProgramMemory
 from .steps import MemoryBlock, MemoryRange, Step, View
 
 
 class StepBuilder(Protocol):
-    """What is made ready (`program.py`)."""
+    """What is made ready (`compiled.py`)."""
 
-    memory: ProgramMemory
+    @property
+    def memory(self) -> ProgramMemory: ...
 
     def add_step(
         self,
@@ -123,7 +135,7 @@ class Control:
     ) -> None:
         self._program.add_step(
             op,
-            lambda: [(_assign, (function, _arrays(sources), target.array()))],
+            lambda: [(assign, (function, _arrays(sources), target.array()))],
             sources,
             [target],
         )
@@ -135,7 +147,7 @@ class Control:
         if views:
             self._program.add_step(
                 op,
-                lambda: [(_move, (_arrays(views), _arrays(targets)))],
+                lambda: [(move, (_arrays(views), _arrays(targets)))],
                 views,
                 targets,
             )
@@ -147,14 +159,14 @@ class Control:
             self._views[op.res] = source  # read before anything changes it
             return
         sources = [source, *(self._number(index) for index in op.indices)]
-        self._assign(op, _load, sources, self._new(op.res, sources))
+        self._assign(op, load_number, sources, self._new(op.res, sources))
 
     def _store(self, op: memref.StoreOp) -> None:
         target = self._views[op.memref]
         sources = [self._number(value) for value in (op.value, *op.indices)]
         self._program.add_step(
             op,
-            lambda: [(_store, (target.array(), *_arrays(sources)))],
+            lambda: [(store_number, (target.array(), *_arrays(sources)))],
             sources,
             [target],
         )
@@ -278,56 +290,6 @@ def _view(memory: MemoryBlock, dtype: DType) -> View:
 
 def _arrays(views: Sequence[View]) -> list[Array]:
     return [view.array() for view in views]
-
-
-def _assign(function: Function, sources: Sequence[Array], target: Array) -> None:
-    target[()] = function(*sources)
-
-
-def _move(sources: Sequence[Array], targets: Sequence[Array]) -> None:
-    values = [source[()] for source in sources]
-    for target, value in zip(targets, values, strict=True):
-        target[()] = value
-
-
-def _load(source: Array, *indices: Array) -> object:
-    return source[tuple(map(int, indices))]
-
-
-def _store(target: Array, value: Array, *indices: Array) -> None:
-    target[tuple(map(int, indices))] = value
-
-
-def run_while(flag: Array, condition: Sequence[Call], body: Sequence[Call]) -> None:
-    while True:
-        for function, arguments in condition:
-            function(*arguments)
-        if not flag:
-            return
-        for function, arguments in body:
-            function(*arguments)
-
-
-def run_for(
-    lower: Array, upper: Array, step: Array, index: Array, body: Sequence[Call]
-) -> None:
-    for number in range(int(lower), int(upper), int(step)):
-        index[()] = number
-        for function, arguments in body:
-            function(*arguments)
-
-
-def run_if(flag: Array, on_true: Sequence[Call], on_false: Sequence[Call] = ()) -> None:
-    for function, arguments in on_true if flag else on_false:
-        function(*arguments)
-
-
-def run_switch(
-    choice: Array, cases: Mapping[int, int], tapes: Sequence[Sequence[Call]]
-) -> None:
-    """`cases` are the numbers of the tapes; the first is for all other choices."""
-    for function, arguments in tapes[cases.get(int(choice), 0)]:
-        function(*arguments)
 
 
 def touched(

@@ -30,6 +30,7 @@ from ..allocators import NULL, OutOfMemoryError
 from ..pool import ALIGNMENT, Pool
 from ..prepacking import Prepacked
 from ..runnable import device_of
+from .program import Memory
 from .steps import MemoryBlock, MemoryRange, View
 
 _NOTHING = np.empty(0, np.uint8)
@@ -39,7 +40,7 @@ class NotEnoughMemoryError(LocatedError, MemoryError):
     """This machine has not the memory that a program needs."""
 
 
-class ProgramMemory:
+class ProgramMemory(Memory):
     """The memory of a function, and where in it each value lies.
 
     Raises `LocatedError` for sizes that are not static and views that reach out of
@@ -57,8 +58,14 @@ class ProgramMemory:
         """`pools` are those to share; devices without get one with `allocator`.
         Constants are those of `like`, the memory of the same module."""
         function = signature.function
-        self.arguments: dict[SSAValue, MemoryBlock] = {}
-        """By function argument. Who binds one sets its `array`; calls follow."""
+        given = {pool.device: pool for pool in pools}
+        own: dict[str, Pool] = {}
+        for op in function.walk():
+            if isinstance(op, memref.AllocOp | memref.AllocaOp):
+                device = device_of(op.memref.type)
+                pool = given.get(device) or Pool(device, 0, allocator=allocator)
+                own.setdefault(device, pool)
+        super().__init__(own)
         self.views: dict[SSAValue, View] = {}
         """Where each memref lies, and each number that is read or computed."""
         self.arenas: set[MemoryRange] = set()
@@ -67,8 +74,8 @@ class ProgramMemory:
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
         }
-        self._globals_memory: dict[str, MemoryBlock] = (
-            {} if like is None else like._globals_memory.copy()
+        self.constants: dict[str, MemoryBlock] = (
+            {} if like is None else like.constants.copy()
         )
         self._regions: dict[tuple[str, int], MemoryBlock] = {}  # of allocators
         self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # where from
@@ -78,45 +85,14 @@ class ProgramMemory:
         for argument in function.body.block.args:
             view = self._contiguous(argument, function)
             self.views[argument] = view
-            self.arguments[argument] = view.buffer.memory
-        given = {pool.device: pool for pool in pools}
-        self._pools: dict[str, Pool] = {}
-        for op in function.walk():
-            if isinstance(op, memref.AllocOp | memref.AllocaOp):
-                device = device_of(op.memref.type)
-                pool = given.get(device) or Pool(device, 0, allocator=allocator)
-                self._pools.setdefault(device, pool)
-        self.arena_memories = {
-            device: MemoryBlock(_NOTHING, f"the arena on {device}", device)
-            for device in self._pools
-        }
+            self.arguments.append(view.buffer.memory)
         self._reserve(function.body.block)
         self.follow_pools()
-
-    @property
-    def packed_bytes(self) -> int:
-        memories = (*self.arguments.values(), *self._globals_memory.values())
-        return sum(m.prepacked.bytes for m in memories if m.prepacked)
-
-    @property
-    def pools(self) -> Sequence[Pool]:
-        """One for each device, in order of first use."""
-        return list(self._pools.values())
 
     @property
     def regions(self) -> Sequence[MemoryBlock]:
         """Of the allocators."""
         return list(self._regions.values())
-
-    def follow_pools(self) -> bool:
-        """Whether an arena has moved, as another program needed a larger one. The
-        caller has to remake the steps."""
-        has_moved = False
-        for device, memory in self.arena_memories.items():
-            if memory.array is not self._pools[device].memory:
-                memory.array = self._pools[device].memory
-                has_moved = True
-        return has_moved
 
     def place(self, op: Operation) -> bool:
         """Whether all that an operation does is to say where its results lie; then
@@ -241,7 +217,7 @@ class ProgramMemory:
 
     def _global(self, op: memref.GetGlobalOp) -> View:
         name = op.name_.string_value()
-        if name not in self._globals_memory:
+        if name not in self.constants:
             definition = self._globals.get(name)
             value = None if definition is None else definition.initial_value
             if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -249,10 +225,10 @@ class ProgramMemory:
             dtype = numpy_dtype(value.get_element_type(), op)
             elements = np.ascontiguousarray(constant(value, dtype))
             bytes = elements.reshape(-1).view(np.uint8)
-            self._globals_memory[name] = MemoryBlock(
+            self.constants[name] = MemoryBlock(
                 bytes, f"constant @{name}", prepacked=Prepacked(bytes)
             )
-        memory = self._globals_memory[name]
+        memory = self.constants[name]
         buffer = MemoryRange(memory, 0, memory.bytes.size, f"@{name}")
         return layout_of(buffer, op.memref.type, op)
 

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ...dialects.dtypes import Array, address
-from ..backends.interface import Call
+from ...arrays import Array, address
 from ..backends.jit.records import Record, Tape
+from ..calls import Call
 from .steps import MemoryBlock, MemoryRange, View
 
 Point: TypeAlias = tuple[int, Callable[[int], object]]

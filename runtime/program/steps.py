@@ -4,11 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
-from ...dialects.dtypes import Array, DType, address
-from ...dialects.tgraph.base import Shape
-from ..backends.interface import Call
+from ...arrays import Array, DType, Shape, address
+from ..calls import Call
 from ..pool import Pool, Scratch
 from ..prepacking import Prepacked
 
@@ -113,10 +111,9 @@ class Step:
     """Makes the calls of an operation, for the memory that arguments are bound to."""
 
     make: Callable[[], list[Call]]
-    arguments: frozenset[SSAValue] = frozenset()
-    """The arguments whose memory the calls touch."""
+    arguments: frozenset[MemoryBlock] = frozenset()
+    """Those that the calls touch."""
     scratch: Scratch | None = None
-    op: Operation | None = None
     device: str = ""
     stream: int = 0
     """`COPIES` for a copy from another device for which no stream is named."""

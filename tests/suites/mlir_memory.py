@@ -29,10 +29,11 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 import tensorplan
 from tensorplan.analysis.allocations import is_arena
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module, permissive
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.remarks import REMARKS
 
 _DEALLOCATION = "--buffer-deallocation-pipeline"
 _BUFFERIZATION = (

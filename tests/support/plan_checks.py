@@ -12,8 +12,9 @@ from xdsl.ir import Operation, SSAValue
 
 import tensorplan
 from tensorplan.checking.plan_check import PlannedPool, check_plan
-from tensorplan.dialects.diagnostics import REMARKS, LocatedError, name_of
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.passes.plan.check import PlanCheck
+from tensorplan.remarks import REMARKS
 
 
 class _Listener(logging.Handler):

@@ -96,9 +96,9 @@ def run_reference(
     assert terminator is not None
     values = dict(zip(terminator.operands, returned, strict=True))
     results: list[Array] = []
-    for result in program.results:
+    for result, holder in zip(program.results, program.holders, strict=True):
         if result.input is None:
-            results.append(values[result.value])
+            results.append(values[holder])
         else:
             variable = arguments[result.input]
             assert isinstance(variable, Variable)

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE, S_IWGRP, S_IWOTH
 
-from ....dialects.diagnostics import warn
+from ....remarks import warn
 
 DIGEST = 32  # bytes
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ....dialects.dtypes import Array, address
-from ..interface import Call
+from ....arrays import Array, address
+from ...calls import Call
 from .llvm import compiler
 
 TAPE = """define i32 @{name}(ptr %words) {

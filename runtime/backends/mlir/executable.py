@@ -32,7 +32,8 @@ from xdsl.printer import Printer
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import AnyMemRef, element_bytes
-from ....dialects.tgraph.signature import Input, Result, Signature, Slot, is_number
+from ....dialects.tgraph.signature import Signature, is_number
+from ....slots import Input, Result, Slot
 from ...runnable import check_devices
 
 PIPELINE = (
@@ -132,10 +133,13 @@ class MlirExecutable:
         file = tempfile.TemporaryFile()
         file.truncate(size + _ALIGNMENT)
         self._memory = mmap.mmap(file.fileno(), size + _ALIGNMENT)
-        self._arrays = {
-            slot.value: self._array(slot, places[slot.value])
-            for slot in (*self.inputs, *self.results)
-        }
+        self._given, self._made = (
+            [self._array(s, places[v]) for s, v in zip(slots, values, strict=True)]
+            for slots, values in (
+                (self.inputs, signature.arguments),
+                (self.results, signature.holders),
+            )
+        )
         types = [argument.type for argument in arguments]
         server = _server(types, list(places.values()), file.fileno(), len(self._memory))
         with file, tempfile.TemporaryDirectory() as folder:
@@ -160,11 +164,11 @@ class MlirExecutable:
         stdin = self._process.stdin
         assert stdin is not None
         with self._lock:
-            for slot, given in zip(self.inputs, arrays, strict=True):
-                self._arrays[slot.value][...] = given
+            for array, given in zip(self._given, arrays, strict=True):
+                array[...] = given
             stdin.write(b"r")
             self._wait()
-            return [self._arrays[slot.value].copy() for slot in self.results]
+            return [array.copy() for array in self._made]
 
     def _array(self, slot: Slot, offset: int) -> Array:
         return np.ndarray(slot.shape, slot.dtype, self._memory, offset)

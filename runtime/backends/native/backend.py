@@ -15,9 +15,9 @@ from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from ....dialects.tgraph.structure import FusionOp
+from ...calls import Call
 from ...pool import Scratch
 from ..contraction import BLOCK, Contraction, contraction
-from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of

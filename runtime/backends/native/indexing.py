@@ -22,8 +22,8 @@ from ....dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
+from ...calls import Call
 from ..arrays import copy
-from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.indexing import gather_windows, scatter_windows

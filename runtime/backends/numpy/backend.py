@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from ....dialects.dtypes import Array
+from ...calls import Call
 from ...pool import Scratch
-from ..interface import Call
 from . import (
     bodies,
     convolution,

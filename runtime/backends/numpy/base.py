@@ -9,8 +9,8 @@ from xdsl.ir import Operation
 
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array, DType
+from ...calls import Call
 from ...pool import Scratch
-from ..interface import Call
 
 Kernel: TypeAlias = Callable[
     [Any, Sequence[Array], Sequence[Array], Scratch], list[Call]

@@ -22,9 +22,9 @@ from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import CompareOp
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill
-from ..interface import Call
 from .base import kernel
 from .elementwise import Body, Instruction, loop
 

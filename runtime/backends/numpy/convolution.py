@@ -26,10 +26,10 @@ import numpy as np
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph.base import Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, tiles, try_reshape
 from ..contraction import by_labels
-from ..interface import Call
 from .base import check_types, kernel
 from .dot import is_blasable, multiplied_in
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from ....dialects.dtypes import Array, DType, accumulator, is_float
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, try_reshape
 from ..contraction import matrices
-from ..interface import Call
 from .base import check_types, kernel
 
 PART = 1 << 16

@@ -22,9 +22,9 @@ from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
 from ....dialects.tgraph.terms import Term
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import tiles
-from ..interface import Call
 from .base import check_types, kernel
 from .forms import (
     COMPARISONS,

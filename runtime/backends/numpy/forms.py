@@ -14,8 +14,8 @@ import numpy as np
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph import elementwise as ops
 from ....dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
+from ...calls import Call
 from ..arrays import copy, same_memory
-from ..interface import Call
 from . import special
 from .base import ufunc_call
 

@@ -23,10 +23,10 @@ from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS, Form, Group
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.structure import FusionOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, iota, tiles, viewed
 from ..contraction import Contraction, contraction
-from ..interface import Call
 from .base import kernel, kernel_of, ufunc_call
 from .elementwise import Body, Instruction, Registers, UfuncProgram, loop
 from .forms import TILE

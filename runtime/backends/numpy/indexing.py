@@ -20,9 +20,9 @@ from ....dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, try_reshape
-from ..interface import Call
 from .base import kernel
 from .reducing import reduction_ufunc
 

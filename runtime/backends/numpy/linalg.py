@@ -32,7 +32,7 @@ from xdsl.ir.affine import (
 
 from ....dialects.diagnostics import LocatedError, name_of
 from ....dialects.dtypes import Array, constant, numpy_dtype
-from ..interface import Call
+from ...calls import Call
 from .numbers import function_of
 
 ELEMENTWISE = frozenset(

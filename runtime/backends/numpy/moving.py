@@ -8,9 +8,9 @@ from xdsl.dialects.memref import CopyOp
 from ....dialects.dtypes import Array, constant
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, iota, reshaped, viewed
-from ..interface import Call
 from .base import kernel
 
 

@@ -18,8 +18,8 @@ from ....dialects.tgraph.random import (
     THREEFRY_ROTATIONS,
     RngBitGeneratorOp,
 )
+from ...calls import Call
 from ...pool import Scratch
-from ..interface import Call
 from .base import kernel
 
 WORD = np.uint64(0xFFFFFFFF)

@@ -10,9 +10,9 @@ import numpy as np
 from ....dialects.dtypes import Array, DType, accumulator, identity
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp, SelectAndScatterOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, tiles
-from ..interface import Call
 from .base import check_types, kernel, ufunc_call
 from .forms import keep_where
 from .reductions import reduced

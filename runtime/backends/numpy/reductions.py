@@ -16,9 +16,9 @@ from math import prod
 import numpy as np
 
 from ....dialects.dtypes import Array, DType
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
-from ..interface import Call
 from .dot import is_blasable
 
 BLOCK = 64

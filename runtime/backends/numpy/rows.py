@@ -16,9 +16,9 @@ from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import Group
 from ....dialects.tgraph.reducing import ReduceOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import broadcast_in_dim, copy, tiles
-from ..interface import Call
 from .elementwise import Instruction, Registers, UfuncProgram
 from .forms import TILE
 from .reducing import reduce

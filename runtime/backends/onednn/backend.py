@@ -9,9 +9,9 @@ from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ...calls import Call
 from ...pool import Scratch
 from ..contraction import Contraction
-from ..interface import Call
 from ..jit import llvm
 from .convolution import convolution
 from .dot import dot

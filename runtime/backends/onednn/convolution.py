@@ -14,10 +14,10 @@ from math import prod
 
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.reducing import ConvolutionOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy
 from ..contraction import by_labels
-from ..interface import Call
 from .epilogue import Epilogue
 from .library import Refused, dims, library
 from .primitives import (

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
 from ..contraction import matrices
-from ..interface import Call
 from .epilogue import Epilogue
 from .library import MAX_DIMS, Refused, library
 from .primitives import SOURCE, TARGET, WEIGHTS, compiled, describe

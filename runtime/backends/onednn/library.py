@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ....dialects.dtypes import Array
+from ....arrays import Array
 
 MAX_DIMS = 12
 CPU, IN_ORDER, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 1, 1

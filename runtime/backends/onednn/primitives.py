@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from ....dialects.dtypes import Array, address
+from ....arrays import Array, address
 from ...allocators.host import aligned_bytes
+from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
 from ...prepacking import Prepacked
-from ..interface import Call
 from ..jit.llvm import compiler
 from ..jit.records import Record
 from .library import USER_SCRATCHPAD, Handle, Refused, library

@@ -1,0 +1,114 @@
+"""A program that is called with arrays, whatever made it. Knows no IR.
+
+The caller's arrays are the arguments' memory. When a call brings an argument in other
+memory than the last, the calls on it follow (program/relocation.py).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ..arrays import Array
+from ..slots import Input, Result
+from .arguments import Arguments
+from .devices import Runner
+from .pool import Pool, exclusive
+from .program.program import Program
+
+
+class CallableProgram:
+    """A program in memory of its own, ready to run.
+
+    Threads may call it at the same time: it runs one call after the other.
+    """
+
+    def __init__(self, program: Program, arguments: Arguments, runner: Runner):
+        self._program = program
+        self._arguments = arguments
+        self._runner = runner
+        self._alone = exclusive(program.memory.pools)
+        self._is_called = False
+
+    def __repr__(self) -> str:
+        pools = ", ".join(f"{pool.device} {pool.bytes:,} bytes" for pool in self.pools)
+        inputs, results = len(self.inputs), len(self.results)
+        counts = f"{inputs} inputs, {results} results"
+        return f"<{type(self).__name__}: {counts}; {pools or 'no pool'}>"
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        return self._arguments.inputs
+
+    @property
+    def results(self) -> Sequence[Result]:
+        return self._arguments.outputs
+
+    @property
+    def pools(self) -> Sequence[Pool]:
+        """The devices' memory: `pool.device`, `pool.bytes`."""
+        return self._program.memory.pools
+
+    @property
+    def parameters(self) -> Mapping[int, Array]:
+        """The inputs that `bind` has given once, by number."""
+        return self._arguments.parameters
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        """How many inputs and results calls have copied, by which and why:
+        `"argument 1: not C-contiguous and aligned"`."""
+        return self._arguments.copies
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes that kernels take while they run, besides planned workspaces, on all
+        devices."""
+        return self._program.scratch_bytes
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the copies of constants in the layouts that kernels want. Clones
+        have them in common."""
+        return self._program.memory.packed_bytes
+
+    def bind(self, parameters: Mapping[int, object]) -> None:
+        """Gives inputs, by number, for all calls from now on; these take the others
+        only. Programs share parameters when one binds those of another:
+        `other.bind(program.parameters)`; then each sees how the others update them,
+        unless the inputs are marked `tgraph.parameter`: then it binds them again.
+
+        Raises `TypeError` or `ValueError` for arrays that do not fit.
+        """
+        with self._alone:
+            self._arguments.bind(parameters)
+
+    def __call__(
+        self, *arrays: object, out: Sequence[Array | None] | None = None
+    ) -> list[Array]:
+        with self._alone:
+            if self._is_called:
+                raise RuntimeError("a program is called from within a call of it")
+            self._is_called = True
+            try:
+                self._bind(arrays, out)
+                self._runner.run()
+                return self._arguments.results(out)
+            finally:
+                self._is_called = False
+
+    def _bind(
+        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+    ) -> None:
+        """Makes arrays the arguments' memory, and calls follow them."""
+        was_interrupted = not self._arguments.are_followed
+        changes = self._arguments.accept(arrays, out)
+        if self._program.memory.follow_pools() or was_interrupted:
+            self._arguments.are_followed = False
+            self._runner.remake()
+        elif changes:
+            self._runner.follow(changes)
+        self._arguments.are_followed = True
+
+    def close(self) -> None:
+        """Ends threads and processes, which a later call starts again. So does dropping
+        the executable."""
+        with self._alone:
+            self._runner.close()

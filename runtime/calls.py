@@ -1,0 +1,64 @@
+"""What a run does: calls, one after the other. Knows no IR.
+
+Loops, branches, and what happens to numbers between operations are calls as well.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ..arrays import Array
+
+Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
+"""A function, and what it is called with: views, slices and constants, made ahead."""
+
+
+def assign(
+    function: Callable[..., Any], sources: Sequence[Array], target: Array
+) -> None:
+    target[()] = function(*sources)
+
+
+def move(sources: Sequence[Array], targets: Sequence[Array]) -> None:
+    values = [source[()] for source in sources]
+    for target, value in zip(targets, values, strict=True):
+        target[()] = value
+
+
+def load_number(source: Array, *indices: Array) -> object:
+    return source[tuple(map(int, indices))]
+
+
+def store_number(target: Array, value: Array, *indices: Array) -> None:
+    target[tuple(map(int, indices))] = value
+
+
+def run_while(flag: Array, condition: Sequence[Call], body: Sequence[Call]) -> None:
+    while True:
+        for function, arguments in condition:
+            function(*arguments)
+        if not flag:
+            return
+        for function, arguments in body:
+            function(*arguments)
+
+
+def run_for(
+    lower: Array, upper: Array, step: Array, index: Array, body: Sequence[Call]
+) -> None:
+    for number in range(int(lower), int(upper), int(step)):
+        index[()] = number
+        for function, arguments in body:
+            function(*arguments)
+
+
+def run_if(flag: Array, on_true: Sequence[Call], on_false: Sequence[Call] = ()) -> None:
+    for function, arguments in on_true if flag else on_false:
+        function(*arguments)
+
+
+def run_switch(
+    choice: Array, cases: Mapping[int, int], tapes: Sequence[Sequence[Call]]
+) -> None:
+    """`cases` are the numbers of the tapes; the first is for all other choices."""
+    for function, arguments in tapes[cases.get(int(choice), 0)]:
+        function(*arguments)

@@ -1,0 +1,27 @@
+"""What a program takes and gives, as its callers see it: inputs and results."""
+
+from dataclasses import dataclass
+
+from .arrays import DType, Shape
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An input or a result. Numbers are of rank 0."""
+
+    shape: Shape
+    """Sizes may be symbolic (`tensorplan.dialects.sizes.symbolic`)."""
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Input(Slot):
+    is_variable: bool
+    is_parameter: bool
+    """Whether it is the same in every run (`tgraph.parameter`)."""
+
+
+@dataclass(frozen=True)
+class Result(Slot):
+    input: int | None
+    """The number of the input, a variable, whose new contents this result is."""
