@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ....dialects.dtypes import Array
+from ....arrays import Array, Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy
 from ..contraction import by_labels
 from .epilogue import Epilogue
-from .library import Refused, dims, library
+from .library import Refused
 from .primitives import (
+    ATTRIBUTES,
+    ENGINE,
     SOURCE,
     SOURCE_GRADIENT,
     TARGET,
@@ -30,6 +32,7 @@ from .primitives import (
     Attributes,
     compiled,
     describe,
+    describe_any,
 )
 
 DIRECT, INFERENCE = 1, 96
@@ -100,10 +103,10 @@ class _Window:
     low: Sequence[int]
     high: Sequence[int]
 
-    def arguments(self) -> Sequence[object]:
+    def arguments(self) -> Sequence[Shape]:
         """oneDNN counts the elements left out, not the step."""
         between = [step - 1 for step in self.dilation]
-        return [dims(x) for x in (self.strides, between, self.low, self.high)]
+        return [tuple(x) for x in (self.strides, between, self.low, self.high)]
 
 
 def _window(
@@ -164,15 +167,11 @@ def _calls(
     scratch: Scratch,
 ) -> list[Call]:
     """Computes one of the three from the two others."""
-    lib, made = library(), attributes.made()
-    source, target = describe(image), describe(result)
-    kernel = lib.describe_any(weights)
-    description = lib.make(
-        "primitive_desc",
-        f"convolution_{direction.name}_primitive_desc_create",
-        *(lib.engine, *direction.first, source.value, kernel.value),
-        *(*direction.bias, target.value),
-        *(*window.arguments(), *direction.hint, made.value),
+    description = attributes.describe(
+        f"convolution_{direction.name}",
+        *(ENGINE, *direction.first, describe(image), describe_any(weights)),
+        *(*direction.bias, describe(result)),
+        *(*window.arguments(), *direction.hint, ATTRIBUTES),
     )
     weights, copied = _not_flipped(weights, scratch)
     arrays = {

@@ -9,8 +9,17 @@ from ...pool import Scratch
 from ..arrays import try_reshape
 from ..contraction import matrices
 from .epilogue import Epilogue
-from .library import MAX_DIMS, Refused, library
-from .primitives import SOURCE, TARGET, WEIGHTS, compiled, describe
+from .library import MAX_DIMS, Refused
+from .primitives import (
+    ATTRIBUTES,
+    ENGINE,
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    compiled,
+    describe,
+    describe_any,
+)
 
 FEW_ROWS = 8
 """A product of fewer rows reads the weights once, which packing does not help."""
@@ -34,14 +43,11 @@ def dot(
     if target is None or len(shape) > MAX_DIMS or is_of_vector:
         raise Refused
     attributes = epilogue.attributes(lambda x: try_reshape(x, shape))
-    lib = library()
-    made = attributes.made()
     is_packed = shape[-2] >= FEW_ROWS and scratch.constant(rhs)
     source, result = describe(lhs), describe(target)
-    weights = lib.describe_any(rhs) if is_packed else describe(rhs)
-    description = lib.make(
-        *("primitive_desc", "matmul_primitive_desc_create", lib.engine),
-        *(source.value, weights.value, None, result.value, made.value),
+    weights = describe_any(rhs) if is_packed else describe(rhs)
+    description = attributes.describe(
+        "matmul", ENGINE, source, weights, None, result, ATTRIBUTES
     )
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
     reordered = [WEIGHTS] if is_packed else []

@@ -18,8 +18,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ....arrays import Array
-
 MAX_DIMS = 12
 CPU, IN_ORDER, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 1, 1
 
@@ -144,20 +142,15 @@ class Library:
         """Whether products of 8-bit integers are added up exactly on this machine."""
         return bool(self.get("get_effective_cpu_isa") & _ADDS_INTEGERS)
 
-    def describe(self, array: Array, strides: Sequence[int]) -> Handle:
-        """A descriptor of an array's memory; strides in elements."""
-        name = "memory_desc_create_with_strides"
-        dims, steps = _dims(*array.shape), _dims(*strides)
-        element = _ELEMENTS[array.dtype.name]
-        return self.make("memory_desc", name, array.ndim, dims, element, steps)
-
-    def describe_any(self, array: Array) -> Handle:
-        """A descriptor that leaves the layout to the primitive."""
-        name = "memory_desc_create_with_tag"
-        element = _ELEMENTS[array.dtype.name]
-        return self.make(
-            "memory_desc", name, array.ndim, _dims(*array.shape), element, ANY_LAYOUT
-        )
+    def describe(
+        self, shape: Sequence[int], element: str, strides: Sequence[int] | None
+    ) -> Handle:
+        """A descriptor of memory; strides in elements. Without, it leaves the layout to
+        the primitive."""
+        name = f"memory_desc_create_with_{'tag' if strides is None else 'strides'}"
+        layout = ANY_LAYOUT if strides is None else _dims(*strides)
+        arguments = len(shape), _dims(*shape), _ELEMENTS[element], layout
+        return self.make("memory_desc", name, *arguments)
 
     def implementation(self, description: Handle) -> str:
         """The name of what computes a primitive: "brgemm:avx512_core", "ref:any"."""

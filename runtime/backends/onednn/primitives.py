@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ....arrays import Array, address
+from ....arrays import Array, Shape, address
 from ...allocators.host import aligned_bytes
 from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
 from ...prepacking import Prepacked
 from ..jit.llvm import compiler
 from ..jit.records import Record
-from .library import USER_SCRATCHPAD, Handle, Refused, library
+from .library import USER_SCRATCHPAD, Handle, Refused, dims, library
 
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
 SOURCE_GRADIENT, TARGET_GRADIENT, WEIGHTS_GRADIENT = 129, 145, 161
@@ -48,27 +50,123 @@ _EXECUTE = """define i32 @{name}(ptr %words) {
 """`dnnl_primitive_execute`, whose address is the first word, on the others."""
 
 
-class Execution(Record):
-    """The call of a primitive on `memory`: each argument's descriptor and array."""
+PostOp: TypeAlias = tuple[Any, ...]
+"""`("sum", scale)`, `("eltwise", kind, alpha, beta)` or `("binary", kind, layout)`."""
 
-    __slots__ = ("_arrays", "_handles")
 
-    def __init__(
-        self, description: Handle, memory: Mapping[int, tuple[int, Array]]
-    ) -> None:
+@dataclass(frozen=True)
+class Layout:
+    """How an array lies in memory."""
+
+    shape: Shape
+    element: str
+    """The name of NumPy's type."""
+    strides: Shape | None = None
+    """In elements; None for what the primitive wants."""
+
+    @cached_property
+    def handle(self) -> Handle:
+        return library().describe(self.shape, self.element, self.strides)
+
+    @property
+    def descriptor(self) -> int:
+        return self.handle.value
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The layout in which a primitive wants one of its arguments."""
+
+    primitive: "Description"
+    kind: int
+
+    @property
+    def descriptor(self) -> int:
+        handle = self.primitive.handle.value
+        return library().get("primitive_desc_query_md", handle, _QUERIES[self.kind], 0)
+
+
+ENGINE, ATTRIBUTES = "engine", "attributes"
+"""What `Description.arguments` has for what each process makes of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What a primitive computes, from which any process can make it."""
+
+    kind: str
+    """Of `dnnl_KIND_primitive_desc_create`."""
+    arguments: tuple["Layout | Wanted | Shape | int | str | None", ...]
+    """Of that function."""
+    post_ops: tuple[PostOp, ...] = ()
+
+    @cached_property
+    def handle(self) -> Handle:
+        """Raises `Refused` if there is no such primitive."""
+        name = f"{self.kind}_primitive_desc_create"
+        made = self._made_attributes()
+        passed = {ENGINE: library().engine, ATTRIBUTES: made.value}
+        return library().make(
+            "primitive_desc", name, *(_passed(x, passed) for x in self.arguments)
+        )
+
+    def _made_attributes(self) -> Handle:
         lib = library()
-        primitive = lib.make("primitive", "primitive_create", description.value)
-        self._arrays: dict[int, Array] = {k: array for k, (_, array) in memory.items()}
+        operations = lib.make("post_ops", "post_ops_create")
+        for name, *arguments in self.post_ops:
+            values = (x.descriptor if isinstance(x, Layout) else x for x in arguments)
+            rest = (0, 0) if name == "sum" else ()  # no zero point, the target's type
+            lib.do(f"post_ops_append_{name}", operations.value, *values, *rest)
+        made = lib.make("primitive_attr", "primitive_attr_create")
+        lib.do("primitive_attr_set_scratchpad_mode", made.value, USER_SCRATCHPAD)
+        lib.do("primitive_attr_set_post_ops", made.value, operations.value)
+        return made
+
+
+def _passed(argument: object, passed: Mapping[str, int]) -> object:
+    match argument:
+        case Layout() | Wanted():
+            return argument.descriptor
+        case str():
+            return passed[argument]
+        case tuple():
+            return dims(cast(Shape, argument))
+        case _:
+            return argument
+
+
+class Operand(NamedTuple):
+    """An array of a primitive."""
+
+    layout: Layout | Wanted
+    array: Array
+    packed: Array | None = None
+    """What it is a copy of, in the layout that is wanted."""
+
+
+class Execution(Record):
+    """The call of a primitive on its operands."""
+
+    __slots__ = ("_handles", "description", "operands")
+
+    def __init__(self, description: Description, operands: Mapping[int, Operand]):
+        lib = library()
+        handle = description.handle.value
+        primitive = lib.make("primitive", "primitive_create", handle)
+        self.description = description
+        self.operands = dict(operands)
+        """Without those that have moved since, which somebody else keeps alive."""
         self._handles = {
             kind: lib.make(
-                "memory", "memory_create", descriptor, lib.engine, address(array)
+                *("memory", "memory_create", layout.descriptor, lib.engine),
+                address(array),
             )
-            for kind, (descriptor, array) in memory.items()
+            for kind, (layout, array, _) in operands.items()
         }
-        arguments = (_Argument * len(memory))(
+        arguments = (_Argument * len(operands))(
             *((kind, handle.value) for kind, handle in self._handles.items())
         )
-        words = [lib.execute, primitive.value, lib.stream, len(memory)]
+        words = [lib.execute, primitive.value, lib.stream, len(operands)]
         super().__init__(
             compiler().function(_EXECUTE),
             [*words, addressof(arguments)],
@@ -76,60 +174,44 @@ class Execution(Record):
         )
 
     def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
-        for kind, array in self._arrays.items():
-            yield array, partial(self._point, kind)
+        for kind, operand in self.operands.items():
+            yield operand.array, partial(self._point, kind)
 
     def _point(self, kind: int, address: int) -> None:
         library().do("memory_set_data_handle", self._handles[kind].value, address)
-        self._arrays.pop(kind, None)
+        self.operands.pop(kind, None)
 
 
 class Attributes:
     """What a primitive does after its main work: post-ops, and the arrays they read."""
 
     def __init__(self) -> None:
-        lib = library()
-        self._operations = lib.make("post_ops", "post_ops_create")
-        self._arrays: list[tuple[Handle, Array] | None] = []  # by post-op
+        self.post_ops: list[PostOp] = []
+        self.operands: dict[int, Operand] = {}
         self.sums = 0
 
     def sum(self, scale: float) -> None:
         """Adds the target's old contents."""
-        library().do("post_ops_append_sum", self._operations.value, scale, 0, 0)
-        self._arrays.append(None)
+        self.post_ops.append(("sum", scale))
         self.sums += 1
 
     def eltwise(self, kind: int, alpha: float, beta: float) -> None:
-        library().do(
-            "post_ops_append_eltwise", self._operations.value, kind, alpha, beta
-        )
-        self._arrays.append(None)
+        self.post_ops.append(("eltwise", kind, alpha, beta))
 
     def binary(self, kind: int, array: Array) -> None:
         """With an array of the target's shape, or a broadcast."""
         array = array[*(slice(0, None if s else 1) for s in array.strides), ...]
-        described = describe(array)
-        library().do(
-            "post_ops_append_binary", self._operations.value, kind, described.value
-        )
-        self._arrays.append((described, array))
+        layout = describe(array)
+        self.post_ops.append(("binary", kind, layout))
+        place = POST_OP * len(self.post_ops) | SECOND_SOURCE
+        self.operands[place] = Operand(layout, array)
 
-    def made(self) -> Handle:
-        lib = library()
-        made = lib.make("primitive_attr", "primitive_attr_create")
-        lib.do("primitive_attr_set_scratchpad_mode", made.value, USER_SCRATCHPAD)
-        lib.do("primitive_attr_set_post_ops", made.value, self._operations.value)
-        return made
-
-    def memory(self) -> dict[int, tuple[int, Array]]:
-        return {
-            POST_OP * (index + 1) | SECOND_SOURCE: (used[0].value, used[1])
-            for index, used in enumerate(self._arrays)
-            if used
-        }
+    def describe(self, kind: str, *arguments: Any) -> Description:
+        """A primitive with these post-ops."""
+        return Description(kind, arguments, tuple(self.post_ops))
 
 
-def describe(array: Array) -> Handle:
+def describe(array: Array) -> Layout:
     """Raises `Refused` for negative strides, broadcasts, and what lies askew."""
     size = array.itemsize
     if any(s % size for s in array.strides):
@@ -143,11 +225,15 @@ def describe(array: Array) -> Handle:
         if array.shape[d] == 1:
             strides[d] = extent
         extent = max(extent, strides[d] * array.shape[d])
-    return library().describe(array, strides)
+    return Layout(array.shape, array.dtype.name, tuple(strides))
+
+
+def describe_any(array: Array) -> Layout:
+    return Layout(array.shape, array.dtype.name)
 
 
 def compiled(
-    description: Handle,
+    description: Description,
     arrays: Mapping[int, Array],
     attributes: Attributes,
     scratch: Scratch,
@@ -161,76 +247,74 @@ def compiled(
     it.
     """
     lib = library()
-    if lib.implementation(description).startswith("ref"):
+    if lib.implementation(description.handle).startswith("ref"):
         raise Refused
-    memory = attributes.memory()
+    operands = attributes.operands.copy()
     before: list[Record] = []
     after: list[Record] = []
     for kind, array in arrays.items():
-        wanted = _wanted(description, kind)
+        wanted = Wanted(description, kind)
         if kind not in reordered:
-            memory[kind] = wanted, array
+            operands[kind] = Operand(wanted, array)
         elif constant := scratch.constant(array):
-            memory[kind] = wanted, _prepacked(constant, array, wanted)
-        elif lib.get("memory_desc_equal", (given := describe(array)).value, wanted):
-            memory[kind] = wanted, array
+            operands[kind] = packed(constant, array, wanted)
+        elif _are_equal(given := describe(array), wanted):
+            operands[kind] = Operand(wanted, array)
         else:
-            size = lib.get("memory_desc_get_size", wanted)
-            copy = scratch.take((size,), np.dtype(np.uint8))
-            source, memory[kind] = (given.value, array), (wanted, copy)
+            source, copy = Operand(given, array), _taken(wanted, scratch)
+            operands[kind] = copy
             if kind == WEIGHTS_GRADIENT:
-                after.append(_reorder(memory[kind], source))
+                after.append(_reorder(copy, source))
             else:
-                before.append(_reorder(source, memory[kind]))
-    wanted = _wanted(description, WORKSPACE)
-    size = lib.get("memory_desc_get_size", wanted)
-    if size:
-        memory[WORKSPACE] = wanted, scratch.take((size,), np.dtype(np.uint8))
-    return [(x, ()) for x in (*before, Execution(description, memory), *after)]
+                before.append(_reorder(source, copy))
+    workspace = Wanted(description, WORKSPACE)
+    if lib.get("memory_desc_get_size", workspace.descriptor):
+        operands[WORKSPACE] = _taken(workspace, scratch)
+    return [(x, ()) for x in (*before, Execution(description, operands), *after)]
 
 
-def _wanted(description: Handle, kind: int) -> int:
-    """The descriptor of the memory that a primitive wants."""
-    return library().get(
-        "primitive_desc_query_md", description.value, _QUERIES[kind], 0
-    )
+def _taken(wanted: Wanted, scratch: Scratch) -> Operand:
+    """Memory of the workspace in the layout `wanted`."""
+    size = library().get("memory_desc_get_size", wanted.descriptor)
+    return Operand(wanted, scratch.take((size,), np.dtype(np.uint8)))
 
 
-def _prepacked(constant: Prepacked, array: Array, wanted: int) -> Array:
+def _are_equal(layout: Layout, wanted: Wanted) -> bool:
+    return library().get("memory_desc_equal", layout.descriptor, wanted.descriptor)
+
+
+def packed(constant: Prepacked, array: Array, wanted: Wanted) -> Operand:
     """The array in the layout `wanted`: a copy, made unless it is there."""
-    lib = library()
     with constant.lock:
         copies = constant.copies_of(array)
         for layout, copy in copies:
-            if lib.get("memory_desc_equal", layout.value, wanted):
-                return copy
-        made = _packed(constant, array, wanted)
+            if library().get("memory_desc_equal", layout.value, wanted.descriptor):
+                return Operand(wanted, copy, array)
+        made = _made(constant, array, wanted)
         if made is None:
-            return array
+            return Operand(wanted, array)
         copies.append(made)
-        return made[1]
+        return Operand(wanted, made[1], array)
 
 
-def _packed(
-    constant: Prepacked, array: Array, wanted: int
+def _made(
+    constant: Prepacked, array: Array, wanted: Wanted
 ) -> tuple[Handle, Array] | None:
     """A copy in the layout `wanted`, and that layout; None if the array has it."""
     lib = library()
     is_flipped = min(array.strides, default=0) < 0
     source = np.copy(array) if is_flipped else array
     given = describe(source)
-    if not is_flipped and lib.get("memory_desc_equal", given.value, wanted):
+    if not is_flipped and _are_equal(given, wanted):
         return None
-    layout = lib.make("memory_desc", "memory_desc_clone", wanted)
-    copy = aligned_bytes(lib.get("memory_desc_get_size", wanted), ALIGNMENT)
-    constant.fill(_reorder((given.value, source), (wanted, copy)))
+    layout = lib.make("memory_desc", "memory_desc_clone", wanted.descriptor)
+    size = lib.get("memory_desc_get_size", wanted.descriptor)
+    copy = aligned_bytes(size, ALIGNMENT)
+    constant.fill(_reorder(Operand(given, source), Operand(wanted, copy)))
     return layout, copy
 
 
-def _reorder(source: tuple[int, Array], target: tuple[int, Array]) -> Record:
-    lib = library()
-    description = lib.make(
-        *("primitive_desc", "reorder_primitive_desc_create"),
-        *(source[0], lib.engine, target[0], lib.engine, None),
-    )
+def _reorder(source: Operand, target: Operand) -> Record:
+    arguments = source.layout, ENGINE, target.layout, ENGINE, None
+    description = Description("reorder", arguments)
     return Execution(description, {SOURCE: source, TARGET: target})
