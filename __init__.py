@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .passes.plan.pipeline import PlanPipeline
     from .reporting.explanation import Explanation
     from .reporting.report import Report
+    from .runtime.callable import CallableProgram
     from .runtime.dynamic import DynamicExecutable
     from .runtime.executor import Executable
 
@@ -53,9 +54,11 @@ __all__ = [
     "from_onnx",
     "from_stablehlo",
     "from_torch",
+    "load",
     "plan",
     "read",
     "report",
+    "save",
 ]
 
 
@@ -431,3 +434,32 @@ def compile(
     if isinstance(program, Model):
         run.bind(program.inputs())
     return run
+
+
+def save(
+    executable: Executable | DynamicExecutable, path: str | os.PathLike[str]
+) -> None:
+    """Writes a compiled program to a file, which `load` runs without its IR: planned,
+    with its machine code and its parameters. See `Executable.save`.
+
+    Raises `TypeError` for a program with symbolic sizes, else what that does.
+    """
+    from .runtime.executor import Executable
+
+    if not isinstance(executable, Executable):
+        found = type(executable).__name__
+        raise TypeError(f"a {found} can't be saved, expected an Executable")
+    executable.save(Path(path))
+
+
+def load(path: str | os.PathLike[str]) -> CallableProgram:
+    """A program that `save` has written: called as it was, in a fraction of a second,
+    and without xDSL. The file is for the same version of tensorplan and of oneDNN, and
+    for processors with the same instructions.
+
+    A file is trusted as a shared library is: what it has is run. Raises `OSError` where
+    it cannot be read, and `ValueError` if it is damaged, or not for here.
+    """
+    from .runtime.saved.reading import load
+
+    return load(Path(path))

@@ -85,6 +85,7 @@ def strategies() -> str:
 
 PUBLIC = {
     "tensorplan": tensorplan.__all__,
+    "tensorplan.runtime.callable": ("CallableProgram",),
     "tensorplan.runtime.executor": ("Executable",),
     "tensorplan.reporting.explanation": ("Explanation",),
     "tensorplan.planning": (

@@ -1,9 +1,12 @@
 """Runs programs: planned ones fast, and level 1 as the reference they must agree with.
 
-executor.py    Executable: binds the caller's arrays, runs the list of calls
+callable.py    CallableProgram: binds the caller's arrays, runs the list of calls
+executor.py    Executable: one that is made of IR
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as the memory of arguments, results handed out
 donation.py    which results may take the memory of which inputs
+calls.py       what a call is; loops, branches and numbers as calls
+saved/         programs in files
 program/       memref IR to memory and steps
 backends/      the calls that compute: NumPy, native code, oneDNN; MLIR's own tools
 runnable.py    which devices there are

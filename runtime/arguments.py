@@ -96,8 +96,8 @@ class Arguments:
                 memory.home = None
         # For each parameter, by number, the array it is or will be bound to, with its
         # copies.
-        self._prepacked: dict[int, tuple[Array, Prepacked]] = (
-            {} if like is None else like._prepacked.copy()
+        self.prepacked: dict[int, tuple[Array, Prepacked]] = (
+            {} if like is None else like.prepacked.copy()
         )
 
     @property
@@ -123,7 +123,7 @@ class Arguments:
             bound[index] = array
         for index, array in bound.items():
             self._given[index] = _OTHER
-            self._prepacked.pop(index, None)
+            self.prepacked.pop(index, None)
             self._copies_of(self._program.inputs[index], array)
         self.parameters = {**self.parameters, **bound}
         self._last, self._read_only = [_OTHER], None
@@ -297,12 +297,12 @@ class Arguments:
         if index is None or not self._is_constant(index):
             return None
         if array is self._own[memory]:
-            self._prepacked.pop(index, None)
+            self.prepacked.pop(index, None)
             return None
-        known = self._prepacked.get(index)
+        known = self.prepacked.get(index)
         if known is None or known[0] is not array:
             known = array, Prepacked(array.reshape(-1).view(np.uint8))
-            self._prepacked[index] = known
+            self.prepacked[index] = known
         return known[1]
 
     def _is_constant(self, index: int) -> bool:

@@ -18,6 +18,19 @@ class CallableProgram:
     """A program in memory of its own, ready to run.
 
     Threads may call it at the same time: it runs one call after the other.
+
+    `program(*arrays)` takes an array for each input and returns the results in the
+    order of the signature (see `tensorplan.dialects.tgraph.signature`):
+
+    - An input that is a C-contiguous array of the right type is used where it is, and
+      kept alive until another takes its place: a NumPy array, or whatever shows its
+      memory by `__array_interface__` or DLPack. Anything else is copied (`copies`).
+    - A variable given as such an array, if writable, is updated in place and returned
+      as a NumPy array. Otherwise a copy is updated and returned.
+    - Other results are new arrays, which nothing changes later, or are written to the
+      arrays in `out`.
+
+    Raises `TypeError` or `ValueError` when called with arrays that do not fit.
     """
 
     def __init__(self, program: Program, arguments: Arguments, runner: Runner):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -20,34 +21,23 @@ from .program.compiled import CompiledProgram
 from .program.steps import Step
 from .sanitizer import PlanViolation
 from .sanitizer import sanitize as install_sanitizer
+from .saved.writing import save
 
 __all__ = ["Executable", "PlanViolation"]
 
 
 class Executable(CallableProgram):
-    """A memref program, ready to run.
+    """A memref program, ready to run; called as a `CallableProgram`. Calls of clones
+    (`clone`) run in parallel.
 
-    Threads may call it at the same time: it runs one call after the other. Calls of
-    clones (`clone`) run in parallel.
-
-    `executable(*arrays)` takes an array for each input and returns the results in the
-    order of the signature (see `tensorplan.dialects.tgraph.signature`):
-
-    - An input that is a C-contiguous array of the right type is used where it is, and
-      kept alive until another takes its place: a NumPy array, or whatever shows its
-      memory by `__array_interface__` or DLPack. Anything else is copied (`copies`).
-    - A variable given as such an array, if writable, is updated in place and returned
-      as a NumPy array. Otherwise a copy is updated and returned.
-    - Other results are new arrays, which nothing changes later, or are written to the
-      arrays in `out`. With `results="view"` they are views of the program's own memory,
-      which the next call of it, or of another program with the same pools, overwrites.
-    - An input whose number is in `donate` is given up: a result of its size is returned
-      in its memory if the program is done with the input before it writes the result
-      (`donations`), and the array can be written. Otherwise nothing happens to it.
+    With `results="view"` results are views of the program's own memory, which the next
+    call of it, or of another program with the same pools, overwrites. An input whose
+    number is in `donate` is given up: a result of its size is returned in its memory if
+    the program is done with the input before it writes the result (`donations`), and
+    the array can be written. Otherwise nothing happens to it.
 
     Raises `LocatedError` when made from IR that it cannot run, one that is also a
-    `MemoryError` where this machine has not the bytes for it; `TypeError` or
-    `ValueError` when called with arrays that do not fit.
+    `MemoryError` where this machine has not the bytes for it.
 
     With `sanitize`, unsound use of memory is found, see `tensorplan.runtime.sanitizer`:
     a `PlanViolation` when the program is made or run says what, where and by which
@@ -149,6 +139,37 @@ class Executable(CallableProgram):
     def donations(self) -> Mapping[int, int]:
         """For each donated input that is of use, the result that takes its memory."""
         return self._arguments.donations
+
+    def save(self, path: Path) -> None:
+        """Writes the program to a file, from which `tensorplan.load` makes it again,
+        for the same version and kind of machine.
+
+        Parameters that `bind` has given become constants, and other inputs that it has
+        given are written as they are now. A loaded program runs in one thread and
+        returns copies.
+
+        Raises `LocatedError` for an operation with calls that a file has no form for;
+        `ValueError` for a program that is sanitized, has donated inputs or runs in
+        other processes; `OSError`.
+        """
+        if self._sanitize or self._donate or self._processes:
+            raise ValueError(
+                "a program with sanitize, donate or processes can't be saved"
+            )
+        with self._alone:
+            program = CompiledProgram(
+                *(self._module, self._signature, (), self._allocator, self._native),
+                like=self._compiled,
+            )
+            bound, packed = dict(self.parameters), self._arguments.prepacked
+            constants = {n: packed[n] for n in self.parameters if n in packed}
+            for number, (array, copies) in constants.items():
+                memory = program.inputs[number]
+                memory.array, memory.prepacked, memory.home = array, copies, None
+                del bound[number]
+            for step in program.steps:
+                step.make()  # till the workspace is as large as it gets
+            save(path, program, self.inputs, self.results, bound)
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from ...arrays import Array
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import Signature, check_one_block
@@ -103,6 +104,11 @@ class CompiledProgram(Program):
             and not step.regions
             and not is_native(step.calls)
         )
+
+    @property
+    def scratch_memories(self) -> Sequence[Array]:
+        """The blocks that `scratch_bytes` counts."""
+        return [scratch.pool.memory for scratch in self._scratches.values()]
 
     @property
     def memory(self) -> ProgramMemory:

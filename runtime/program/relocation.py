@@ -150,7 +150,7 @@ class _Search:
         made = [self._part(value) for value in values]
         if not any(made):
             return None
-        kind = type(values)
+        kind = getattr(type(values), "_make", type(values))  # a named tuple's
         pairs = list(zip(values, made, strict=True))
         return lambda: kind(v if make is None else make() for v, make in pairs)  # pyright: ignore
 

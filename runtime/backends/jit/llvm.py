@@ -6,12 +6,13 @@ used, under a hash of the IR, the versions of what compiles, and the processor.
 """
 
 import os
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int, c_void_p
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....version import VERSION
 from . import code_cache
@@ -40,6 +41,18 @@ def compiler() -> "Compiler":
         return _compiler
 
 
+class Host(NamedTuple):
+    """What machine code is for."""
+
+    triple: str
+    features: str
+    """As LLVM has them: "+avx2,+fma,-amx"."""
+
+
+def _name(digest: str) -> str:
+    return f"tensorplan_{digest}"
+
+
 class Compiler:
     def __init__(self) -> None:
         llvm: Any = import_module("llvmlite.binding")
@@ -55,6 +68,7 @@ class Compiler:
         if not host.get("avx512f"):
             features = host.flatten()
         triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
+        self.host = Host(triple, features)
         self._machine = llvm.Target.from_triple(triple).create_target_machine(
             cpu=cpu, features=features, opt=2, jit=True
         )
@@ -74,12 +88,18 @@ class Compiler:
     def function(self, text: str) -> Any:
         """The function that `text` defines under the name `{name}`, which takes a
         pointer and returns an `i32`. Its attribute `address` is where its code is;
-        `engine` owns the code, and lives as long as the function."""
+        `engine` owns the code, and lives as long as the function. `code` is an object
+        file, from which `linked` makes the function under the same `digest`."""
         digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
+        return self.linked(digest, lambda: self._cached(digest, text))
+
+    def linked(self, digest: str, coded: Callable[[], bytes]) -> Any:
+        """The function of this digest: the one that there is, or of the object file
+        that `coded` gives."""
         with self._lock:
             if digest not in self._functions:
-                name = f"tensorplan_{digest}"
-                code = self._cached(digest, text.replace("{name}", name))
+                code = coded()
+                name = _name(digest)
                 llvm = self._llvm
                 self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
                 self._engine.finalize_object()
@@ -87,6 +107,7 @@ class Compiler:
                 function = CFUNCTYPE(c_int, c_void_p)(address)
                 function.address = address  # pyright: ignore
                 function.engine = self._engine  # pyright: ignore
+                function.digest, function.code = digest, code  # pyright: ignore
                 self._functions[digest] = function
             return self._functions[digest]
 
@@ -94,7 +115,7 @@ class Compiler:
         """Machine code as an object file."""
         code = code_cache.read(digest)
         if code is None:
-            code = self._compile(text)
+            code = self._compile(text.replace("{name}", _name(digest)))
             code_cache.write(digest, code)
         return code
 

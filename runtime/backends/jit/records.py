@@ -103,9 +103,9 @@ class Record:
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
 
     @property
-    def address(self) -> int:
-        """The function's."""
-        return self._function.address
+    def function(self) -> Any:
+        """See `Compiler.function`."""
+        return self._function
 
     def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
         """The arrays that it works on, and what makes it work on others, in memory that
@@ -129,6 +129,11 @@ class ArrayRecord(Record):
             if array is not None:
                 yield array, partial(self._point, index)
 
+    @property
+    def arrays(self) -> Sequence[Array | None]:
+        """None for those that have moved since."""
+        return self._kept
+
     def _point(self, index: int, address: int) -> None:
         self.words[index] = address
         self._kept[index] = None
@@ -145,7 +150,7 @@ class Tape:
         self.records = records
         words = [len(records)]
         for record in records:
-            words += (record.address, len(record.words), *record.words)
+            words += (record.function.address, len(record.words), *record.words)
         self._words = (ctypes.c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self._words)
         at = 1
@@ -162,17 +167,18 @@ class Tape:
 class Control(ArrayRecord):
     """Runs tapes as a flag says, in one call."""
 
-    __slots__ = ("_tapes",)
+    __slots__ = ("tapes", "text")
 
     def __init__(self, text: str, flag: Array, *tapes: Tape):
+        """`text` is `WHILE` or `IF`."""
         function, tape = compiler().function(text), compiler().function(TAPE)
         words = (tape.address, *(x.address for x in tapes))
         super().__init__(function, [flag], *words)
-        self._tapes = tapes
+        self.text, self.tapes = text, tapes
 
     def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
         yield from super().pointers()
-        for tape in self._tapes:
+        for tape in self.tapes:
             for record in tape.records:
                 yield from record.pointers()
 

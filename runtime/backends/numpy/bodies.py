@@ -27,6 +27,7 @@ from ...pool import Scratch
 from ..arrays import copy, fill
 from .base import kernel
 from .elementwise import Body, Instruction, loop
+from .functions import take_sorted
 
 INDEX = np.dtype(np.intp)
 
@@ -185,20 +186,7 @@ def _sort_by_key(
     keys = scratch.take(columns[0].shape, dtype)
     pairs = [x for x in columns for _ in range(2)]
     calls = on_elements(op.comparator.block, pairs, [key], [keys], scratch)
-    return [*calls, (_take_sorted, (keys, is_descending, columns, results))]
-
-
-def _take_sorted(
-    keys: Array, is_descending: bool, columns: Sequence[Array], results: Sequence[Array]
-) -> None:
-    """Allocates index arrays, and another array for each column."""
-    if is_descending:  # equal elements stay in order
-        order = np.argsort(keys[::-1], 0, "stable")[::-1]
-        order = len(keys) - 1 - order
-    else:
-        order = np.argsort(keys, 0, "stable")
-    for column, result in zip(columns, results, strict=True):
-        result[...] = np.take_along_axis(column, order[: len(result)], 0)
+    return [*calls, (take_sorted, (keys, is_descending, columns, results))]
 
 
 def _sort_by_network(

@@ -14,7 +14,7 @@ import numpy as np
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph import elementwise as ops
 from ....dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
-from ...calls import Call
+from ...calls import Call, assign
 from ..arrays import copy, same_memory
 from . import special
 from .base import ufunc_call
@@ -150,15 +150,7 @@ def _shift(function: np.ufunc, kind: str) -> Emit:
 
 def _computed(function: Callable[[Array], Array]) -> Emit:
     """A function that makes new arrays, of a tile."""
-
-    def assign(out: Array, x: Array) -> None:
-        out[...] = function(x)
-
-    return lambda inputs, out, _: [(assign, (out, inputs[0].array))]
-
-
-def _popcnt(x: Array) -> Array:
-    return np.bitwise_count(x.view(f"u{x.itemsize}"))
+    return lambda inputs, out, _: [(assign, (function, [inputs[0].array], out))]
 
 
 FORMS: Forms = {
@@ -183,7 +175,7 @@ FORMS: Forms = {
     ops.NegateOp: {ANY: np.negative},
     ops.NotOp: {ANY: np.invert},
     ops.OrOp: {ANY: np.bitwise_or},
-    ops.PopcntOp: {BITS: _computed(_popcnt)},
+    ops.PopcntOp: {BITS: _computed(special.popcnt)},
     ops.PowerOp: {FLOAT: np.power},
     ops.RemainderOp: {FLOAT: np.fmod},
     ops.RoundNearestEvenOp: {ANY: np.rint},

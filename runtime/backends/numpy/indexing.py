@@ -5,7 +5,6 @@ row or a single element, all are one `np.take`; otherwise slices are copied one 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -24,32 +23,16 @@ from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, try_reshape
 from .base import kernel
+from .functions import (
+    INDEX,
+    Starts,
+    combine_elements,
+    combine_slices,
+    copy_slices,
+    put_part,
+    take_part,
+)
 from .reducing import reduction_ufunc
-
-INDEX = np.dtype(np.intp)
-
-
-@dataclass(frozen=True)
-class Starts:
-    """Where in the operand the slices start that index vectors name.
-
-    `vectors` is the index vectors' dimensions, then their entries, which are along the
-    operand's dimensions `dims`. `batching` gives, for operand dimensions that run along
-    with the index vectors, the dimension of `vectors`.
-    """
-
-    vectors: Array
-    dims: Sequence[int]
-    batching: Mapping[int, int]
-
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.vectors.shape[:-1]
-
-    @property
-    def entries(self) -> Sequence[Array]:
-        """Of all index vectors, for each of `dims`."""
-        return [self.vectors[..., position] for position in range(len(self.dims))]
 
 
 def starts(
@@ -141,7 +124,7 @@ def gather(
         numbers, calls = row_numbers(at, limits, operand.shape, scratch)
         # With mode "clip" nothing is buffered; all numbers are in range.
         return [*calls, (rows.take, (numbers.reshape(-1), 0, result, "clip"))]
-    return [(_copy_slices, (operand, at, limits, sizes, windows))]
+    return [(copy_slices, (operand, at, limits, sizes, windows))]
 
 
 def _rows(operand: Array, sizes: Sequence[int]) -> Array | None:
@@ -159,38 +142,6 @@ def _rows(operand: Array, sizes: Sequence[int]) -> Array | None:
     return operand.reshape(operand.size // width, width)
 
 
-def _start(at: Starts, place: tuple[int, ...], rank: int) -> list[int]:
-    start = [0] * rank
-    for dim, other in at.batching.items():
-        start[dim] = place[other]
-    for dim, index in zip(at.dims, at.vectors[place].tolist(), strict=True):
-        start[dim] = index
-    return start
-
-
-def _copy_slices(
-    operand: Array,
-    at: Starts,
-    limits: Mapping[int, int],
-    sizes: Sequence[int],
-    out: Array,
-) -> None:
-    for place in np.ndindex(*at.shape):
-        start = _start(at, place, operand.ndim)
-        clamped = [min(max(index, 0), limits[d]) for d, index in enumerate(start)]
-        window = tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))
-        out[place] = operand[window]
-
-
-def _part(starts: Sequence[Array], whole: Array, sizes: Shape) -> tuple[slice, ...]:
-    """Where a part of an array lies that is to start there."""
-    parts: list[slice] = []
-    for start, size, width in zip(starts, whole.shape, sizes, strict=True):
-        first = min(max(int(start), 0), size - width)
-        parts.append(slice(first, first + width))
-    return tuple(parts)
-
-
 @kernel(DynamicSliceOp)
 def dynamic_slice(
     op: DynamicSliceOp,
@@ -199,11 +150,7 @@ def dynamic_slice(
     scratch: Scratch,
 ) -> list[Call]:
     x, *starts = inputs
-    return [(_take_part, (x, starts, outs[0]))]
-
-
-def _take_part(x: Array, starts: Sequence[Array], out: Array) -> None:
-    out[...] = x[_part(starts, x, out.shape)]
+    return [(take_part, (x, starts, outs[0]))]
 
 
 @kernel(DynamicUpdateSliceOp)
@@ -214,11 +161,7 @@ def dynamic_update_slice(
     scratch: Scratch,
 ) -> list[Call]:
     x, update, *starts = inputs
-    return [*copy(outs[0], x), (_put_part, (outs[0], starts, update))]
-
-
-def _put_part(out: Array, starts: Sequence[Array], update: Array) -> None:
-    out[_part(starts, out, update.shape)] = update
+    return [*copy(outs[0], x), (put_part, (outs[0], starts, update))]
 
 
 def scatter_windows(
@@ -250,43 +193,5 @@ def scatter(
     if flat is not None and prod(windows.shape[len(at.shape) :]) == 1:
         # The only element of each window.
         elements = windows[..., *[0] * out.ndim]
-        return [*calls, (_combine_elements, (flat, out.shape, at, elements, combine))]
-    return [*calls, (_combine_slices, (out, at, windows, combine))]
-
-
-def _combine_elements(
-    flat: Array, shape: Shape, at: Starts, updates: Array, combine: np.ufunc | None
-) -> None:
-    """Allocates a few arrays of one number for each index vector."""
-    numbers = np.zeros(at.shape, INDEX)
-    is_inside = np.ones(at.shape, bool)
-    for dim, other in at.batching.items():
-        along = [1] * len(at.shape)
-        along[other] = -1
-        rows = np.arange(at.shape[other]) * prod(shape[dim + 1 :])
-        numbers += rows.reshape(along)
-    for dim, source in zip(at.dims, at.entries, strict=True):
-        entry = source.astype(INDEX)
-        is_inside &= (entry >= 0) & (entry < shape[dim])
-        numbers += entry * prod(shape[dim + 1 :])
-    kept, new = numbers[is_inside], updates[is_inside]
-    if combine is None:
-        flat[kept] = new
-    else:
-        combine.at(flat, kept, new)
-
-
-def _combine_slices(
-    out: Array, at: Starts, updates: Array, combine: np.ufunc | None
-) -> None:
-    sizes = updates.shape[len(at.shape) :]
-    limits = [size - n for size, n in zip(out.shape, sizes, strict=True)]
-    for place in np.ndindex(*at.shape):
-        start = _start(at, place, out.ndim)
-        if any(not 0 <= a <= limit for a, limit in zip(start, limits, strict=True)):
-            continue
-        window = out[*(slice(a, a + n) for a, n in zip(start, sizes, strict=True)), ...]
-        if combine is None:
-            window[...] = updates[place]
-        else:
-            combine(window, updates[place], out=window)
+        return [*calls, (combine_elements, (flat, out.shape, at, elements, combine))]
+    return [*calls, (combine_slices, (out, at, windows, combine))]

@@ -21,6 +21,7 @@ from ...pool import Scratch
 from ..arrays import broadcast_in_dim, copy, tiles
 from .elementwise import Instruction, Registers, UfuncProgram
 from .forms import TILE
+from .functions import call_unbuffered
 from .reducing import reduce
 
 UNBUFFERED = 384
@@ -58,18 +59,7 @@ def rows(
     are_small = any(is_float(d) and d.itemsize < 4 for d in map(dtype_of, ops))
     if length < UNBUFFERED or are_small:  # sums of these need buffers
         return calls
-    return [(_call_unbuffered, (calls,))]
-
-
-def _call_unbuffered(calls: Sequence[Call]) -> None:
-    """From NumPy 2.3 on, an operand that is one number for each row is copied to a
-    buffer as large as NumPy allows, unless that is less than a row."""
-    size = np.setbufsize(16)
-    try:
-        for function, arguments in calls:
-            function(*arguments)
-    finally:
-        np.setbufsize(size)
+    return [(call_unbuffered, (calls,))]
 
 
 class _RowKernel:

@@ -1,4 +1,4 @@
-"""The error function and its complement, on arrays of floats.
+"""The error function and its complement, on arrays of floats; bits that are set.
 
 For f32 and smaller, polynomials of Cephes (S. L. Moshier, `ndtrf.c`), to a few units in
 the last place; f64 is computed one element after the other.
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....dialects.dtypes import Array
+from ....arrays import Array
 
 _ERF = (
     7.853861353153693e-5,
@@ -46,6 +46,10 @@ _ERFC_LARGE = (
     5.641895067754075e-1,
 )
 """The same for x >= 2."""
+
+
+def popcnt(x: Array) -> Array:
+    return np.bitwise_count(x.view(f"u{x.itemsize}"))
 
 
 def erf(x: Array) -> Array:

@@ -114,6 +114,9 @@ class Library:
             function.argtypes = types
             function.restype = _RESULTS.get(name, c_int)
             self._functions[name] = function
+        read = library["dnnl_version"]
+        read.restype = ctypes.POINTER(c_int * 3)
+        self.version = ".".join(map(str, read().contents))
         self._engine = pointer()
         self._stream = pointer()
         self.do("engine_create", byref(self._engine), CPU, 0)

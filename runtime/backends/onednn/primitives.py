@@ -33,7 +33,7 @@ class _Argument(Structure):
     _fields_ = (("kind", c_int), ("memory", c_void_p))
 
 
-_EXECUTE = """define i32 @{name}(ptr %words) {
+EXECUTE = """define i32 @{name}(ptr %words) {
   %execute = load ptr, ptr %words
   %at1 = getelementptr i64, ptr %words, i64 1
   %primitive = load ptr, ptr %at1
@@ -168,7 +168,7 @@ class Execution(Record):
         )
         words = [lib.execute, primitive.value, lib.stream, len(operands)]
         super().__init__(
-            compiler().function(_EXECUTE),
+            compiler().function(EXECUTE),
             [*words, addressof(arguments)],
             (primitive, arguments),
         )

@@ -1,0 +1,136 @@
+"""What calls of NumPy's kernels call that NumPy has not. Knows no IR."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ....arrays import Array, Shape
+from ...calls import Call
+
+INDEX = np.dtype(np.intp)
+
+
+class Starts(NamedTuple):
+    """Where in the operand the slices start that index vectors name.
+
+    `vectors` is the index vectors' dimensions, then their entries, which are along the
+    operand's dimensions `dims`. `batching` gives, for operand dimensions that run along
+    with the index vectors, the dimension of `vectors`.
+    """
+
+    vectors: Array
+    dims: Sequence[int]
+    batching: Mapping[int, int]
+
+    @property
+    def shape(self) -> Sequence[int]:
+        return self.vectors.shape[:-1]
+
+    @property
+    def entries(self) -> Sequence[Array]:
+        """Of all index vectors, for each of `dims`."""
+        return [self.vectors[..., position] for position in range(len(self.dims))]
+
+
+def _start(at: Starts, place: tuple[int, ...], rank: int) -> list[int]:
+    start = [0] * rank
+    for dim, other in at.batching.items():
+        start[dim] = place[other]
+    for dim, index in zip(at.dims, at.vectors[place].tolist(), strict=True):
+        start[dim] = index
+    return start
+
+
+def copy_slices(
+    operand: Array,
+    at: Starts,
+    limits: Mapping[int, int],
+    sizes: Sequence[int],
+    out: Array,
+) -> None:
+    for place in np.ndindex(*at.shape):
+        start = _start(at, place, operand.ndim)
+        clamped = [min(max(index, 0), limits[d]) for d, index in enumerate(start)]
+        window = tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))
+        out[place] = operand[window]
+
+
+def _part(starts: Sequence[Array], whole: Array, sizes: Shape) -> tuple[slice, ...]:
+    """Where a part of an array lies that is to start there."""
+    parts: list[slice] = []
+    for start, size, width in zip(starts, whole.shape, sizes, strict=True):
+        first = min(max(int(start), 0), size - width)
+        parts.append(slice(first, first + width))
+    return tuple(parts)
+
+
+def take_part(x: Array, starts: Sequence[Array], out: Array) -> None:
+    out[...] = x[_part(starts, x, out.shape)]
+
+
+def put_part(out: Array, starts: Sequence[Array], update: Array) -> None:
+    out[_part(starts, out, update.shape)] = update
+
+
+def combine_elements(
+    flat: Array, shape: Shape, at: Starts, updates: Array, combine: np.ufunc | None
+) -> None:
+    """Allocates a few arrays of one number for each index vector."""
+    numbers = np.zeros(at.shape, INDEX)
+    is_inside = np.ones(at.shape, bool)
+    for dim, other in at.batching.items():
+        along = [1] * len(at.shape)
+        along[other] = -1
+        rows = np.arange(at.shape[other]) * prod(shape[dim + 1 :])
+        numbers += rows.reshape(along)
+    for dim, source in zip(at.dims, at.entries, strict=True):
+        entry = source.astype(INDEX)
+        is_inside &= (entry >= 0) & (entry < shape[dim])
+        numbers += entry * prod(shape[dim + 1 :])
+    kept, new = numbers[is_inside], updates[is_inside]
+    if combine is None:
+        flat[kept] = new
+    else:
+        combine.at(flat, kept, new)
+
+
+def combine_slices(
+    out: Array, at: Starts, updates: Array, combine: np.ufunc | None
+) -> None:
+    sizes = updates.shape[len(at.shape) :]
+    limits = [size - n for size, n in zip(out.shape, sizes, strict=True)]
+    for place in np.ndindex(*at.shape):
+        start = _start(at, place, out.ndim)
+        if any(not 0 <= a <= limit for a, limit in zip(start, limits, strict=True)):
+            continue
+        window = out[*(slice(a, a + n) for a, n in zip(start, sizes, strict=True)), ...]
+        if combine is None:
+            window[...] = updates[place]
+        else:
+            combine(window, updates[place], out=window)
+
+
+def take_sorted(
+    keys: Array, is_descending: bool, columns: Sequence[Array], results: Sequence[Array]
+) -> None:
+    """Allocates index arrays, and another array for each column."""
+    if is_descending:  # equal elements stay in order
+        order = np.argsort(keys[::-1], 0, "stable")[::-1]
+        order = len(keys) - 1 - order
+    else:
+        order = np.argsort(keys, 0, "stable")
+    for column, result in zip(columns, results, strict=True):
+        result[...] = np.take_along_axis(column, order[: len(result)], 0)
+
+
+def call_unbuffered(calls: Sequence[Call]) -> None:
+    """From NumPy 2.3 on, an operand that is one number for each row is copied to a
+    buffer as large as NumPy allows, unless that is less than a row."""
+    size = np.setbufsize(16)
+    try:
+        for function, arguments in calls:
+            function(*arguments)
+    finally:
+        np.setbufsize(size)

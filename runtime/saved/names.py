@@ -1,0 +1,73 @@
+"""The functions that a saved program's calls may have, by name. Knows no IR.
+
+Those of native code and of oneDNN are in the file itself, or described there.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...arrays import DType
+from .. import calls
+from ..backends.jit import records
+from ..backends.numpy import functions, special
+
+FORMAT = 1
+"""What a file says of how it is written."""
+
+MANIFEST = "program.json"
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    function.__name__: function
+    for function in (
+        *(calls.assign, calls.load_number, calls.move, calls.store_number),
+        *(calls.run_for, calls.run_if, calls.run_switch, calls.run_while),
+        *(functions.call_unbuffered, functions.combine_elements),
+        *(functions.combine_slices, functions.copy_slices),
+        *(functions.put_part, functions.take_part, functions.take_sorted),
+        *(special.erf, special.erfc, special.popcnt),
+    )
+}
+
+CONTROLS = {"if": records.IF, "while": records.WHILE}
+"""Native code that runs other calls."""
+
+_NUMPY = {np.argmax, np.argmin, np.clip, np.concatenate, np.copyto, np.where}
+"""What of NumPy calls have beside ufuncs."""
+
+METHODS: Mapping[type[Any], Collection[str]] = {
+    np.ndarray: {"__setitem__", "fill", "take"},
+    np.ufunc: {"accumulate", "at", "reduce", "reduceat"},
+}
+
+
+def is_of_numpy(function: object) -> bool:
+    return isinstance(function, np.ufunc) or any(function is x for x in _NUMPY)
+
+
+def of_numpy(name: str) -> Any:
+    """Raises `ValueError` for what no call has."""
+    function = getattr(np, name, None)
+    if not is_of_numpy(function):
+        raise ValueError(f"numpy.{name} is no function of a program")
+    return function
+
+
+def method(of: object, name: str) -> Any:
+    """A method of an array or a ufunc. Raises `ValueError` for what no call has."""
+    if name not in METHODS.get(type(of), ()):
+        raise ValueError(f"the method {name} of a {type(of).__name__}")
+    return getattr(of, name)
+
+
+def dtype_of(name: str) -> DType:
+    """The type of elements that NumPy, or ml_dtypes, calls so."""
+    if name == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return np.dtype(bfloat16)
+    dtype = np.dtype(name)
+    if dtype.hasobject or dtype.fields:
+        raise ValueError(f"elements of type {name}")
+    return dtype

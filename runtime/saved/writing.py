@@ -1,0 +1,320 @@
+"""Writes a program to a file: its calls as data."""
+
+import ctypes
+import json
+import math
+import os
+import secrets
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from types import BuiltinMethodType, EllipsisType, FunctionType, MethodWrapperType
+from typing import Any, cast
+from zipfile import ZipFile, ZipInfo
+
+import numpy as np
+
+from ...arrays import Array, address
+from ...dialects.diagnostics import LocatedError, name_of
+from ...slots import Input, Result, Slot
+from ...version import VERSION
+from ..backends.jit import records
+from ..backends.jit.llvm import compiler
+from ..backends.numpy.functions import Starts
+from ..backends.onednn.library import library
+from ..backends.onednn.primitives import (
+    EXECUTE,
+    Description,
+    Execution,
+    Layout,
+    Operand,
+    Wanted,
+)
+from ..program.compiled import CompiledProgram, OperationStep
+from ..program.steps import MemoryBlock, View
+from .names import CONTROLS, FORMAT, FUNCTIONS, MANIFEST, is_of_numpy, method
+
+ALIGNED = 16
+"""Bytes: constants keep where they lie between multiples of that."""
+
+
+def save(
+    path: Path,
+    program: CompiledProgram,
+    inputs: Sequence[Input],
+    results: Sequence[Result],
+    bound: Mapping[int, Array],
+) -> None:
+    """Writes a program that has not been called. Inputs in `bound` are given ahead;
+    those that are constants, in memory that does not move, are none any more.
+
+    Raises `LocatedError` for an operation with calls that can't be written; `OSError`.
+    """
+    writer = _Writer(program)
+    calls = [call for step in program.steps for call in writer.step(step)]
+    kept = [n for n in range(len(inputs)) if program.inputs[n].moves]
+    numbers = {n: index for index, n in enumerate(kept)}
+    manifest = {
+        "format": FORMAT,
+        "tensorplan": VERSION,
+        "inputs": [
+            {
+                **_slot(inputs[n]),
+                "variable": inputs[n].is_variable,
+                "memory": writer.known[program.inputs[n]],
+            }
+            for n in kept
+        ],
+        "results": [
+            {
+                **_slot(result),
+                "input": None if result.input is None else numbers[result.input],
+                "at": writer.place(program.results[n]),
+            }
+            for n, result in enumerate(results)
+        ],
+        "bound": [[numbers[n], writer.value(array)] for n, array in bound.items()],
+        "calls": calls,
+        "primitives": writer.primitives,
+    }
+    manifest["memories"], constants = writer.memories()
+    if writer.functions:
+        host = compiler().host
+        writer.function(compiler().function(records.TAPE))
+        manifest["processor"] = [host.triple, host.features]
+    if writer.primitives:
+        writer.function(compiler().function(EXECUTE))
+        manifest["oneDNN"] = library().version
+    files = {MANIFEST: json.dumps(manifest).encode()}
+    files |= {f"code/{digest}.o": code for digest, code in writer.functions.items()}
+    files |= {f"constants/{n}.npy": _npy(data) for n, data in enumerate(constants)}
+    _write(path, files)
+
+
+def _slot(slot: Slot) -> dict[str, object]:
+    return {"shape": slot.shape, "dtype": slot.dtype.name}
+
+
+def _npy(data: Array) -> bytes:
+    stream = BytesIO()
+    np.lib.format.write_array(stream, data, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _write(path: Path, files: Mapping[str, bytes]) -> None:
+    """The whole file or none; the same bytes for the same program."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as stream, ZipFile(stream, "w") as archive:
+            for name, data in files.items():
+                archive.writestr(ZipInfo(name), data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class _Unsavable(Exception):
+    """What a file has no form for."""
+
+
+class _Writer:
+    """Goes through calls, and notes what they have."""
+
+    def __init__(self, program: CompiledProgram):
+        self.functions: dict[str, bytes] = {}
+        """Machine code, by digest."""
+        self.primitives: list[object] = []
+        self.known: dict[MemoryBlock, int] = {}
+        """The number of each memory whose contents do not matter."""
+        self._numbers: dict[Description, int] = {}
+        self._spans: list[tuple[int, int, int]] = []
+        self._memories: list[dict[str, object]] = []
+        self._loose: list[tuple[int, int, list[Any]]] = []
+        self._kept: list[object] = []
+        """What has the arrays of which `_loose` knows the addresses."""
+        memory = program.memory
+        for index, argument in enumerate(memory.arguments):
+            if argument.home is not None:
+                kind = {"argument": index, "device": argument.device}
+                self.known[argument] = self._add(kind, argument.bytes)
+        for device, arena in memory.arena_memories.items():
+            pool = next(pool for pool in memory.pools if pool.device == device)
+            kind = {"arena": device, "alignment": pool.alignment}
+            self.known[arena] = self._add(kind, arena.bytes)
+        for block in (*(m.bytes for m in memory.regions), *program.scratch_memories):
+            self._add({}, block)
+
+    def _add(self, kind: Mapping[str, object], data: Array) -> int:
+        number = len(self._memories)
+        start = address(data)
+        self._spans.append((start, start + data.nbytes, number))
+        self._memories.append({**kind, "bytes": data.nbytes})
+        return number
+
+    def step(self, step: Any) -> list[object]:
+        calls = step.make()
+        self._kept.append(calls)
+        try:
+            return self.value(calls)["list"]
+        except _Unsavable as error:
+            op = step.op if isinstance(step, OperationStep) else None
+            name = "the program" if op is None else name_of(op)
+            message = f"{name} can't be saved: its calls have {error}"
+            raise LocatedError(message, op) from None
+
+    def place(self, result: MemoryBlock | View) -> object:
+        if isinstance(result, MemoryBlock):
+            return {"memory": self.known[result]}
+        return self.value(result.array())
+
+    def memories(self) -> tuple[list[dict[str, object]], list[Array]]:
+        """All memories, and the contents of those in which some matter."""
+        memories, constants = self._memories.copy(), list[Array]()
+        numbers: dict[tuple[int, int], int] = {}
+        spans = _merged([(start, end) for start, end, _ in self._loose])
+        for start, _, place in self._loose:
+            first, end = spans[bisect_right(spans, (start, math.inf)) - 1]
+            before = first % ALIGNED
+            if (first, end) not in numbers:
+                numbers[first, end] = len(memories)
+                memories.append({"constant": len(constants)})
+                constants.append(_bytes_at(first, end, before))
+            place[0] = numbers[first, end]
+            place[1] += start - first + before
+        return memories, constants
+
+    # Values of calls
+
+    def value(self, value: object) -> Any:
+        """A value as JSON. Raises `_Unsavable`."""
+        match value:
+            case np.generic():
+                number = cast(Any, value)
+                return {"number": [number.dtype.name, number.tobytes().hex()]}
+            case None | bool() | int() | float() | str():
+                return value
+            case np.ndarray():
+                return {"array": self._array(cast(Array, value))}
+            case records.Tape():
+                return {"tape": [self.value(x) for x in value.records]}
+            case records.Control():
+                self.function(value.function)
+                (name,) = (x for x in CONTROLS if CONTROLS[x] == value.text)
+                parts = value.arrays[0], *value.tapes
+                return {"control": [name, *map(self.value, parts)]}
+            case records.ArrayRecord():
+                digest = self.function(value.function)
+                return {"native": [digest, [self.value(x) for x in value.arrays]]}
+            case Execution():
+                return {"primitive": self._execution(value)}
+            case Starts():
+                return {"starts": [self.value(x) for x in value]}
+            case tuple():
+                return [self.value(x) for x in cast(tuple[object, ...], value)]
+            case list():
+                return {"list": [self.value(x) for x in cast(list[object], value)]}
+            case dict():
+                table = cast(dict[object, object], value)
+                return {"table": [[self.value(k), self.value(table[k])] for k in table]}
+            case slice():
+                part = cast(Any, value)
+                return {"slice": [part.start, part.stop, part.step]}
+            case EllipsisType():
+                return {"ellipsis": []}
+            case complex():
+                return {"complex": [value.real, value.imag]}
+            case np.dtype():
+                return {"dtype": cast(Any, value).name}
+            case _:
+                return self._function(value)
+
+    def _function(self, value: object) -> object:
+        match value:
+            case partial():
+                parts = value.func, value.args, value.keywords
+                return {"partial": [self.value(x) for x in parts]}
+            case _ if is_of_numpy(value):
+                return {"numpy": cast(Any, value).__name__}
+            case BuiltinMethodType() | MethodWrapperType():
+                try:
+                    method(value.__self__, value.__name__)
+                except ValueError as error:
+                    raise _Unsavable(str(error)) from None
+                return {"method": [self.value(value.__self__), value.__name__]}
+            case FunctionType() if FUNCTIONS.get(value.__name__) is value:
+                return {"function": value.__name__}
+            case FunctionType():
+                raise _Unsavable(f"the function {value.__qualname__}")
+            case _:
+                raise _Unsavable(f"a {type(value).__name__}")
+
+    def _array(self, array: Array) -> list[object]:
+        strides = None if array.flags.c_contiguous else list(array.strides)
+        place: list[Any] = [None, 0, array.dtype.name, list(array.shape), strides]
+        if not array.size:
+            return place
+        start = end = address(array)
+        for size, stride in zip(array.shape, array.strides, strict=True):
+            start += min(0, (size - 1) * stride)
+            end += max(0, (size - 1) * stride)
+        end += array.itemsize
+        place[1] = address(array) - start
+        for first, last, number in self._spans:
+            if first <= start and end <= last:
+                place[:2] = number, address(array) - first
+                return place
+        self._loose.append((start, end, place))
+        return place
+
+    def function(self, function: Any) -> str:
+        """Notes a native function; its digest."""
+        self.functions[function.digest] = function.code
+        return function.digest
+
+    def _execution(self, execution: Execution) -> list[object]:
+        operands = {
+            str(kind): self._operand(operand)
+            for kind, operand in execution.operands.items()
+        }
+        return [self._primitive(execution.description), operands]
+
+    def _operand(self, operand: Operand) -> list[object]:
+        is_packed = operand.packed is not None
+        array = operand.array if operand.packed is None else operand.packed
+        return [self._layout(operand.layout), self.value(array), is_packed]
+
+    def _primitive(self, description: Description) -> int:
+        if description not in self._numbers:
+            arguments = [self._layout(x) for x in description.arguments]
+            post_ops = [[self._layout(x) for x in op] for op in description.post_ops]
+            self._numbers[description] = len(self.primitives)
+            self.primitives.append([description.kind, arguments, post_ops])
+        return self._numbers[description]
+
+    def _layout(self, value: Any) -> Any:
+        match value:
+            case Layout():
+                return {"layout": [value.shape, value.element, value.strides]}
+            case Wanted():
+                return {"wanted": [self._primitive(value.primitive), value.kind]}
+            case _:
+                return value
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans that overlap as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _bytes_at(start: int, end: int, before: int) -> Array:
+    """What lies there, with some zeros before it."""
+    data = ctypes.string_at(start, end - start)
+    return np.frombuffer(bytes(before) + data, np.uint8)
