@@ -60,33 +60,23 @@ def save(
         "format": FORMAT,
         "tensorplan": VERSION,
         "inputs": [
-            {
-                **_slot(inputs[n]),
-                "variable": inputs[n].is_variable,
-                "memory": writer.known[program.inputs[n]],
-            }
+            _slot(inputs[n])
+            | {"variable": inputs[n].is_variable}
+            | {"memory": writer.known[program.inputs[n]]}
             for n in kept
         ],
         "results": [
-            {
-                **_slot(result),
-                "input": None if result.input is None else numbers[result.input],
-                "at": writer.place(program.results[n]),
-            }
+            _slot(result)
+            | {"input": None if result.input is None else numbers[result.input]}
+            | {"at": writer.place(program.results[n])}
             for n, result in enumerate(results)
         ],
         "bound": [[numbers[n], writer.value(array)] for n, array in bound.items()],
         "calls": calls,
         "primitives": writer.primitives,
+        **writer.needed(),
     }
     manifest["memories"], constants = writer.memories()
-    if writer.functions:
-        host = compiler().host
-        writer.function(compiler().function(records.TAPE))
-        manifest["processor"] = [host.triple, host.features]
-    if writer.primitives:
-        writer.function(compiler().function(EXECUTE))
-        manifest["oneDNN"] = library().version
     files = {MANIFEST: json.dumps(manifest).encode()}
     files |= {f"code/{digest}.o": code for digest, code in writer.functions.items()}
     files |= {f"constants/{n}.npy": _npy(data) for n, data in enumerate(constants)}
@@ -145,11 +135,13 @@ class _Writer:
             self.known[arena] = self._add(kind, arena.bytes)
         for block in (*(m.bytes for m in memory.regions), *program.scratch_memories):
             self._add({}, block)
+        self._spans.sort()
 
     def _add(self, kind: Mapping[str, object], data: Array) -> int:
         number = len(self._memories)
         start = address(data)
-        self._spans.append((start, start + data.nbytes, number))
+        if data.nbytes:
+            self._spans.append((start, start + data.nbytes, number))
         self._memories.append({**kind, "bytes": data.nbytes})
         return number
 
@@ -168,6 +160,17 @@ class _Writer:
         if isinstance(result, MemoryBlock):
             return {"memory": self.known[result]}
         return self.value(result.array())
+
+    def needed(self) -> dict[str, object]:
+        """What a process has to have for the calls."""
+        needed: dict[str, object] = {}
+        if self.primitives:
+            self.function(compiler().function(EXECUTE))
+            needed["oneDNN"] = library().version
+        if self.functions:
+            self.function(compiler().function(records.TAPE))
+            needed["processor"] = list(compiler().host)
+        return needed
 
     def memories(self) -> tuple[list[dict[str, object]], list[Array]]:
         """All memories, and the contents of those in which some matter."""
@@ -261,10 +264,11 @@ class _Writer:
             end += max(0, (size - 1) * stride)
         end += array.itemsize
         place[1] = address(array) - start
-        for first, last, number in self._spans:
-            if first <= start and end <= last:
-                place[:2] = number, address(array) - first
-                return place
+        at = bisect_right(self._spans, (start, math.inf)) - 1
+        if at >= 0 and end <= self._spans[at][1]:
+            first, _, number = self._spans[at]
+            place[:2] = number, address(array) - first
+            return place
         self._loose.append((start, end, place))
         return place
 
