@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array, address
 from ..slots import Input, Result, Slot
+from .handing_out import LEAST, HandedOut
 from .prepacking import Prepacked
 from .program.program import Changes, Program
 from .program.steps import MemoryBlock, View
@@ -79,6 +80,8 @@ class Arguments:
         self._written: Sequence[tuple[int, int]] = ()
         # What is bound to each result, if a call can return just that.
         self._ready: Sequence[Array | None] = ()
+        # The memory of results that callers are given without a copy.
+        self._handed_out: dict[MemoryBlock, HandedOut] = {}
         # The array that each argument is bound to, first the program's own.
         slots = zip(
             (*program.inputs, *program.results), (*inputs, *results), strict=True
@@ -133,6 +136,34 @@ class Arguments:
     ) -> Changes | None:
         """Binds the inputs but for `parameters`, and `out`; returns what has changed of
         the arguments' memory."""
+        moved = self._leave_to_callers() if self._handed_out else ()
+        changes = self._accept_all(arrays, out)
+        if not moved:
+            return changes
+        return (
+            Changes([*moved, *changes.moved], changes.renewed)
+            if changes
+            else Changes(moved, ())
+        )
+
+    def _leave_to_callers(self) -> list[MemoryBlock]:
+        """Results get other memory where callers have what they were given before;
+        returns those."""
+        moved: list[MemoryBlock] = []
+        for memory, handed_out in self._handed_out.items():
+            if (array := handed_out.change()) is not None:
+                if self._bound[memory] is self._own[memory]:
+                    self.are_followed = False
+                    self._bound[memory] = memory.array = array
+                    moved.append(memory)
+                self._own[memory] = array
+        if moved:
+            self._note_written()
+        return moved
+
+    def _accept_all(
+        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+    ) -> Changes | None:
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
@@ -166,13 +197,16 @@ class Arguments:
         self._last_out = out if out is None else list(out)
         self._ready = [self._bound_to(number) for number in range(len(self.outputs))]
         self._read_only = [self._only_read(index) for index in rest]
+        self._note_written()
+        return changes
+
+    def _note_written(self) -> None:
         read = {m for m, n in self._numbers.items() if not self.inputs[n].is_variable}
         self._written = [
             (address(a), address(a) + a.nbytes)
             for memory, a in self._bound.items()
             if memory not in read
         ]
-        return changes
 
     def _only_read(self, index: int) -> "_Input | None":
         """An input of which other plain arrays may be bound without ado."""
@@ -377,8 +411,18 @@ class Arguments:
                 return array
         else:
             array = self._bound[memory]
+            if handed_out := self._kept_by_callers(number, memory):
+                return handed_out.hand_out()
         self._copies["result", number, "handed out"] += 1
         return array.copy()
+
+    def _kept_by_callers(self, number: int, memory: MemoryBlock) -> HandedOut | None:
+        """The blocks of a large result that calls follow from one to another."""
+        if memory not in self._handed_out:
+            if memory.array.nbytes < LEAST or not self._program.follows(memory):
+                return None
+            self._handed_out[memory] = HandedOut(self.outputs[number], memory.bytes)
+        return self._handed_out[memory]
 
 
 def _are_same(given: Sequence[object], last: Sequence[object]) -> bool:

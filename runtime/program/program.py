@@ -106,6 +106,10 @@ class Program:
             self.make(steps)
         return bool(steps)
 
+    def follows(self, memory: MemoryBlock) -> bool:
+        """Whether no calls have to be made anew where an argument moves."""
+        return memory.moves and all(memory not in s.arguments for s in self._fixed)
+
     def _moving_memories(self) -> list[MemoryBlock]:
         return [m for m in self.memory.arguments if m.moves]
 
