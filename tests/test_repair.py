@@ -2,10 +2,13 @@
 
 import random
 from collections.abc import Sequence
+from itertools import chain as chain_of
+from itertools import repeat
+from math import inf
 
 import pytest
 
-from tensorplan.planning import Buffer, Limits, Problem, validate
+from tensorplan.planning import Buffer, Limits, Problem, deadline, validate
 from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
@@ -105,6 +108,15 @@ def test_core_first_keeps_its_limit() -> None:
     spent = SearchBudget(Limits(effort=0.00005), 0)
     assert CoreFirst(part).fit(max(part.load), 0.06, 4, spent) is None
     assert -10_000 < spent.left <= 0
+
+
+def test_an_interrupt_may_come_while_the_budget_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = chain_of([1.0], repeat(-inf))
+    monkeypatch.setattr(deadline, "left", lambda: next(left))
+    assert SearchBudget(Limits(time_limit=600), 0).left > 0
+    assert SearchBudget(Limits(time_limit=600), 0).left == 0
 
 
 def test_tallest_is_the_highest_load_of_a_lifespan() -> None:

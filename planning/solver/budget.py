@@ -33,14 +33,15 @@ class SearchBudget:
     @property
     def left(self) -> int:
         """Work; with a time limit, as much as fits into it at the speed so far."""
-        if deadline.passed():
+        until_deadline = deadline.left()  # once: an interrupt may end it at any time
+        if until_deadline <= 0:
             return 0
         if self._limits.time_limit is None:
             return int(_WORK * self._limits.effort) - self._spent
         speed = _FAST if kernels.available() else _PLAIN
         if self._searching > _SURE:
             speed = self._spent / self._searching
-        seconds = min(self._limits.time_limit - self.seconds, deadline.left())
+        seconds = min(self._limits.time_limit - self.seconds, until_deadline)
         return int(min(seconds * speed, _WORK))
 
     def report(self, peak: int) -> None:
