@@ -24,7 +24,7 @@ import tensorplan
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
-from tensorplan.dialects.tgraph.bodies import SortOp
+from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import code_cache, llvm
@@ -526,6 +526,60 @@ def test_random_groups(body: tuple, seed: int) -> None:
     want = computed(op, inputs, np.empty(shape, np.float32), by_numpy=True)
     scale = np.abs(want).max()
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(1, scale))
+
+
+LARGEST = """
+!x = memref<DIMxX>
+func.func @main(%x: !x, %n: memref<DIMxI>, %low: memref<X>, %none: memref<I>,
+                %v: memref<KIMX>, %m: memref<KIMI>) {
+  tgraph.reduce_by %x, %n, %low, %none outs(%v, %m) {dimensions = array<i64: AXES>}
+      : (!x, memref<DIMxI>, memref<X>, memref<I>) -> (memref<KIMX>, memref<KIMI>) {
+  ^bb0(%a: tensor<X>, %i: tensor<I>, %b: tensor<X>, %j: tensor<I>):
+    %0 = tgraph.compare %a, %b {direction = "GT"}
+        : (tensor<X>, tensor<X>) -> tensor<i1>
+    %1 = tgraph.compare %a, %b {direction = "EQ"}
+        : (tensor<X>, tensor<X>) -> tensor<i1>
+    %2 = tgraph.compare %i, %j {direction = "LT"}
+        : (tensor<I>, tensor<I>) -> tensor<i1>
+    %3 = tgraph.and %1, %2 : tensor<i1>
+    %4 = tgraph.or %0, %3 : tensor<i1>
+    %5 = tgraph.select %4, %a, %b
+        : (tensor<i1>, tensor<X>, tensor<X>) -> tensor<X>
+    %6 = tgraph.select %4, %i, %j
+        : (tensor<i1>, tensor<I>, tensor<I>) -> tensor<I>
+    tgraph.yield %5, %6 : tensor<X>, tensor<I>
+  }
+  func.return
+}"""
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_the_largest_and_its_number(
+    axes: Sequence[int], dtype: str, index: str
+) -> None:
+    """Of equal elements the first, whichever are combined first."""
+    rng = np.random.default_rng(0)
+    shape = [3, 41, 53]
+    kept = [n for d, n in enumerate(shape) if d not in axes]
+    text = LARGEST.replace("AXES", ", ".join(map(str, axes)))
+    text = text.replace("DIM", "x".join(map(str, shape)))
+    text = text.replace("KIM", "".join(f"{n}x" for n in kept))
+    text = text.replace("X", str(TYPES[dtype])).replace("I", str(TYPES[index]))
+    module = Parser(tensorplan.context(), text).parse_module()
+    op = next(op for op in module.walk() if isinstance(op, ReduceByOp))
+    x = rng.integers(0, 50, shape).astype(numbers(rng, [], dtype).dtype)
+    places = np.arange(x.size, dtype=index).reshape(shape)
+    inputs = [x, places, np.zeros((), x.dtype), np.array(x.size, index)]
+    got, want = ([np.empty(kept, y.dtype) for y in inputs[:2]] for _ in range(2))
+    calls = native.calls_of(op, inputs, got, Scratch("cpu:0"))
+    assert calls is not None
+    calls += compile_call(op, inputs, want, Scratch("cpu:0"), native=False)
+    for function, arguments in calls:
+        function(*arguments)
+    for result, wanted in zip(got, want, strict=True):
+        assert_same(result, wanted)
 
 
 FIRST = """

@@ -11,6 +11,7 @@ nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
 products.py     products with vectors, and of integers, as loop nests
 indexing.py     gathers, scatters and dynamic slices
+bodies.py       reductions by any function
 selection.py    the first of a sort
 
 oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (extra

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects.dtypes import Array
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
-from ....dialects.tgraph.bodies import SortOp
+from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
@@ -23,6 +23,7 @@ from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from . import indexing, selection
+from .bodies import reduce_by
 from .elements import register_type
 from .graphs import (
     ElementGraph,
@@ -52,6 +53,8 @@ def calls_of(
         return None
     try:
         match op:
+            case ReduceByOp():
+                return reduce_by(op, inputs, outs)
             case SortOp():
                 return selection.calls_of(op, inputs, outs)
             case CopyOp():
@@ -204,6 +207,7 @@ _SUPPORTED = (
     DotGeneralOp,
     ElementwiseOp,
     FusionOp,
+    ReduceByOp,
     ReduceOp,
     SortOp,
     shaping.ConstantOp,

@@ -15,18 +15,15 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import SSAValue
 
-from ....dialects.dtypes import Array, constant, numpy_dtype
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.dtypes import Array
 from ....dialects.tgraph.bodies import SortOp
 from ....dialects.tgraph.formulas import NoForm
-from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
 from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
-from . import operations
+from .bodies import on_elements
 from .code import LlvmFunction, Value
 from .elements import load, register_type, store
 from .graphs import NoLoopNest
@@ -143,21 +140,6 @@ class _Lowering:
 
     def _before(self, xs: Sequence[Value], ys: Sequence[Value]) -> Value:
         """What the comparator says of these two."""
-        block = self._op.comparator.block
         pairs = [x for pair in zip(xs, ys, strict=True) for x in pair]
-        known = dict[SSAValue, Value](zip(block.args, pairs, strict=True))
-        for op in block.ops:
-            if not isinstance(op, TensorOp) or not op.results:
-                continue
-            dtype = numpy_dtype(op.declared[0].element_type, op)
-            if isinstance(op, ConstantOp):
-                element = register_type(dtype)
-                assert element is not None
-                number = constant(op.value, dtype).astype(
-                    dtype if dtype.kind in "biu" else np.float64
-                )
-                known[op.result] = self._code.number(number.item(), element)
-            else:
-                values = [known[x] for x in op.inputs]
-                known[op.result] = operations.evaluate(op, dtype, values)
+        known = on_elements(self._code, self._op.comparator.block, pairs)
         return known[yielded(self._op.comparator)[0]]

@@ -1,0 +1,175 @@
+"""Reductions by any function of elements, in registers.
+
+    for each element of the results:
+        partial = initial values, in all lanes
+        for many elements along the reduced dimension at a time:
+            partial = body(partial, elements)
+        result = the lanes of partial, combined in halves
+
+Where elements lie together along a kept dimension, lanes are along that.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from xdsl.ir import Block, SSAValue
+
+from ....dialects.dtypes import Array, constant, numpy_dtype
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.bodies import ReduceByOp
+from ....dialects.tgraph.formulas import NoForm
+from ....dialects.tgraph.shaping import ConstantOp
+from ....dialects.tgraph.structure import yielded
+from ..interface import Call
+from ..jit import llvm
+from ..jit.records import ArrayRecord
+from . import operations
+from .code import LlvmFunction, Value
+from .elements import load, register_type, store
+from .graphs import NoLoopNest
+from .loops import VECTOR
+from .nests import Loops, merged
+
+
+def on_elements(
+    code: LlvmFunction, block: Block, elements: Sequence[Value]
+) -> Mapping[SSAValue, Value]:
+    """The values of a region for elements of any width. Raises `NoForm`."""
+    known = dict[SSAValue, Value](zip(block.args, elements, strict=True))
+    for op in block.ops:
+        if not isinstance(op, TensorOp) or not op.results:
+            continue
+        dtype = numpy_dtype(op.declared[0].element_type, op)
+        if isinstance(op, ConstantOp):
+            element = register_type(dtype)
+            assert element is not None
+            number = constant(op.value, dtype)
+            number = number if dtype.kind in "biu" else number.astype(np.float64)
+            known[op.result] = code.number(number.item(), element)
+        else:
+            values = [known[x] for x in op.inputs]
+            known[op.result] = operations.evaluate(op, dtype, values)
+    return known
+
+
+def reduce_by(
+    op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array]
+) -> list[Call]:
+    """Raises `NoLoopNest` where it has no such form."""
+    count, dims = len(outs), op.dimensions.get_values()
+    if any(register_type(x.dtype) is None for x in inputs) or not inputs[0].size:
+        raise NoLoopNest
+    kept = [d for d in range(inputs[0].ndim) if d not in dims]
+    columns = [x.transpose([*kept, *sorted(dims)]) for x in inputs[:count]]
+    try:
+        text = _Reduction(op, columns, outs).text()
+    except NoForm:
+        raise NoLoopNest from None
+    arrays = [*inputs, *outs]
+    return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
+
+
+class _Reduction:
+    """Words are the addresses of the inputs, of the initial values, of the results."""
+
+    def __init__(self, op: ReduceByOp, columns: Sequence[Array], outs: Sequence[Array]):
+        self._op, self._outs = op, outs
+        self._code = LlvmFunction()
+        shape, rank = columns[0].shape, outs[0].ndim
+        none = [0] * (len(shape) - rank)
+        strides = [*(x.strides for x in columns), *((*x.strides, *none) for x in outs)]
+        by_dim = list(zip(*strides, strict=True))
+        self._kept = merged(shape, range(rank), by_dim)
+        reduced = merged(shape, range(rank, len(shape)), by_dim)
+        if len(reduced) != 1:
+            raise NoLoopNest
+        self._size, steps = reduced[0]
+        self._steps = steps[: len(columns)]
+        self._lanes = VECTOR // max(x.itemsize for x in columns)
+        sizes = [x.itemsize for x in (*columns, *outs)]
+        self._is_across = not self._kept or list(self._kept[-1][1]) != sizes
+
+    def text(self) -> str:
+        count = len(self._outs)
+        words = [self._code.word(n) for n in range(3 * count)]
+        starts = [
+            load(self._code, pointer, 0, out.dtype, 1, 1)
+            for pointer, out in zip(words[count : 2 * count], self._outs, strict=True)
+        ]
+        self._around(self._kept, [*words[:count], *words[2 * count :]], starts)
+        return self._code.function("{name}")
+
+    def _around(
+        self, loops: Loops, pointers: Sequence[str], starts: Sequence[Value]
+    ) -> None:
+        if not loops:
+            self._column(pointers, starts, 1)
+            return
+        (size, steps), *rest = loops
+        widths = (1,) if rest or self._is_across else (self._lanes, 1)
+        start = 0
+        for lanes in widths:
+            stop = start + (size - start) // lanes * lanes
+            if stop > start:
+                with self._code.loop(str(start), str(stop), lanes) as index:
+                    inner = [
+                        self._code.moved(pointer, index, step)
+                        for pointer, step in zip(pointers, steps, strict=True)
+                    ]
+                    if rest:
+                        self._around(rest, inner, starts)
+                    else:
+                        self._column(inner, starts, lanes)
+            start = stop
+
+    def _column(
+        self, pointers: Sequence[str], starts: Sequence[Value], kept_lanes: int
+    ) -> None:
+        """Results for so many kept elements side by side."""
+        code, count = self._code, len(self._outs)
+        widths = (self._lanes, 1) if self._is_across else (kept_lanes,)
+        partials: list[list[Value]] = []
+        start = 0
+        for lanes in widths:
+            step = lanes if self._is_across else 1
+            stop = start + (self._size - start) // step * step
+            if stop > start:
+                slots = [code.slot(code.widened(x, lanes)) for x in starts]
+                with code.loop(str(start), str(stop), step) as place:
+                    elements = self._elements(pointers[:count], place, lanes)
+                    made = self._combined(self._got(slots, lanes), elements)
+                    for slot, value in zip(slots, made, strict=True):
+                        code.set(slot, code.widened(value, lanes))
+                partials.append(self._got(slots, lanes))
+            start = stop
+        result = partials[0]
+        while self._is_across and result[0].lanes > 1:
+            half = result[0].lanes // 2
+            low, high = ([code.part(x, at, half) for x in result] for at in (0, half))
+            result = self._combined(low, high)
+        for rest in partials[1:]:
+            result = self._combined(result, rest)
+        for value, out, pointer in zip(
+            result, self._outs, pointers[count:], strict=True
+        ):
+            store(value, pointer, out.itemsize, out.dtype, kept_lanes, kept_lanes)
+
+    def _got(self, slots: Sequence[str], lanes: int) -> list[Value]:
+        got: list[Value] = []
+        for slot, out in zip(slots, self._outs, strict=True):
+            element = register_type(out.dtype)
+            assert element is not None
+            got.append(self._code.get(slot, element, lanes))
+        return got
+
+    def _elements(self, pointers: Sequence[str], place: str, lanes: int) -> list[Value]:
+        code, elements = self._code, list[Value]()
+        for pointer, step, out in zip(pointers, self._steps, self._outs, strict=True):
+            at = code.moved(pointer, place, step)
+            along = step if self._is_across else out.itemsize
+            elements.append(load(code, at, along, out.dtype, lanes, lanes))
+        return elements
+
+    def _combined(self, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
+        known = on_elements(self._code, self._op.body.block, [*xs, *ys])
+        return [known[value] for value in yielded(self._op.body)]
