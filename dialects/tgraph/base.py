@@ -71,7 +71,6 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from ...arrays import Shape
 from ..diagnostics import LocatedVerifyError
 from ..memory import DestinationStyle
 from ..sizes.dims import DIMS, DimsAttr, encoding_of, known_sizes, static
@@ -80,6 +79,8 @@ from .partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
+Shape: TypeAlias = tuple[int, ...]
+"""As that of `arrays.py`, which loads NumPy: IR needs none."""
 
 LARGEST_SIZE = 2**63 - 1
 """Of a dimension: sizes are 64-bit integers, as in MLIR."""
