@@ -57,11 +57,11 @@ def test_no_result_is_copied_and_none_changes(double: Executable) -> None:
     assert call(double, 3)[0] == 6
 
 
-PARTS: dict[str, Callable[[Array], Any]] = {
+PARTS: dict[str, Callable[[Any], Any]] = {
     "view": lambda result: result[3:5],
     "view of a view": lambda result: result[1:].reshape(-1, 1).view(np.int32)[::2],
     "buffer": memoryview,
-    "DLPack": lambda result: np.from_dlpack(Dlpack(result)),
+    "DLPack": lambda result: np.from_dlpack(Dlpack(result)),  # pyright: ignore
     "iterator": lambda result: result.flat,
     "interface": lambda result: np.asarray(_Shown(result)),
 }

@@ -61,7 +61,7 @@ def test_fresh_arrays_give_what_a_new_executable_gives(
 
 
 def _unwanted(step: Step) -> None:
-    raise AssertionError(f"{step.op} is made anew")
+    raise AssertionError(f"{step} is made anew")
 
 
 PRODUCTS = """

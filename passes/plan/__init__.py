@@ -2,5 +2,4 @@
 
 placement/         plan-memory: streams, results' memory, symbolic offsets
 shared_memory.py   plan-in-place: allocations that may be one
-candidates/        plans that are made on copies of a program, and measured
 """
