@@ -60,6 +60,8 @@ def calls_of(
             case CopyOp():
                 return [copy_of(outs[0], inputs[0], scratch)]
             case FusionOp():
+                if len(outs) != 1:
+                    return None
                 body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
                 arrays = dict[SSAValue, Array](
                     zip(op.body.block.args, inputs, strict=True)
