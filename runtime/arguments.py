@@ -23,6 +23,9 @@ Results: TypeAlias = Literal["copy", "view"]
 _OTHER = object()
 """What no call gives."""
 
+_PLAIN = 0x101
+"""`flags.num` of arrays that are C-contiguous and aligned."""
+
 
 class _Input(NamedTuple):
     """An input that is only read."""
@@ -37,7 +40,7 @@ class _Input(NamedTuple):
             type(given) is np.ndarray
             and given.shape == self.slot.shape
             and given.dtype == self.slot.dtype
-            and _is_plain(given)
+            and given.flags.num & _PLAIN == _PLAIN
         )
 
 
@@ -221,29 +224,33 @@ class Arguments:
         usual call. Otherwise does nothing, and returns None."""
         if self._read_only is None or len(arrays) != len(self._read_only):
             return None
-        new: list[tuple[_Input, Array]] = []
+        new: list[tuple[_Input, Array, int]] = []
         for given, last, slot in zip(arrays, self._last, self._read_only, strict=True):
             if given is last:
                 continue
-            if slot is None or not slot.fits(given) or self._is_written(given):
+            if slot is None or not slot.fits(given):
                 return None
-            new.append((slot, given))
+            start = address(given)
+            if self._is_written(start, start + given.nbytes):
+                return None
+            new.append((slot, given, start))
         self.are_followed = False
         moved: list[MemoryBlock] = []
-        for slot, array in new:
+        for slot, array, start in new:
             memory = slot.memory
-            before, memory.array = memory.start, array
-            if memory.start != before:
+            if memory.start != start:
                 moved.append(memory)
+            memory.place(array, start)
             self._bound[memory] = self._given[slot.number] = array
         self._last = arrays
         return Changes(moved, ())
 
-    def _is_written(self, array: Array) -> bool:
-        """Whether an array shares memory with a variable or a result."""
-        start = address(array)
-        end = start + array.nbytes
-        return any(start < stop and first < end for first, stop in self._written)
+    def _is_written(self, start: int, end: int) -> bool:
+        """Whether memory is a variable's or a result's, too."""
+        for first, stop in self._written:
+            if start < stop and first < end:
+                return True
+        return False
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:
         """The results of a run, in the order of the signature."""
@@ -470,7 +477,7 @@ def _from_dlpack(given: object) -> Array | None:
 
 
 def _is_plain(array: Array) -> bool:
-    return array.flags.c_contiguous and array.flags.aligned
+    return array.flags.num & _PLAIN == _PLAIN
 
 
 def _check_out(given: Array, result: Result, number: int) -> None:

@@ -85,7 +85,8 @@ class Relocations:
             start = memory.start
             for offset, point in self.points.get(memory, ()):
                 point(start + offset)
-            renewed |= self.calls.get(memory, {})
+            if calls := self.calls.get(memory):
+                renewed |= calls
         for call in renewed:
             call.renew()
 

@@ -43,9 +43,12 @@ class MemoryBlock:
 
     @array.setter
     def array(self, array: Array) -> None:
+        self.place(array, address(array))
+
+    def place(self, array: Array, start: int) -> None:
+        """Makes an array the memory, whose address is `start`."""
         self._array = array
-        self.start = address(array)
-        """Its address."""
+        self.start = start
         self._bytes: Array | None = None
 
     @property

@@ -132,6 +132,9 @@ class Library:
         if status:
             raise Refused(f"dnnl_{name} gives status {status}")
 
+    def function(self, name: str) -> Any:
+        return self._functions[name]
+
     def get(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
 

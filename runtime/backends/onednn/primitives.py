@@ -147,12 +147,13 @@ class Operand(NamedTuple):
 class Execution(Record):
     """The call of a primitive on its operands."""
 
-    __slots__ = ("_handles", "description", "operands")
+    __slots__ = ("_handles", "_move", "description", "operands")
 
     def __init__(self, description: Description, operands: Mapping[int, Operand]):
         lib = library()
         handle = description.handle.value
         primitive = lib.make("primitive", "primitive_create", handle)
+        self._move = lib.function("memory_set_data_handle")
         self.description = description
         self.operands = dict(operands)
         """Without those that have moved since, which somebody else keeps alive."""
@@ -178,7 +179,8 @@ class Execution(Record):
             yield operand.array, partial(self._point, kind)
 
     def _point(self, kind: int, address: int) -> None:
-        library().do("memory_set_data_handle", self._handles[kind].value, address)
+        if status := self._move(self._handles[kind].value, address):
+            raise Refused(f"dnnl_memory_set_data_handle gives status {status}")
         self.operands.pop(kind, None)
 
 
