@@ -14,7 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import memref_programs
@@ -65,6 +67,7 @@ import tensorplan
 from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
+from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
@@ -274,6 +277,8 @@ def _check_passes(
     _check_runs(planned, inputs, want, slack, spread)
     if _MLIR_OPT and random.random() < 0.05:
         _check_with_mlir(planned)
+    if random.random() < 0.1:
+        _check_saved(planned, inputs)
 
 
 def _check_storage(placed: ModuleOp, kernels: str) -> None:
@@ -329,6 +334,20 @@ def _check_runs(
             compare(
                 name, got, want, slack=slack, has_singles=has_singles, spread=spread
             )
+
+
+def _check_saved(planned: ModuleOp, inputs: list[Array]) -> None:
+    """A file of the program gives the same bits. Random bits can't be saved."""
+    if any(isinstance(op, RngBitGeneratorOp) for op in planned.walk()):
+        return
+    with TemporaryDirectory() as folder, stage("save"):
+        path = Path(folder, "program.plan")
+        executable = Executable(planned)
+        executable.save(path)
+        loaded = tensorplan.load(path)
+    for _ in range(2):
+        want = run("a run", executable, inputs)
+        compare("a saved program", run("a saved program", loaded, inputs), want)
 
 
 def _inferred(module: ModuleOp, random: Random) -> ModuleOp:
