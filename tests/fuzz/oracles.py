@@ -174,13 +174,20 @@ def spread_by_rounding(
         for number, (a, b) in enumerate(
             zip(reference(module, moved), want, strict=True)
         ):
-            apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-            furthest[number] = max(furthest[number], float(apart.max(initial=0)))
+            furthest[number] = max(furthest[number], _apart(a, b))
     return [_FURTHER * apart for apart in furthest]
 
 
-_MOVES, _FURTHER = 4, 4
+_MOVES, _FURTHER = 8, 4
 """How often arguments are moved, and how much more other roundings may do."""
+
+
+def _apart(a: Array, b: Array) -> float:
+    """The largest distance; infinite if a NaN or an infinity comes or goes."""
+    with np.errstate(invalid="ignore"):
+        distances = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    distances = np.where(_same(a, b), 0, np.nan_to_num(distances, nan=np.inf))
+    return float(distances.max(initial=0))
 
 
 def _epsilon(x: Array) -> float:
@@ -203,7 +210,9 @@ def _scale(b: Array) -> float:
 
 
 def _near(a: Array, b: Array, tolerance: float) -> Array:
-    """Where both are finite, and not further apart."""
+    """Where both are finite, and not further apart; everywhere, if that is infinite."""
+    if tolerance == np.inf:
+        return np.ones(a.shape, np.bool_)
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(invalid="ignore"):
         return np.isfinite(x) & np.isfinite(y) & (np.abs(x - y) <= tolerance)
