@@ -23,9 +23,6 @@ Results: TypeAlias = Literal["copy", "view"]
 _OTHER = object()
 """What no call gives."""
 
-_PLAIN = 0x101
-"""`flags.num` of arrays that are C-contiguous and aligned."""
-
 
 class _Input(NamedTuple):
     """An input that is only read."""
@@ -40,7 +37,7 @@ class _Input(NamedTuple):
             type(given) is np.ndarray
             and given.shape == self.slot.shape
             and given.dtype == self.slot.dtype
-            and given.flags.num & _PLAIN == _PLAIN
+            and _is_plain(given)
         )
 
 
@@ -474,6 +471,10 @@ def _from_dlpack(given: object) -> Array | None:
         if not hasattr(given, "__array__"):
             raise
         return None  # bfloat16, say, which `__array__` may know
+
+
+_PLAIN = 0x101
+"""`flags.num` of arrays that are C-contiguous and aligned."""
 
 
 def _is_plain(array: Array) -> bool:

@@ -40,49 +40,43 @@ done:
 """Calls functions one after the other, up to the first that fails. The words: how many
 there are, then for each its address, the number of its words, and these."""
 
-WHILE = """define i32 @{name}(ptr %words) {
+_CONTROL = """define i32 @{name}(ptr %words) {
 entry:
   %flag = load ptr, ptr %words
   %functionat = getelementptr ptr, ptr %words, i64 1
   %function = load ptr, ptr %functionat
-  %conditionat = getelementptr ptr, ptr %words, i64 2
-  %condition = load ptr, ptr %conditionat
-  %bodyat = getelementptr ptr, ptr %words, i64 3
-  %body = load ptr, ptr %bodyat
-  br label %next
+  %firstat = getelementptr ptr, ptr %words, i64 2
+  %first = load ptr, ptr %firstat
+  %secondat = getelementptr ptr, ptr %words, i64 3
+  %second = load ptr, ptr %secondat
+"""
+"""The words: the addresses of a flag, of `TAPE`, and of two tapes' words."""
+
+WHILE = f"""{_CONTROL}  br label %next
 next:
-  %tested = call i32 %function(ptr %condition)
+  %tested = call i32 %function(ptr %first)
   %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0
   %good = icmp eq i32 %tested, 0
   %goes_on = and i1 %holds, %good
   br i1 %goes_on, label %run, label %done
 run:
-  %status = call i32 %function(ptr %body)
+  %status = call i32 %function(ptr %second)
   %again = icmp eq i32 %status, 0
   br i1 %again, label %next, label %done
 done:
   %result = phi i32 [%tested, %next], [%status, %run]
   ret i32 %result
-}"""
-"""Runs a tape and, as long as it leaves a flag set, another one and it again. The
-words: the addresses of the flag, of `TAPE`, and of both tapes' words."""
+}}"""
+"""Runs the first tape and, as long as it leaves the flag set, the second and it again."""
 
-IF = """define i32 @{name}(ptr %words) {
-entry:
-  %flag = load ptr, ptr %words
-  %functionat = getelementptr ptr, ptr %words, i64 1
-  %function = load ptr, ptr %functionat
-  %thenat = getelementptr ptr, ptr %words, i64 2
-  %elseat = getelementptr ptr, ptr %words, i64 3
-  %is_set = load i8, ptr %flag
+IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0
-  %tapeat = select i1 %holds, ptr %thenat, ptr %elseat
-  %tape = load ptr, ptr %tapeat
+  %tape = select i1 %holds, ptr %first, ptr %second
   %status = call i32 %function(ptr %tape)
   ret i32 %status
-}"""
-"""The same words; runs one of the tapes."""
+}}"""
+"""Runs one of the tapes: the first if the flag is set."""
 
 
 class Record:

@@ -166,18 +166,22 @@ def log1p(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     if x.element == "double":
         return x.code.each("tanh", x)
-    x = _at_most(_at_least(x, -9.02), 9.02)
-    square = x * x
-    result = x * polynomial(square, TANH_TOP) / polynomial(square, TANH_BOTTOM)
-    return _at_most(_at_least(result, -1.0), 1.0)
+    return _odd_ratio(x, 9.02, TANH_TOP, TANH_BOTTOM)
 
 
 def erf(x: Value) -> Value:
     if x.element == "double":
         return x.code.each("erf", x)
-    x = _at_most(_at_least(x, -3.93), 3.93)
+    return _odd_ratio(x, 3.93, ERF_TOP, ERF_BOTTOM)
+
+
+def _odd_ratio(
+    x: Value, end: float, top: Sequence[float], bottom: Sequence[float]
+) -> Value:
+    """An odd function from -1 to 1, which it reaches at `end`: x P(x^2) / Q(x^2)."""
+    x = _at_most(_at_least(x, -end), end)
     square = x * x
-    result = x * polynomial(square, ERF_TOP) / polynomial(square, ERF_BOTTOM)
+    result = x * polynomial(square, top) / polynomial(square, bottom)
     return _at_most(_at_least(result, -1.0), 1.0)
 
 
