@@ -19,6 +19,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.contraction import BLOCK
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.native import backend as native
+from tensorplan.runtime.backends.native import strips
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.calls import Call
 from tensorplan.runtime.pool import Scratch
@@ -119,6 +120,25 @@ def test_products_with_vectors_are_loop_nests(shapes) -> None:
     assert onednn.compiled(op, inputs, out, Scratch("cpu:0")) is None
     run(lambda s: native.calls_of(op, inputs, [out], s))
     np.testing.assert_allclose(out, np.dot(*inputs), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batch", "contracting"),
+    [
+        (((1, 7), (7, 300)), ((), ()), ((1,), (0,))),
+        (((29,), (29, 517)), ((), ()), ((0,), (0,))),
+        (((3, 1, 16), (3, 16, 257)), ((0,), (0,)), ((2,), (1,))),
+        (((8, 2, 300), (1, 8, 2)), ((), ()), ((0, 1), (1, 2))),
+        (((40, 5, 270), (5, 40)), ((1,), (0,)), ((0,), (1,))),
+    ],
+)
+def test_vectors_by_matrices_with_long_rows(shapes, batch, contracting) -> None:
+    op, sizes = dot(shapes, batch, contracting)
+    inputs, out = [normal(*s) for s in shapes], np.empty(sizes, np.float32)
+    want = np.empty_like(out)
+    run(lambda s: compile_call(op, inputs, [want], s, native=False))
+    assert run(lambda s: strips.calls_of(op, inputs, out, s))
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
 
 
 CONVOLUTIONS = {

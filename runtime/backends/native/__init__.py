@@ -10,6 +10,7 @@ accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
 products.py     products with vectors, and of integers, as loop nests
+strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
 selection.py    the first of a sort

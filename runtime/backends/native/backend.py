@@ -22,7 +22,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
-from . import indexing, selection
+from . import indexing, selection, strips
 from .bodies import reduce_by
 from .elements import register_type
 from .graphs import (
@@ -150,7 +150,8 @@ def _contraction(
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
         return whole
-    if (summed := as_sum(first, inputs)) is not None:
+    is_in_strips = strips.calls_of(first, inputs, out, scratch) is not None
+    if not is_in_strips and (summed := as_sum(first, inputs)) is not None:
         sums, factors = summed
         return _nest(
             {**by_result(after), **sums}, result, {**known, **factors}, out, scratch
@@ -161,6 +162,8 @@ def _contraction(
         raise NoLoopNest  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
+        if not after:  # it is there
+            return []
         return _nest(by_result(after), result, arrays, out, scratch)
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
@@ -174,10 +177,10 @@ def _product(
 ) -> list[Call]:
     mark = scratch.mark
     calls = onednn.compiled(op, inputs, out, scratch)
-    if calls is not None:
-        return calls
-    scratch.mark = mark
-    return kernel_of(op)(op, inputs, [out], scratch)
+    if calls is None:
+        scratch.mark = mark
+        calls = strips.calls_of(op, inputs, out, scratch)
+    return calls or kernel_of(op)(op, inputs, [out], scratch)
 
 
 def _record(graph: ElementGraph, scratch: Scratch) -> ArrayRecord:

@@ -1,0 +1,135 @@
+"""A vector by a matrix with long rows.
+
+    out[b, j] = sum over k of x[b, k] * y[b, k, j]
+
+is computed as
+
+    for 8 rows of the matrix at a time:
+        for 2 vectors of columns at a time:
+            out = out + x[0] * y[0] + ... + x[7] * y[7]
+
+So rows are read from their start to their end, which processors see ahead. A nest that
+keeps sums in registers leaves a row after some hundred columns.
+"""
+
+from collections.abc import Sequence
+
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.reducing import DotGeneralOp
+from ...calls import Call
+from ...pool import Scratch
+from ..arrays import try_reshape
+from ..contraction import Contraction, matrices
+from ..jit import llvm
+from ..jit.records import ArrayRecord
+from .code import LlvmFunction, Value
+from .elements import load, store
+from .loops import COLUMNS, VECTOR
+from .nests import Loops, merged
+
+ROWS = 8
+VECTORS = 2
+
+
+def calls_of(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> list[Call] | None:
+    """None for what is no such product."""
+    elements = {x.dtype.name for x in (*inputs, out)}
+    if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
+        return None
+    mark = scratch.mark
+    (lhs, made_lhs), (rhs, made_rhs) = (
+        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
+    )
+    scratch.mark = mark
+    target = try_reshape(out, (*lhs.shape[:-1], rhs.shape[-1]))
+    if made_lhs or made_rhs or target is None:
+        return None
+    if rhs.shape[-1] == 1:
+        lhs, rhs, target = (x.swapaxes(-1, -2) for x in (rhs, lhs, target))
+    size = rhs.itemsize
+    is_long = rhs.shape[-1] * size > COLUMNS * VECTOR
+    is_by_rows = rhs.strides[-1] == target.strides[-1] == size
+    if lhs.shape[-2] != 1 or not lhs.size or not is_long or not is_by_rows:
+        return None
+    arrays = [lhs[..., 0, :], rhs, target[..., 0, :]]
+    text = _Lowering(arrays).text()
+    return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
+
+
+class _Lowering:
+    """Words are the addresses of the vectors, the matrices and the results."""
+
+    def __init__(self, arrays: Sequence[Array]):
+        self._code = LlvmFunction()
+        vector, matrix, _ = arrays
+        self._dtype = vector.dtype
+        self._rows, self._columns = matrix.shape[-2:]
+        self._steps = vector.strides[-1], matrix.strides[-2]
+        shape = vector.shape[:-1]
+        strides = zip(*(x.strides for x in arrays), strict=False)
+        self._batch = merged(shape, range(len(shape)), list(strides))
+
+    def text(self) -> str:
+        self._around(self._batch, [self._code.word(n) for n in range(3)])
+        return self._code.function("{name}")
+
+    def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
+        if not loops:
+            self._strips(*pointers)
+            return
+        (size, steps), *rest = loops
+        with self._code.loop("0", str(size), 1) as index:
+            inner = zip(pointers, steps, strict=True)
+            self._around(rest, [self._code.moved(p, index, step) for p, step in inner])
+
+    def _strips(self, vector: str, matrix: str, out: str) -> None:
+        code, (by, down) = self._code, self._steps
+        rest = self._rows % ROWS
+        last = str(self._rows - rest)
+
+        def further(start: str, rows: int) -> None:
+            at = code.moved(vector, start, by), code.moved(matrix, start, down)
+            self._strip(*at, out, rows)
+
+        self._strip(vector, matrix, out, min(ROWS, self._rows), is_first=True)
+        if self._rows >= 2 * ROWS:
+            with code.loop(str(ROWS), last, ROWS) as start:
+                further(start, ROWS)
+        if self._rows > ROWS and rest:
+            further(last, rest)
+
+    def _strip(
+        self, vector: str, matrix: str, out: str, rows: int, is_first: bool = False
+    ) -> None:
+        code, step = self._code, self._dtype.itemsize
+        by, down = self._steps
+        factors = [
+            load(code, code.moved(vector, str(row), by), 0, self._dtype, 1, 1)
+            for row in range(rows)
+        ]
+        starts = [code.moved(matrix, str(row), down) for row in range(rows)]
+
+        def columns(at: str, lanes: int, active: int) -> None:
+            target = code.moved(out, at, step)
+            total: Value | None = None
+            if not is_first:
+                total = load(code, target, step, self._dtype, lanes, active)
+            for factor, start in zip(factors, starts, strict=True):
+                place = code.moved(start, at, step)
+                row = load(code, place, step, self._dtype, lanes, active)
+                wide = code.widened(factor, lanes)
+                total = row * wide if total is None else code.fma(row, wide, total)
+            assert total is not None
+            store(total, target, step, self._dtype, lanes, active)
+
+        start = 0
+        for lanes in (VECTORS * VECTOR // step, VECTOR // step):
+            stop = start + (self._columns - start) // lanes * lanes
+            if stop > start:
+                with code.loop(str(start), str(stop), lanes) as at:
+                    columns(at, lanes, lanes)
+            start = stop
+        if start < self._columns:
+            columns(str(start), VECTOR // step, self._columns - start)
