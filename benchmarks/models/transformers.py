@@ -1,71 +1,20 @@
-"""Models in JAX, as flat functions of arrays, to measure whole programs.
+"""Transformers: blocks, GPT-2, BERT, ViT."""
 
-Each maker gives the function, its arguments, and how many of them, from the first on,
-are state: the function's first results are their new contents.
-"""
+from functools import partial
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
-
-jax: Any = import_module("jax")
-jnp: Any = jax.numpy
-
-Array = Any  # of NumPy, or traced by JAX
-
-
-@dataclass(frozen=True)
-class Model:
-    function: Callable[..., Any]
-    arguments: Sequence[Array]
-    state: int = 0
-    parameters: Sequence[int] = ()
-    """The arguments that are the same in every run."""
-
-
-class _Random:
-    """Parameters, always the same ones."""
-
-    def __init__(self) -> None:
-        self._rng = np.random.default_rng(0)
-
-    def normal(self, *shape: int, scale: float = 1.0) -> Array:
-        return scale * self._rng.standard_normal(shape, np.float32)
-
-    def weights(self, *shape: int) -> Array:
-        """Keep the magnitude of what they are multiplied with."""
-        return self.normal(*shape, scale=float(np.prod(shape[:-1])) ** -0.5)
-
-    def labels(self, count: int, classes: int) -> Array:
-        return np.eye(classes, dtype=np.float32)[self._rng.integers(0, classes, count)]
-
-
-def mlp_step(batch: int = 128, widths: Sequence[int] = (784, 1024, 1024, 10)) -> Model:
-    """One step of SGD on a multi-layer perceptron."""
-    random = _Random()
-    layers = len(widths) - 1
-    state: list[Array] = []
-    for inputs, outputs in pairwise(widths):
-        state += random.weights(inputs, outputs), np.zeros(outputs, np.float32)
-
-    def loss(parameters: Sequence[Array], x: Array, y: Array) -> Array:
-        for layer in range(layers):
-            x = x @ parameters[2 * layer] + parameters[2 * layer + 1]
-            x = jax.nn.relu(x) if layer < layers - 1 else x
-        return -(y * jax.nn.log_softmax(x)).sum(-1).mean()
-
-    def step(*arguments: Array) -> Any:
-        parameters, (x, y) = list(arguments[:-2]), arguments[-2:]
-        value, gradients = jax.value_and_grad(loss)(parameters, x, y)
-        updated = [p - 1e-3 * g for p, g in zip(parameters, gradients, strict=True)]
-        return (*updated, value)
-
-    x, y = random.normal(batch, widths[0]), random.labels(batch, widths[-1])
-    return Model(step, [*state, x, y], len(state))
+from .base import (
+    Array,
+    Arrays,
+    Model,
+    Random,
+    adam,
+    cross_entropy,
+    inference,
+    jax,
+    jnp,
+    np,
+    sgd,
+)
 
 
 def _norm(x: Array, scale: Array, shift: Array) -> Array:
@@ -74,42 +23,80 @@ def _norm(x: Array, scale: Array, shift: Array) -> Array:
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
 
 
-def _block_parameters(random: _Random, width: int) -> list[Array]:
+def _norm_parameters(width: int) -> Arrays:
+    return [np.ones(width, np.float32), np.zeros(width, np.float32)]
+
+
+def _block_parameters(random: Random, width: int) -> Arrays:
     parameters: list[Array] = []
     for inputs, outputs in ((1, 3), (1, 1), (1, 4), (4, 1)):
         if outputs > inputs:  # what a norm is before
-            parameters += np.ones(width, np.float32), np.zeros(width, np.float32)
+            parameters += _norm_parameters(width)
         parameters.append(random.weights(inputs * width, outputs * width))
         parameters.append(np.zeros(outputs * width, np.float32))
     return parameters
 
 
-def _block(p: Sequence[Array], x: Array, heads: int, is_causal: bool) -> Array:
-    batch, length, width = x.shape
+BLOCK = 12
+"""Parameters of a block."""
+
+
+def _attention(q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+    """Each is of (batch, length, heads, width)."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = jnp.where(mask, scores, -1e9)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
+
+
+def _causal(length: int) -> Array:
+    return jnp.tril(jnp.ones((length, length), bool))
+
+
+def _block(
+    p: Arrays,
+    x: Array,
+    heads: int,
+    mask: Array | None = None,
+) -> Array:
+    batch, length, _ = x.shape
     qkv = (_norm(x, p[0], p[1]) @ p[2] + p[3]).reshape(batch, length, 3, heads, -1)
-    q, k, v = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
-    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (heads / width) ** 0.5
-    if is_causal:
-        seen = jnp.tril(jnp.ones((length, length), bool))
-        scores = jnp.where(seen, scores, -1e9)
-    mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
+    mixed = _attention(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], mask)
     x = x + mixed.reshape(x.shape) @ p[4] + p[5]
-    hidden = jax.nn.gelu(_norm(x, p[6], p[7]) @ p[8] + p[9])
-    return x + hidden @ p[10] + p[11]
+    return x + jax.nn.gelu(_norm(x, p[6], p[7]) @ p[8] + p[9]) @ p[10] + p[11]
+
+
+def _blocks(p: Arrays, x: Array, heads: int, mask: Array | None = None) -> Array:
+    for first in range(0, len(p), BLOCK):
+        x = _block(p[first : first + BLOCK], x, heads, mask)
+    return x
+
+
+def _stacked(random: Random, layers: int, width: int) -> Arrays:
+    return [p for _ in range(layers) for p in _block_parameters(random, width)]
+
+
+def attention(
+    batch: int = 2, length: int = 128, heads: int = 8, width: int = 64
+) -> Model:
+    """Attention alone, forward."""
+    random = Random()
+    shape = batch, length, heads, width
+    return Model(_attention, [random.normal(*shape) for _ in range(3)])
 
 
 def transformer_block(
     batch: int = 4, length: int = 128, width: int = 256, heads: int = 8
 ) -> Model:
     """A transformer block, forward and backward: the gradients by all parameters."""
-    random = _Random()
+    random = Random()
     parameters = _block_parameters(random, width)
 
-    def loss(arguments: Sequence[Array]) -> Array:
+    def loss(arguments: Arrays) -> Array:
         *parameters, x = arguments
-        return (_block(parameters, x, heads, is_causal=False) ** 2).mean()
+        return (_block(parameters, x, heads) ** 2).mean()
 
-    def gradients(*arguments: Array) -> Any:
+    def gradients(*arguments: Array) -> Array:
         value, gradients = jax.value_and_grad(loss)(list(arguments))
         return (value, *gradients)
 
@@ -121,108 +108,177 @@ def adam_step(
 ) -> Model:
     """One step of Adam on transformer blocks, none in a loop: some 790 operations of
     StableHLO each."""
-    random = _Random()
-    state: list[Array] = []
-    for _ in range(layers):
-        state += _block_parameters(random, width)
-    size, count = len(state) // layers, len(state)
-    moments = [np.zeros_like(parameter) for parameter in state]
+    random = Random()
 
-    def loss(parameters: Sequence[Array], x: Array, y: Array) -> Array:
-        for first in range(0, count, size):
-            x = _block(parameters[first : first + size], x, heads, is_causal=False)
-        return ((x - y) ** 2).mean()
+    def loss(parameters: Arrays, x: Array, y: Array) -> Array:
+        return ((_blocks(parameters, x, heads) - y) ** 2).mean()
 
-    def step(*arguments: Array) -> Any:
-        parts = (arguments[n * count : (n + 1) * count] for n in range(3))
-        parameters, means, squares = map(list, parts)
-        time, x, y = arguments[3 * count :]
-        time = time + 1
-        value, gradients = jax.value_and_grad(loss)(parameters, x, y)
-        for n, gradient in enumerate(gradients):
-            means[n] = 0.9 * means[n] + 0.1 * gradient
-            squares[n] = 0.999 * squares[n] + 0.001 * gradient**2
-            scale = jnp.sqrt(squares[n] / (1 - 0.999**time)) + 1e-8
-            parameters[n] -= 1e-3 * means[n] / (1 - 0.9**time) / scale
-        return (*parameters, *means, *squares, time, value)
-
+    parameters = _stacked(random, layers, width)
     x, y = random.normal(batch, length, width), random.normal(batch, length, width)
-    arguments = [*state, *moments, *moments, np.float32(0), x, y]
-    return Model(step, arguments, 3 * count + 1)
+    return adam(loss, parameters, x, y)
+
+
+# GPT-2
+
+
+def _gpt2_parameters(
+    random: Random, length: int, layers: int, width: int, vocabulary: int
+) -> Arrays:
+    tokens = random.normal(vocabulary, width, scale=0.02)
+    places = random.normal(length, width, scale=0.02)
+    norm = _norm_parameters(width)
+    return [tokens, places, *norm, *_stacked(random, layers, width)]
 
 
 def gpt2(
     length: int = 64, layers: int = 12, width: int = 768, vocabulary: int = 50257
 ) -> Model:
     """GPT-2, the small one unless told otherwise: the last token's logits."""
-    random = _Random()
-    tokens = random.normal(vocabulary, width, scale=0.02)
-    places = random.normal(length, width, scale=0.02)
-    blocks = [_block_parameters(random, width) for _ in range(layers)]
-    size = len(blocks[0])
-    norm = np.ones(width, np.float32), np.zeros(width, np.float32)
+    random = Random()
 
-    def forward(*arguments: Array) -> Array:
-        tokens, places, scale, shift, *rest, ids = arguments
+    def forward(parameters: Arrays, ids: Array) -> Array:
+        tokens, places, scale, shift, *blocks = parameters
         x = tokens[ids] + places
-        for layer in range(layers):
-            parameters = rest[size * layer : size * (layer + 1)]
-            x = _block(parameters, x, width // 64, is_causal=True)
+        x = _blocks(blocks, x, width // 64, _causal(length))
         return _norm(x[:, -1], scale, shift) @ tokens.T
 
-    ids = np.arange(length, dtype=np.int32)[None]
-    flat = [p for parameters in blocks for p in parameters]
-    arguments = [tokens, places, *norm, *flat, ids]
-    return Model(forward, arguments, parameters=range(len(arguments) - 1))
+    parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
+    return inference(forward, parameters, np.arange(length, dtype=np.int32)[None])
 
 
-def resnet18(batch: int = 1, size: int = 224) -> Model:
-    """ResNet-18, forward, NHWC, with the batch norms folded into the weights."""
-    random = _Random()
-    parameters: list[Array] = []
+def gpt2_decode(
+    length: int = 256, layers: int = 4, width: int = 512, vocabulary: int = 8192
+) -> Model:
+    """A GPT-2's next token, with the keys and values of those before it as state."""
+    random = Random()
+    heads = width // 64
 
-    def convolution(kernel: int, inputs: int, outputs: int) -> None:
-        parameters.append(random.weights(kernel, kernel, inputs, outputs))
-        parameters.append(random.normal(outputs, scale=0.1))
+    def step(*arrays: Array) -> Array:
+        caches = list(arrays[: 2 * layers])
+        tokens, places, scale, shift, *blocks = arrays[2 * layers : -2]
+        id, at = arrays[-2:]
+        x = (tokens[id] + jax.lax.dynamic_index_in_dim(places, at))[None]
+        seen = jnp.arange(length) <= at
+        for layer in range(layers):
+            p = blocks[BLOCK * layer : BLOCK * (layer + 1)]
+            qkv = (_norm(x, p[0], p[1]) @ p[2] + p[3]).reshape(1, 1, 3, heads, -1)
+            keys, values = 2 * layer, 2 * layer + 1
+            for cache in (keys, values):
+                new = qkv[:, :, 1 + cache % 2]
+                caches[cache] = jax.lax.dynamic_update_slice_in_dim(
+                    caches[cache], new, at, 1
+                )
+            mixed = _attention(qkv[:, :, 0], caches[keys], caches[values], seen)
+            x = x + mixed.reshape(x.shape) @ p[4] + p[5]
+            hidden = jax.nn.gelu(_norm(x, p[6], p[7]) @ p[8] + p[9])
+            x = x + hidden @ p[10] + p[11]
+        return (*caches, _norm(x[0], scale, shift) @ tokens.T)
 
-    widths = (64, 64, 128, 256, 512)
-    convolution(7, 3, 64)
-    for inputs, outputs in pairwise(widths):
-        for block in range(2):
-            convolution(3, outputs if block else inputs, outputs)
-            convolution(3, outputs, outputs)
-            if block == 0 and inputs != outputs:
-                convolution(1, inputs, outputs)
-    parameters += random.weights(512, 1000), np.zeros(1000, np.float32)
-
-    def forward(*arguments: Array) -> Array:
-        x, rest = arguments[0], iter(arguments[1:])
-
-        def convolve(x: Array, stride: int) -> Array:
-            weights, bias = next(rest), next(rest)
-            pad = weights.shape[0] // 2
-            numbers = "NHWC", "HWIO", "NHWC"
-            return bias + jax.lax.conv_general_dilated(
-                x, weights, (stride,) * 2, ((pad, pad),) * 2, dimension_numbers=numbers
-            )
-
-        x = jax.nn.relu(convolve(x, 2))
-        window, pads = (1, 3, 3, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
-        x = jax.lax.reduce_window(x, -np.inf, jax.lax.max, window, (1, 2, 2, 1), pads)
-        for inputs, outputs in pairwise(widths):
-            for block in range(2):
-                stride = 2 if block == 0 and inputs != outputs else 1
-                y = convolve(jax.nn.relu(convolve(x, stride)), 1)
-                x = jax.nn.relu(y + (x if stride == 1 else convolve(x, stride)))
-        return x.mean((1, 2)) @ next(rest) + next(rest)
-
-    arguments = [random.normal(batch, size, size, 3), *parameters]
-    return Model(forward, arguments, parameters=range(1, len(arguments)))
+    caches = [np.zeros((1, length, heads, 64), np.float32) for _ in range(2 * layers)]
+    parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
+    arguments = [*caches, *parameters, np.array([7], np.int32), np.int32(length // 2)]
+    first = len(caches)
+    return Model(step, arguments, first, range(first, first + len(parameters)))
 
 
-MODELS: dict[str, Callable[[], Model]] = {
-    "mlp_step": mlp_step,
-    "transformer_block": transformer_block,
-    "resnet18": resnet18,
-    "gpt2": gpt2,
-}
+def gpt2_step(
+    batch: int = 2,
+    length: int = 64,
+    layers: int = 2,
+    width: int = 128,
+    vocabulary: int = 1000,
+) -> Model:
+    """One step of Adam on a small GPT-2."""
+    random = Random()
+
+    def loss(parameters: Arrays, ids: Array, following: Array) -> Array:
+        tokens, places, scale, shift, *blocks = parameters
+        x = tokens[ids] + places
+        x = _blocks(blocks, x, width // 64, _causal(length))
+        scores = jax.nn.log_softmax(_norm(x, scale, shift) @ tokens.T)
+        return -jnp.take_along_axis(scores, following[..., None], -1).mean()
+
+    ids = [random.integers(vocabulary, batch, length) for _ in range(2)]
+    parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
+    return adam(loss, parameters, *ids)
+
+
+# BERT
+
+
+def bert(
+    length: int = 128, layers: int = 4, width: int = 256, vocabulary: int = 8192
+) -> Model:
+    """A BERT: norms after the blocks' sums, and exact GELUs."""
+    random = Random()
+    heads = width // 64
+
+    def forward(parameters: Arrays, ids: Array, is_seen: Array) -> Array:
+        tokens, places, scale, shift, *blocks = parameters
+        x = _norm(tokens[ids] + places, scale, shift)
+        mask = is_seen[:, None, None] > 0
+        for first in range(0, len(blocks), BLOCK):
+            p = blocks[first : first + BLOCK]
+            qkv = (x @ p[2] + p[3]).reshape(*x.shape[:2], 3, heads, -1)
+            mixed = _attention(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], mask)
+            x = _norm(x + mixed.reshape(x.shape) @ p[4] + p[5], p[0], p[1])
+            hidden = jax.nn.gelu(x @ p[8] + p[9], approximate=False)
+            x = _norm(x + hidden @ p[10] + p[11], p[6], p[7])
+        return x
+
+    is_seen = np.ones((1, length), np.int32)
+    is_seen[:, 3 * length // 4 :] = 0
+    parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
+    return inference(
+        forward, parameters, random.integers(vocabulary, 1, length), is_seen
+    )
+
+
+# ViT
+
+
+def _vit_parameters(
+    random: Random, size: int, patch: int, layers: int, width: int
+) -> Arrays:
+    return [
+        random.weights(3 * patch**2, width),
+        random.normal((size // patch) ** 2, width, scale=0.02),
+        *_norm_parameters(width),
+        random.weights(width, 10),
+        *_stacked(random, layers, width),
+    ]
+
+
+def _vit(parameters: Arrays, images: Array, patch: int) -> Array:
+    embedding, places, scale, shift, head, *blocks = parameters
+    batch, size, *_ = images.shape
+    count = size // patch
+    patches = images.reshape(batch, count, patch, count, patch, 3)
+    patches = patches.transpose(0, 1, 3, 2, 4, 5).reshape(batch, count**2, -1)
+    x = patches @ embedding + places
+    x = _blocks(blocks, x, x.shape[-1] // 64)
+    return _norm(x, scale, shift).mean(1) @ head
+
+
+def vit(
+    batch: int = 1, size: int = 128, patch: int = 16, layers: int = 6, width: int = 192
+) -> Model:
+    """A vision transformer, forward."""
+    random = Random()
+    parameters = _vit_parameters(random, size, patch, layers, width)
+    images = random.normal(batch, size, size, 3)
+    return inference(partial(_vit, patch=patch), parameters, images)
+
+
+def vit_step(
+    batch: int = 8, size: int = 32, patch: int = 4, layers: int = 2, width: int = 128
+) -> Model:
+    """One step of SGD on a vision transformer."""
+    random = Random()
+
+    def loss(parameters: Arrays, images: Array, labels: Array) -> Array:
+        return cross_entropy(_vit(parameters, images, patch), labels)
+
+    parameters = _vit_parameters(random, size, patch, layers, width)
+    images, labels = random.normal(batch, size, size, 3), random.labels(batch, 10)
+    return sgd(loss, parameters, images, labels)
