@@ -8,6 +8,7 @@ and where they are installed PyTorch (eager and `torch.compile`) and ONNX Runtim
     python benchmarks/runtime.py streams             # two chains of matrix products
     python benchmarks/runtime.py --only native,ort   # those candidates
     python benchmarks/runtime.py model.mlir          # StableHLO from a file
+    python benchmarks/runtime.py tests/models/onnx/*.onnx   # ONNX, inputs in *.npz
     python benchmarks/runtime.py --threads 0 resnet18   # with all cores
 
 Each round lets every candidate run once, in random order, for some milliseconds; a
@@ -16,7 +17,7 @@ quartiles over that. With one thread it is the processor's, with more the clock'
 Ratios below 1 mean that tensorplan is faster; of several programs the last lines have
 the geometric means and the worst. `native` is tensorplan with the extra `fast`, `numpy`
 without; `packed` is `native` with weights as parameters, as PyTorch freezes them and
-ONNX Runtime has them as initialisers.
+ONNX Runtime has them as initialisers; `onnx` is tensorplan with ONNX Runtime's model.
 
 Each call has other arrays than the last as inputs; weights that it does not change are
 the same, and state is what the last call has made of it.
@@ -111,17 +112,39 @@ def candidates(name: str, model: Model) -> Runs:
         given = [a for n, a in enumerate(model.arguments) if n not in kept]
         inputs = range(model.state, len(given))
         runs["packed"] = ours(program, given, inputs, expected)
-    for module in ("in_torch", "in_onnx"):
-        try:
-            others: Any = import_module(module)
-        except ImportError:
-            continue
-        for kind, step in others.candidates(
-            name, model.arguments, model.parameters
-        ).items():
+    if (in_onnx := optional("in_onnx")) is not None:
+        exported = in_onnx.exported(name, model.arguments, model.parameters)
+        if exported is not None:
+            runs |= from_onnx(*exported)
+    if (in_torch := optional("in_torch")) is not None:
+        others = in_torch.candidates(name, model.arguments, model.parameters)
+        for kind, step in others.items():
             if is_wanted(kind):
                 check([np.asarray(x) for x in step()], expected)
                 runs[kind] = partial(repeat, step)
+    return runs
+
+
+def optional(module: str) -> Any:
+    """A module, or None where what it needs is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        return None
+
+
+def from_onnx(model: bytes, inputs: Sequence[Any]) -> Runs:
+    """A model read by tensorplan, and in ONNX Runtime."""
+    session = import_module("in_onnx").session(model)
+    runs: Runs = {}
+    if is_wanted("onnx"):
+        imported = tensorplan.from_onnx(model)
+        program = Executable(tensorplan.plan(imported).module)
+        program.bind(imported.inputs())
+        runs["onnx"] = ours(program, inputs, range(len(inputs)), session(inputs))
+    if is_wanted("ort"):
+        given = fresh(inputs, range(len(inputs)), np.copy)
+        runs["ort"] = partial(repeat, lambda: session(next(given)))
     return runs
 
 
@@ -197,7 +220,12 @@ def compared(
 
 
 def from_file(path: Path) -> Runs:
-    """StableHLO text, with arguments that keep variances and labels in range."""
+    """An ONNX model with the inputs beside it, or StableHLO text with arguments that
+    keep variances and labels in range."""
+    if path.suffix == ".onnx":
+        arrays = np.load(path.with_suffix(".npz"))
+        inputs = [x for name, x in arrays.items() if name.startswith("input")]
+        return from_onnx(path.read_bytes(), inputs)
     planned = tensorplan.plan(tensorplan.from_stablehlo(path).module)
     rng = np.random.default_rng(0)
     slots = Executable(planned, native=False).inputs
@@ -242,7 +270,7 @@ def report(title: str, measured: Mapping[str, Sequence[float]]) -> None:
         low, _, high = quantiles(values, n=4)
         noise = (high - low) / middle[name]
         cells.append(f"{name} {middle[name] * 1e6:9.2f} us (±{noise:4.0%})")
-    for name in ("native", "packed", "numpy"):
+    for name in ("native", "packed", "onnx", "numpy"):
         for other in ("jax", "torch", "compile", "ort"):
             is_both = name in middle and other in middle
             if is_both and (name != "numpy" or other == "jax"):

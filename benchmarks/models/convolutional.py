@@ -171,22 +171,24 @@ def resnet_step(
 # MobileNetV2
 
 
+MOBILENET = [
+    (factor, outputs, stride if number == 0 else 1)
+    for factor, outputs, count, stride in (
+        *((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)),
+        *((6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)),
+    )
+    for number in range(count)
+]
+"""Blocks: how many times wider they are inside, and their results' width and stride."""
+
+
 def mobilenetv2(batch: int = 1, size: int = 96) -> Model:
     """MobileNetV2, forward, with the batch norms folded into the weights."""
     random = Random()
     parameters = _Parameters(random)
-    groups = (
-        *((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)),
-        *((6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)),
-    )
-    blocks = [
-        (factor, outputs, stride if number == 0 else 1)
-        for factor, outputs, count, stride in groups
-        for number in range(count)
-    ]
     parameters.convolution(3, 3, 32)
     width = 32
-    for factor, outputs, _ in blocks:
+    for factor, outputs, _ in MOBILENET:
         parameters.convolution(1, width, factor * width)
         parameters.convolution(3, 1, factor * width)
         parameters.convolution(1, factor * width, outputs)
@@ -201,7 +203,7 @@ def mobilenetv2(batch: int = 1, size: int = 96) -> Model:
             return _convolve(x, next(rest), stride, groups) + next(rest)
 
         x = jax.nn.relu6(convolve(x, 2))
-        for _, outputs, stride in blocks:
+        for _, outputs, stride in MOBILENET:
             y = jax.nn.relu6(convolve(x))
             y = convolve(jax.nn.relu6(convolve(y, stride, y.shape[-1])))
             x = x + y if stride == 1 and x.shape[-1] == outputs else y
