@@ -68,6 +68,13 @@ def chain(x: Array, y: Array) -> Array:
     return x
 
 
+def largest(x: Array) -> Array:
+    """Pooling by 3x3 windows, two apart, padded."""
+    window, steps = (1, 3, 3, 1), (1, 2, 2, 1)
+    padding = ((0, 0), (1, 1), (1, 1), (0, 0))
+    return lax.reduce_window(x, -float("inf"), lax.max, window, steps, padding)
+
+
 def bits(key: Array, x: Array) -> Array:
     key = jax.random.wrap_key_data(key, impl="threefry2x32")
     return jax.random.bits(key, x.shape)
@@ -148,6 +155,9 @@ CASES: Mapping[str, Case] = {
         lambda x, at: x[at],
         lambda n: (floats(8192, 256), integers(8192, n)),
         (16, 256, 4096),
+    ),
+    "largest of windows": Case(
+        largest, lambda n: (floats(1, n, n, 32),), (16, 64, 128)
     ),
     "transpose": Case(lambda x: x.T + 1, square, (128, 512, 1024)),
     "bf16 product": Case(

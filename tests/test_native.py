@@ -663,6 +663,49 @@ def test_products_of_integers(
     assert_same(got, want)
 
 
+POOLING = {
+    "window_dimensions": [1, 3, 3, 1],
+    "window_strides": [1, 2, 1, 1],
+    "padding_low": [0, 1, 1, 0],
+    "padding_high": [0, 0, 1, 0],
+    "base_dilations": [1] * 4,
+    "window_dilations": [1, 1, 2, 1],
+}
+
+
+def windowed(x: Array, kind: str, changed: dict[str, list[int]]) -> TensorOp:
+    properties: dict[str, Attribute] = {"kind": StringAttr(kind)}
+    for name, values in (POOLING | changed).items():
+        properties[name] = ints(values)
+    return one(reducing.ReduceWindowOp, [x], properties)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("kind", ["add", "multiply", "maximum", "minimum"])
+def test_windows(kind: str, dtype: str) -> None:
+    x = numbers(np.random.default_rng(0), (2, 9, 8, 5), dtype)
+    op = windowed(x, kind, {})
+    out = np.empty(op.declared[0].get_shape(), dtype)
+    got = computed(op, [x], out.copy())
+    want = computed(op, [x], out, by_numpy=True)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"base_dilations": [1, 2, 1, 1]},  # holes
+        {"padding_low": [0, 4, 1, 0]},  # windows in the padding alone
+        {"window_dimensions": [1, 9, 3, 1], "padding_low": [0, 8, 1, 0]},  # many cut
+    ],
+)
+def test_windows_without_a_native_form(changed: dict[str, list[int]]) -> None:
+    x = numbers(np.random.default_rng(0), (2, 9, 8, 5), "float32")
+    op = windowed(x, "add", changed)
+    out = np.empty(op.declared[0].get_shape(), np.float32)
+    assert native.calls_of(op, [x], [out], Scratch("cpu:0")) is None
+
+
 def test_a_product_with_a_vector_and_what_follows_are_one_nest() -> None:
     op = parse_fusion("""
       func.func @main(%a: memref<1x20xf32>, %b: memref<20x70xf32>,

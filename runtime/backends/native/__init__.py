@@ -13,6 +13,7 @@ products.py     products with vectors, and of integers, as loop nests
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
+windows.py      reductions in windows
 selection.py    the first of a sort
 
 oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (extra

@@ -13,7 +13,12 @@ from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
-from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from ....dialects.tgraph.reducing import (
+    ConvolutionOp,
+    DotGeneralOp,
+    ReduceOp,
+    ReduceWindowOp,
+)
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
 from ...pool import Scratch
@@ -22,7 +27,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
-from . import indexing, selection, strips
+from . import indexing, selection, strips, windows
 from .bodies import reduce_by
 from .elements import register_type
 from .graphs import (
@@ -55,6 +60,18 @@ def calls_of(
         match op:
             case ReduceByOp():
                 return reduce_by(op, inputs, outs)
+            case ReduceWindowOp():
+                return [
+                    call
+                    for part in windows.parts(op, inputs[0], outs[0])
+                    for call in _nest(
+                        by_result([part.reduction]),
+                        part.reduction.result,
+                        {part.operand: part.view},
+                        part.out,
+                        scratch,
+                    )
+                ]
             case SortOp():
                 return selection.calls_of(op, inputs, outs)
             case CopyOp():
@@ -214,6 +231,7 @@ _SUPPORTED = (
     FusionOp,
     ReduceByOp,
     ReduceOp,
+    ReduceWindowOp,
     SortOp,
     shaping.ConstantOp,
     shaping.DeviceCopyOp,

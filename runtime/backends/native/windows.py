@@ -1,0 +1,103 @@
+"""Reductions in windows as reductions of views, in which each window is a row.
+
+    out[i] = maximum over k of x[i * stride + k - padding]
+
+Where windows reach into the padding they are smaller. Places whose windows are cut
+alike are one nest: those at either edge, and all in between.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block, SSAValue
+
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import ints, tensor_type_of, with_shape
+from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp
+from .graphs import NoLoopNest
+
+MOST = 9
+"""Nests, each of which has to be compiled: two dimensions with an edge on each side."""
+
+
+class Part(NamedTuple):
+    """A reduction of a view of the operand, into a part of the result."""
+
+    reduction: ReduceOp
+    operand: SSAValue
+    view: Array
+    out: Array
+
+
+def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
+    """Raises `NoLoopNest` for windows over holes, those that see padding alone, and
+    where too many are cut."""
+    dims = [_spans(op, d, x.shape[d], out.shape[d]) for d in range(x.ndim)]
+    if not dims or prod(map(len, dims)) > MOST:
+        raise NoLoopNest
+    moves = op.window_strides.get_values(), op.window_dilations.get_values()
+    steps = [s * n for move in moves for s, n in zip(x.strides, move, strict=True)]
+    for spans in product(*dims):
+        shape = (
+            *(s.places.stop - s.places.start for s in spans),
+            *(s.size for s in spans),
+        )
+        first = x[*(slice(s.element, None) for s in spans)]
+        view = np.lib.stride_tricks.as_strided(first, shape, steps)
+        type_ = tensor_type_of(op.inputs[0].type)
+        target = out[*(s.places for s in spans)]
+        operand = Block(arg_types=[with_shape(type_, shape)]).args[0]
+        properties = {
+            "kind": StringAttr(op.kind.data),
+            "dimensions": ints(range(x.ndim, 2 * x.ndim)),
+        }
+        reduction = ReduceOp(
+            [operand],
+            result_types=[with_shape(type_, target.shape)],
+            properties=properties,
+        )
+        yield Part(reduction, operand, view, target)
+
+
+class _Span(NamedTuple):
+    """Neighbors along a dimension whose windows are cut alike."""
+
+    places: slice
+    element: int
+    """The first in the window of the first place."""
+    size: int
+    """Of the windows, in elements."""
+
+
+def _spans(op: ReduceWindowOp, d: int, size: int, count: int) -> Sequence[_Span]:
+    """Those of a dimension of the operand of this size, of the result of `count`."""
+    window, stride, low, holes, apart = (
+        array.get_values()[d]
+        for array in (
+            *(op.window_dimensions, op.window_strides, op.padding_low),
+            *(op.base_dilations, op.window_dilations),
+        )
+    )
+    if holes > 1:
+        raise NoLoopNest
+    spans: list[_Span] = []
+    cut = None
+    for place in range(count):
+        start = place * stride - low
+        first = max(0, -(start // apart))  # the first element that is no padding
+        last = min(window, -((start - size) // apart))
+        if first >= last:
+            raise NoLoopNest
+        if (first, last) == cut:
+            spans[-1] = spans[-1]._replace(
+                places=slice(spans[-1].places.start, place + 1)
+            )
+        else:
+            cut = first, last
+            element = start + first * apart
+            spans.append(_Span(slice(place, place + 1), element, last - first))
+    return spans
