@@ -83,15 +83,15 @@ def store(
         code.line(
             f"call void @{name}({typed(raw)}, {at}, {_typed_mask(lanes, active)})"
         )
-    elif active < lanes:
-        name = f"llvm.masked.store.{suffix(raw.element, lanes)}.p0"
-        code.declare(f"void @{name}({type}, ptr, <{lanes} x i1>)")
-        code.line(
-            f"call void @{name}({typed(raw)}, ptr align 1 {pointer}, "
-            f"{_typed_mask(lanes, active)})"
-        )
-    else:
-        code.line(f"store {typed(raw)}, ptr {pointer}, align 1")
+        return
+    # No mask: to processors a row that follows would overlap what was stored.
+    start = 0
+    while start < active:
+        part = 1 << ((active - start).bit_length() - 1)
+        piece = raw if part == lanes else code.part(raw, start, part)
+        at = code.moved(pointer, str(start), stride)
+        code.line(f"store {typed(piece)}, ptr {at}, align 1")
+        start += part
 
 
 def _pointers(code: LlvmFunction, pointer: str, stride: int, lanes: int) -> str:
