@@ -233,6 +233,13 @@ def test_convolution(name: str, is_flipped: bool) -> None:
     compare(op, [normal(*image), weights], np.empty(out, np.float32))
 
 
+def test_an_image_in_another_layout_than_the_result_is_brought_to_it() -> None:
+    op, (image, kernel, out) = convolution(
+        *("bf01_oi01->b01f", (2, 3, 9, 8), (16, 3, 3, 3), (2, 9, 8, 16))
+    )
+    compare(op, [normal(*image), normal(*kernel)], np.empty(out, np.float32))
+
+
 def update(rows: int, columns: int, depth: int, body: str) -> FusionOp:
     w, x, g = map(tensor, ((rows, columns), (rows, depth), (depth, columns)))
     return operation(

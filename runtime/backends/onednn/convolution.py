@@ -30,6 +30,7 @@ from .primitives import (
     WEIGHTS,
     WEIGHTS_GRADIENT,
     Attributes,
+    Layout,
     compiled,
     describe,
     describe_any,
@@ -166,21 +167,31 @@ def _calls(
     attributes: Attributes,
     scratch: Scratch,
 ) -> list[Call]:
-    """Computes one of the three from the two others."""
-    description = attributes.describe(
-        f"convolution_{direction.name}",
-        *(ENGINE, *direction.first, describe(image), describe_any(weights)),
-        *(*direction.bias, describe(result)),
-        *(*window.arguments(), *direction.hint, ATTRIBUTES),
-    )
+    """Computes one of the three from the two others. An image that there is no fast
+    primitive for as it lies is brought to another layout."""
     weights, copied = _not_flipped(weights, scratch)
     arrays = {
         direction.image: image,
         direction.weights: weights,
         direction.result: result,
     }
-    calls = compiled(description, arrays, attributes, scratch, [direction.weights])
-    return [*copied, *calls]
+
+    def calls(layout: Layout, reordered: Sequence[int]) -> list[Call]:
+        description = attributes.describe(
+            f"convolution_{direction.name}",
+            *(ENGINE, *direction.first, layout, describe_any(weights)),
+            *(*direction.bias, describe(result)),
+            *(*window.arguments(), *direction.hint, ATTRIBUTES),
+        )
+        made = compiled(description, arrays, attributes, scratch, reordered)
+        return [*copied, *made]
+
+    try:
+        return calls(describe(image), [direction.weights])
+    except Refused:
+        if direction is not _FORWARD:
+            raise
+        return calls(describe_any(image), [direction.weights, direction.image])
 
 
 def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
