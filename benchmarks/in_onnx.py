@@ -259,6 +259,13 @@ def mobilenetv2(g: Graph, p: Sequence[Array], x: Name) -> Name:
     return classified(g, p, clipped(convolve(x)))
 
 
+REPEATING: Mapping[str, Any] = {
+    "mode": "nearest",
+    "nearest_mode": "floor",
+    "coordinate_transformation_mode": "asymmetric",
+}
+
+
 def unet(g: Graph, p: Sequence[Array], x: Name) -> Name:
     convolve = Layers(g, p)
 
@@ -272,7 +279,7 @@ def unet(g: Graph, p: Sequence[Array], x: Name) -> Name:
     x = twice(x)
     scales = np.array([1, 1, 2, 2], np.float32)
     for skipped in reversed(kept):
-        x = g("Resize", x, "", scales, mode="nearest", nearest_mode="floor")
+        x = g("Resize", x, "", scales, **REPEATING)
         x = twice(g("Concat", x, skipped, axis=1))
     return convolve(x)
 

@@ -113,9 +113,11 @@ def candidates(name: str, model: Model) -> Runs:
         inputs = range(model.state, len(given))
         runs["packed"] = ours(program, given, inputs, expected)
     if (in_onnx := optional("in_onnx")) is not None:
-        exported = in_onnx.exported(name, model.arguments, model.parameters)
+        exported: tuple[bytes, Sequence[Any]] | None = in_onnx.exported(
+            name, model.arguments, model.parameters
+        )
         if exported is not None:
-            runs |= from_onnx(*exported)
+            runs |= from_onnx(exported[0], exported[1], expected)
     if (in_torch := optional("in_torch")) is not None:
         others = in_torch.candidates(name, model.arguments, model.parameters)
         for kind, step in others.items():
@@ -133,9 +135,13 @@ def optional(module: str) -> Any:
         return None
 
 
-def from_onnx(model: bytes, inputs: Sequence[Any]) -> Runs:
-    """A model read by tensorplan, and in ONNX Runtime."""
+def from_onnx(
+    model: bytes, inputs: Sequence[Any], expected: Sequence[Any] | None = None
+) -> Runs:
+    """A model read by tensorplan, and in ONNX Runtime; by whose results it is checked,
+    and these by what is expected."""
     session = import_module("in_onnx").session(model)
+    check(session(inputs), expected or session(inputs))
     runs: Runs = {}
     if is_wanted("onnx"):
         imported = tensorplan.from_onnx(model)
@@ -158,9 +164,11 @@ def repeat(step: Callable[[], object], times: int) -> None:
 
 
 def check(got: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compares values; a dimension of size 1 may be elsewhere."""
     for values, want in zip(got, expected, strict=True):
         scale = np.max(np.abs(want), initial=1e-6)
-        np.testing.assert_allclose(values, want, rtol=2e-4, atol=2e-4 * scale)
+        have: Any = np.reshape(values, np.shape(want))
+        np.testing.assert_allclose(have, want, rtol=2e-4, atol=2e-4 * scale)
 
 
 def fresh(
