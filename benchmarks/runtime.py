@@ -378,7 +378,7 @@ def main() -> int:
                 runs = candidates(name, Model(program.function, arrays))
                 report(title, measure(runs, rounds))
         else:
-            report(Path(name).stem, measure(from_file(Path(name)), rounds))
+            report(Path(name).name, measure(from_file(Path(name)), rounds))
     summarize()
     return 0
 

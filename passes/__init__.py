@@ -42,6 +42,7 @@ _CLASSES = {
     "tgraph-infer-shapes": "TGraphInferShapes",
     "tgraph-simplify-inference": "TGraphSimplifyInference",
     "tgraph-fold-scale-axis": "TGraphFoldScaleAxis",
+    "tgraph-channels-last": "TGraphChannelsLast",
     "tgraph-precompute": "TGraphPrecompute",
     "tgraph-infer-devices": "TGraphInferDevices",
     "tgraph-gradient": "TGraphGradient",

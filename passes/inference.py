@@ -4,8 +4,8 @@
 
     conv(%x, %v) + %shift              %v: a parameter, %w * %scale
 
-Runs tgraph-simplify-inference, tgraph-fold-scale-axis and tgraph-precompute, then
-`@precompute`, by the reference interpreter.
+Runs tgraph-simplify-inference, tgraph-fold-scale-axis, tgraph-channels-last and
+tgraph-precompute, then `@precompute`, by the reference interpreter.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +27,7 @@ from ..dialects.tgraph.differentiation import GradientOp
 from ..dialects.tgraph.reference.interpreter import run_reference
 from ..model import Model
 from . import driver
+from .tgraph.channels_last import TGraphChannelsLast
 from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
 from .tgraph.precompute import PRECOMPUTED, TGraphPrecompute
 from .tgraph.simplify_inference import TGraphSimplifyInference
@@ -38,6 +39,7 @@ PASSES = (
     CanonicalizePass(),
     TGraphSimplifyInference(),
     TGraphFoldScaleAxis(),
+    TGraphChannelsLast(),
     TGraphPrecompute(),
 )
 

@@ -25,9 +25,11 @@ from tensorplan.analysis.functions import (
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import PARAMETER, VariableType
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
+from tensorplan.passes.tgraph.channels_last import TGraphChannelsLast
 from tensorplan.passes.tgraph.fold_scale_axis import TGraphFoldScaleAxis
 from tensorplan.passes.tgraph.precompute import PRECOMPUTED, TGraphPrecompute
 from tensorplan.passes.tgraph.simplify_inference import TGraphSimplifyInference
@@ -474,3 +476,40 @@ def test_gradients_by_parameters_are_kept() -> None:
     model = tensorplan.from_stablehlo(GRADIENT, parameters={1: w, 2: s})
     assert list(model.parameters) == ["args[1]", "args[2]"]
     np.testing.assert_array_equal(tensorplan.compile(model)(x)[0], x * s)
+
+
+LAYOUTS = Path(__file__).parents[1] / "lit_tests" / "tgraph-channels-last"
+
+
+@pytest.mark.parametrize("entry", ["network", "flattened"])
+def test_channels_last_keeps_the_values(entry: str) -> None:
+    module = parse((LAYOUTS / "network.mlir").read_text())
+    last = after(module, TGraphChannelsLast())
+    rng = np.random.default_rng(0)
+    (shapes,) = (
+        [a.type.get_shape() for a in f.body.block.args]  # pyright: ignore
+        for f, _ in tensor_functions(module)
+        if f.sym_name.data == entry
+    )
+    inputs = [rng.standard_normal(shape, np.float32) for shape in shapes]
+    for got, want in zip(
+        run_reference(last, inputs, entry),
+        run_reference(module, inputs, entry),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_channels_last_leaves_what_is_so_already() -> None:
+    module = after(parse((LAYOUTS / "network.mlir").read_text()), TGraphChannelsLast())
+    assert str(after(module, TGraphChannelsLast())) == str(module)
+
+
+def test_onnx_models_have_their_channels_last() -> None:
+    pytest.importorskip("onnx")
+    model = tensorplan.from_onnx(MODELS / "onnx" / "resnet18.onnx")
+    assert {
+        op.labels[0] for op in model.module.walk() if isinstance(op, ConvolutionOp)
+    } == {"b01f"}
+    # Before the first convolution: all after it is in its order.
+    assert count(model.module)["transpose"] == 1

@@ -69,7 +69,7 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     if kept != sorted(kept):
         return None
     to: list[int] = []
-    for old, new in _matching(large, shape):
+    for old, new in matching(large, shape):
         given = [dim in kept for dim in old if large[dim] != 1]
         if any(given):
             if not all(given):
@@ -88,7 +88,7 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     return [*views, wide]
 
 
-def _matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+def matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Dimensions of two shapes that hold the same elements, as few as possible at once.
 
     `(32, 5)` and `(4, 8, 5)`: 0 and 0, 1; 1 and 2.
