@@ -4,6 +4,7 @@ callable.py    CallableProgram: binds the caller's arrays, runs the list of call
 executor.py    Executable: one that is made of IR
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as the memory of arguments, results handed out
+rebinding.py   new arrays for arguments that are only read, bound natively
 handing_out.py large results that callers keep, without a copy
 donation.py    which results may take the memory of which inputs
 calls.py       what a call is; loops, branches and numbers as calls

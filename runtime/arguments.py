@@ -13,10 +13,12 @@ import numpy as np
 
 from ..arrays import Array, address
 from ..slots import Input, Result, Slot
+from . import rebinding
 from .handing_out import LEAST, HandedOut
 from .prepacking import Prepacked
 from .program.program import Changes, Program
 from .program.steps import MemoryBlock, View
+from .rebinding import Reader, Rebinding
 
 Results: TypeAlias = Literal["copy", "view"]
 
@@ -78,6 +80,10 @@ class Arguments:
         # what is written lies.
         self._read_only: Sequence[_Input | None] | None = None
         self._written: Sequence[tuple[int, int]] = ()
+        # Binds what may take the place of `_last`, outside of Python. It is made when a
+        # call has done that; what it binds is noted in `_last` alone.
+        self._rebinding: Rebinding | None = None
+        self._may_rebind = False
         # What is bound to each result, if a call can return just that.
         self._ready: Sequence[Array | None] = ()
         # The memory of results that callers are given without a copy.
@@ -113,6 +119,7 @@ class Arguments:
 
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on."""
+        self.forget()
         bound: dict[int, Array] = {}
         for index, given in parameters.items():
             if not 0 <= index < len(self.inputs):
@@ -131,11 +138,49 @@ class Arguments:
         self.parameters = {**self.parameters, **bound}
         self._last, self._read_only = [_OTHER], None
 
+    def rebind(self, arrays: tuple[object, ...]) -> bool:
+        """Binds the inputs but for `parameters` if only some that are read are new, and
+        calls follow; else does nothing."""
+        if self._handed_out or self._last_out is not None:
+            return False
+        if self._rebinding is None:
+            if not self._may_rebind or not rebinding.is_available():
+                return False
+            self._rebinding = self._made_rebinding()
+        self.are_followed = False
+        is_bound = self._rebinding(arrays)
+        if is_bound:
+            self._last = arrays
+        self.are_followed = True
+        return is_bound
+
+    def _made_rebinding(self) -> Rebinding:
+        readers = [
+            None
+            if slot is None or (points := self._program.points(slot.memory)) is None
+            else Reader(slot.slot, points)
+            for slot in self._read_only or ()
+        ]
+        return Rebinding(readers, self._last, self._written)
+
+    def forget(self) -> None:
+        """Notes what `rebind` has bound, and leaves the next call to `accept`: before
+        anything else is bound, and calls are made anew."""
+        self._may_rebind = False
+        if self._rebinding is None:
+            return
+        self._rebinding = None
+        for given, slot in zip(self._last, self._read_only or (), strict=True):
+            if slot is not None and isinstance(given, np.ndarray):
+                slot.memory.array = cast(Array, given)
+                self._bound[slot.memory] = self._given[slot.number] = slot.memory.array
+
     def accept(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> Changes | None:
         """Binds the inputs but for `parameters`, and `out`; returns what has changed of
         the arguments' memory."""
+        self.forget()
         moved = self._leave_to_callers() if self._handed_out else ()
         changes = self._accept_all(arrays, out)
         if not moved:
@@ -240,6 +285,8 @@ class Arguments:
             memory.place(array, start)
             self._bound[memory] = self._given[slot.number] = array
         self._last = arrays
+        follows = self._program.points
+        self._may_rebind = all(follows(memory) is not None for memory in moved)
         return Changes(moved, ())
 
     def _is_written(self, start: int, end: int) -> bool:

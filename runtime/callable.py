@@ -104,21 +104,29 @@ class CallableProgram:
                 self._bind(arrays, out)
                 self._runner.run()
                 return self._arguments.results(out)
+            except BaseException:
+                self._arguments.forget()  # threads may still be at it
+                raise
             finally:
                 self._is_called = False
 
     def _bind(
-        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+        self, arrays: tuple[object, ...], out: Sequence[Array | None] | None
     ) -> None:
         """Makes arrays the arguments' memory, and calls follow them."""
-        was_interrupted = not self._arguments.are_followed
-        changes = self._arguments.accept(arrays, out)
-        if self._program.memory.follow_pools() or was_interrupted:
-            self._arguments.are_followed = False
+        arguments = self._arguments
+        if self._program.memory.follow_pools():
+            arguments.are_followed = False
+        is_outdated = not arguments.are_followed  # or the last call was interrupted
+        if out is None and not is_outdated and arguments.rebind(arrays):
+            return
+        changes = arguments.accept(arrays, out)
+        if is_outdated:
+            arguments.are_followed = False
             self._runner.remake()
         elif changes:
             self._runner.follow(changes)
-        self._arguments.are_followed = True
+        arguments.are_followed = True
 
     def close(self) -> None:
         """Ends threads and processes, which a later call starts again. So does dropping

@@ -180,6 +180,7 @@ class Executable(CallableProgram):
         if isinstance(self._runner, Remote):
             raise ValueError("steps run in other processes")
         with self._alone:
+            self._arguments.forget()
             for step in self._program.steps:
                 step.surround(partial(wrap, step))
             self._runner.remake()

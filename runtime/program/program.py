@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..pool import Pool, Scratch
-from .relocation import Hidden, Relocations, relocated
+from .relocation import Hidden, Point, Relocations, relocated
 from .steps import MemoryBlock, Step, View
 
 
@@ -69,6 +69,7 @@ class Program:
         self._moving = Relocations()
         """All of these together."""
         self._fixed: Sequence[Step] = ()
+        self._points: Mapping[MemoryBlock, Sequence[Point]] = {}
 
     @property
     def memory(self) -> Memory:
@@ -87,6 +88,14 @@ class Program:
         for relocations in self._relocations.values():
             self._moving.add(relocations)
         self._moving.move(self._moving_memories())
+        unseen = {
+            m for s in self.steps if s not in self._relocations for m in s.arguments
+        }
+        self._points = {
+            memory: self._moving.points.get(memory, ())
+            for memory in self._moving_memories()
+            if memory not in unseen and not self._moving.calls.get(memory)
+        }
 
     def follow(self, changes: Changes) -> bool:
         """Makes the calls follow arguments; returns whether some had to be made anew
@@ -109,6 +118,11 @@ class Program:
     def follows(self, memory: MemoryBlock) -> bool:
         """Whether no calls have to be made anew where an argument moves."""
         return memory.moves and all(memory not in s.arguments for s in self._fixed)
+
+    def points(self, memory: MemoryBlock) -> Sequence[Point] | None:
+        """What follows an argument, if no calls have to be put together or made again
+        for that; else None."""
+        return self._points.get(memory)
 
     def _moving_memories(self) -> list[MemoryBlock]:
         return [m for m in self.memory.arguments if m.moves]

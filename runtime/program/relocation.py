@@ -25,11 +25,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...arrays import Array, address
-from ..backends.jit.records import Record, Tape
+from ..backends.jit.records import Pointer, Record, Tape
 from ..calls import Call
 from .steps import MemoryBlock, MemoryRange, View
 
-Point: TypeAlias = tuple[int, Callable[[int], object]]
+Point: TypeAlias = tuple[int, Pointer]
 """An offset in bytes, and what to give the address there."""
 
 _Make: TypeAlias = Callable[[], Any]

@@ -5,9 +5,8 @@ returns 0 or, as only oneDNN's do, the status of an error.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 from ....arrays import Array, address
 from ...calls import Call
@@ -79,6 +78,28 @@ IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
 """Runs one of the tapes: the first if the flag is set."""
 
 
+class Target(NamedTuple):
+    """Where an address is to be written, or the function that takes it, second to
+    `place`."""
+
+    place: int
+    function: int = 0
+
+
+class Pointer(Protocol):
+    """What makes a record work on an array elsewhere, in memory that somebody else
+    keeps alive."""
+
+    def __call__(self, address: int) -> object:
+        """Says where."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The same for native code, until the record's words move."""
+        ...
+
+
 class Record:
     """A call of a native function, which keeps alive what its words point to.
 
@@ -101,9 +122,8 @@ class Record:
         """See `Compiler.function`."""
         return self._function
 
-    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
-        """The arrays that it works on, and what makes it work on others, in memory that
-        somebody else keeps alive."""
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
+        """The arrays that it works on, and what makes it work on others."""
         return iter(())
 
 
@@ -118,19 +138,31 @@ class ArrayRecord(Record):
         words = [*map(address, arrays), *others]
         super().__init__(function, words, list(arrays))
 
-    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for index, array in enumerate(self._kept):
             if array is not None:
-                yield array, partial(self._point, index)
+                yield array, _Word(self, index)
 
     @property
     def arrays(self) -> Sequence[Array | None]:
         """None for those that have moved since."""
         return self._kept
 
-    def _point(self, index: int, address: int) -> None:
+    def point(self, index: int, address: int) -> None:
         self.words[index] = address
         self._kept[index] = None
+
+
+class _Word(NamedTuple):
+    record: ArrayRecord
+    number: int
+
+    def __call__(self, address: int) -> None:
+        self.record.point(self.number, address)
+
+    @property
+    def target(self) -> Target:
+        return Target(ctypes.addressof(self.record.words) + 8 * self.number)
 
 
 class Tape:
@@ -170,7 +202,7 @@ class Control(ArrayRecord):
         super().__init__(function, [flag], *words)
         self.text, self.tapes = text, tapes
 
-    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         yield from super().pointers()
         for tape in self.tapes:
             for record in tape.records:

@@ -1,9 +1,10 @@
 """oneDNN's primitives on arrays, as native calls."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
+from ctypes import cast as as_type
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
 from ...prepacking import Prepacked
 from ..jit.llvm import compiler
-from ..jit.records import Record
+from ..jit.records import Pointer, Record, Target
 from .library import USER_SCRATCHPAD, Handle, Refused, dims, library
 
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
@@ -174,14 +175,30 @@ class Execution(Record):
             (primitive, arguments),
         )
 
-    def pointers(self) -> Iterator[tuple[Array, Callable[[int], object]]]:
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for kind, operand in self.operands.items():
-            yield operand.array, partial(self._point, kind)
+            yield operand.array, _Memory(self, kind)
 
-    def _point(self, kind: int, address: int) -> None:
+    def point(self, kind: int, address: int) -> None:
         if status := self._move(self._handles[kind].value, address):
             raise Refused(f"dnnl_memory_set_data_handle gives status {status}")
         self.operands.pop(kind, None)
+
+    def target(self, kind: int) -> Target:
+        function = as_type(self._move, c_void_p).value or 0
+        return Target(self._handles[kind].value, function)
+
+
+class _Memory(NamedTuple):
+    execution: Execution
+    kind: int
+
+    def __call__(self, address: int) -> None:
+        self.execution.point(self.kind, address)
+
+    @property
+    def target(self) -> Target:
+        return self.execution.target(self.kind)
 
 
 class Attributes:

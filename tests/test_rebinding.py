@@ -1,0 +1,172 @@
+"""New arrays in each call: bound in one native call, or by Python where it refuses."""
+
+import weakref
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.dtypes import Array
+from tensorplan.runtime import rebinding
+from tensorplan.runtime.arguments import Arguments
+from tensorplan.runtime.executor import Executable
+
+pytestmark = pytest.mark.skipif(
+    not rebinding.is_available(), reason="needs native code"
+)
+
+RNG = np.random.default_rng(0)
+# A product, an elementwise operation, a slice that reads from inside, and a variable.
+TEXT = """
+!t = tensor<12x12xf32>
+func.func @main(%v: !tgraph.variable<!t> {tgraph.result = 1 : i32},
+                %x: !t, %y: !t) -> !t {
+  %old = tgraph.read %v : !t
+  %sum = tgraph.add %old, %x : !t
+  tgraph.assign %v, %sum : !t
+  %product = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+  %part = tgraph.slice %y {start_indices = array<i64: 3, 0>,
+      limit_indices = array<i64: 4, 12>, strides = array<i64: 1, 1>}
+      : (!t) -> tensor<1x12xf32>
+  %wide = tgraph.broadcast_in_dim %part {broadcast_dimensions = array<i64: 0, 1>}
+      : (tensor<1x12xf32>) -> !t
+  %z = tgraph.add %product, %wide : !t
+  func.return %z : !t
+}
+"""
+
+
+def normal() -> Array:
+    return RNG.standard_normal((12, 12), np.float32)
+
+
+def check(run: Executable, total: Array, x: Array, y: Array) -> None:
+    before = total.copy()
+    z, after = run(total, x, y)
+    np.testing.assert_allclose(z, x @ y + y[3], rtol=1e-5, atol=1e-5)
+    assert after is total
+    np.testing.assert_array_equal(total, before + x)
+
+
+@pytest.fixture
+def run() -> Executable:
+    return Executable(tensorplan.plan(tensorplan.read(TEXT)))
+
+
+@pytest.fixture
+def total(run: Executable) -> Array:
+    """The variable of a program that has been called with several arrays."""
+    total = normal()
+    for _ in range(3):
+        check(run, total, normal(), normal())
+    return total
+
+
+def test_new_arrays_are_not_left_to_python(run: Executable, total: Array) -> None:
+    x = normal()
+    with patch.object(Arguments, "accept", side_effect=AssertionError):
+        for given in (x, x, normal(), x):
+            check(run, total, given, normal())
+
+
+def test_they_live_until_others_take_their_place(run: Executable, total: Array) -> None:
+    x = normal()
+    check(run, total, x, normal())
+    is_there = weakref.ref(x)
+    del x
+    assert is_there() is not None
+    check(run, total, normal(), normal())
+    assert is_there() is None
+
+
+def unaligned() -> Array:
+    array = np.zeros(12 * 12 * 4 + 1, np.uint8)[1:].view(np.float32)
+    return array.reshape(12, 12)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        normal().T,
+        np.zeros((12, 24), np.float32)[:, ::2],
+        unaligned(),
+        normal().tolist(),
+        normal().view(np.recarray),
+    ],
+)
+def test_what_is_out_of_the_ordinary(
+    run: Executable, total: Array, given: Array
+) -> None:
+    plain = np.array(given, np.float32)
+    before, y = total.copy(), normal()
+    z, _ = run(total, given, y)
+    np.testing.assert_allclose(z, plain @ y + y[3], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(total, before + plain)
+    for _ in range(3):
+        check(run, total, normal(), normal())
+
+
+def test_inputs_in_memory_that_is_written_are_copied(
+    run: Executable, total: Array
+) -> None:
+    before, y = total.copy(), normal()
+    z, _ = run(total, total, y)
+    np.testing.assert_allclose(z, before @ y + y[3], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(total, 2 * before)
+    assert run.copies["argument 1: in memory that is written"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (np.zeros((12, 12)), TypeError),
+        (np.zeros((12, 13), np.float32), ValueError),
+        (np.zeros((12, 12, 1), np.float32), ValueError),
+        (np.zeros(144, np.float32), ValueError),
+        (None, TypeError),
+    ],
+)
+def test_what_does_not_fit(
+    run: Executable, total: Array, given: Array, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        run(total, normal(), given)
+    with pytest.raises(TypeError):
+        run(total, normal())
+    check(run, total, normal(), normal())
+
+
+def test_another_variable(run: Executable, total: Array) -> None:
+    del total
+    for _ in range(2):
+        check(run, normal(), normal(), normal())
+
+
+def test_calls_that_are_made_anew(run: Executable, total: Array) -> None:
+    """For a profile, while the arrays stay."""
+    x, y = normal(), normal()
+    check(run, total, x, y)
+    run.profile()
+    check(run, total, x, y)
+    for _ in range(3):
+        check(run, total, normal(), normal())
+
+
+def test_results_that_go_elsewhere(run: Executable, total: Array) -> None:
+    x, y, out = normal(), normal(), normal()
+    run(total, x, y, out=[out, None])
+    np.testing.assert_allclose(out, x @ y + y[3], rtol=1e-5, atol=1e-5)
+    for _ in range(3):
+        check(run, total, normal(), normal())
+
+
+def test_parameters_that_are_bound_between(run: Executable, total: Array) -> None:
+    y = normal()
+    run.bind({2: y})
+    for _ in range(4):
+        x, before = normal(), total.copy()
+        z, _ = run(total, x)
+        np.testing.assert_allclose(z, x @ y + y[3], rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(total, before + x)
