@@ -706,6 +706,38 @@ def test_windows_without_a_native_form(changed: dict[str, list[int]]) -> None:
     assert native.calls_of(op, [x], [out], Scratch("cpu:0")) is None
 
 
+def cumulative(x: Array, kind: str, axis: int, forward: bool) -> TensorOp:
+    window = [n if d == axis else 1 for d, n in enumerate(x.shape)]
+    before, none = [n - 1 for n in window], [0] * x.ndim
+    low, high = (before, none) if forward else (none, before)
+    changed = {"window_dimensions": window, "padding_low": low, "padding_high": high}
+    ones = dict.fromkeys(POOLING, [1] * x.ndim)
+    return windowed(x, kind, ones | changed)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("kind", ["add", "multiply"])
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("shape", [(2, 20, 3, 5), (30, 100), (1, 12, 64)])
+def test_cumulative_columns(
+    shape: tuple[int, ...], forward: bool, kind: str, dtype: str
+) -> None:
+    """Every bit is as NumPy has it."""
+    x = np.ascontiguousarray(numbers(np.random.default_rng(0), shape, dtype))
+    op = cumulative(x, kind, len(shape) - 2 if len(shape) < 4 else 1, forward)
+    out = np.empty_like(x)
+    want = computed(op, [x], np.empty_like(x), by_numpy=True)
+    assert_same(computed(op, [x], out), want)
+    assert_same(computed(op, [x], x), want)  # in place
+
+
+@pytest.mark.parametrize(("kind", "axis"), [("add", 1), ("maximum", 0)])
+def test_scans_without_a_native_form(kind: str, axis: int) -> None:
+    x = np.ones((30, 40), np.float32)
+    op = cumulative(x, kind, axis, forward=True)
+    assert native.calls_of(op, [x], [np.empty_like(x)], Scratch("cpu:0")) is None
+
+
 def test_a_product_with_a_vector_and_what_follows_are_one_nest() -> None:
     op = parse_fusion("""
       func.func @main(%a: memref<1x20xf32>, %b: memref<20x70xf32>,

@@ -14,6 +14,7 @@ strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
 windows.py      reductions in windows
+scans.py        cumulative sums of columns
 selection.py    the first of a sort
 
 oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (extra

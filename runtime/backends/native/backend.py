@@ -27,7 +27,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
-from . import indexing, selection, strips, windows
+from . import indexing, scans, selection, strips, windows
 from .bodies import reduce_by
 from .elements import register_type
 from .graphs import (
@@ -61,7 +61,7 @@ def calls_of(
             case ReduceByOp():
                 return reduce_by(op, inputs, outs)
             case ReduceWindowOp():
-                return [
+                return scans.calls_of(op, inputs[0], outs[0]) or [
                     call
                     for part in windows.parts(op, inputs[0], outs[0])
                     for call in _nest(

@@ -143,7 +143,7 @@ def reduce_window(
     function = reduction_ufunc(op, kind, x.dtype)
     dtype = accumulated(kind, x.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    if scan := _scan(op, x.shape):
+    if scan := scan_of(op, x.shape):
         axis, order = scan
         ahead = (slice(None),) * axis + (slice(None, None, order), ...)
         calls = [(function.accumulate, (x[ahead], axis, dtype, target[ahead]))]
@@ -167,7 +167,7 @@ def reduce_window(
     return [*calls, *copy(out, target)]
 
 
-def _scan(op: ReduceWindowOp, shape: Shape) -> tuple[int, int] | None:
+def scan_of(op: ReduceWindowOp, shape: Shape) -> tuple[int, int] | None:
     """The dimension along which each place combines all elements up to it (1), or from
     it on (-1), as cumulative sums do. None for other windows."""
     ones = (1,) * len(shape)
