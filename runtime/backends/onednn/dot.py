@@ -49,6 +49,8 @@ def dot(
     description = attributes.describe(
         "matmul", ENGINE, source, weights, None, result, ATTRIBUTES
     )
+    if attributes.scales_only and description.implementation.startswith("gemm"):
+        raise Refused  # it scales afterwards, and takes longer than a loop
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
     reordered = [WEIGHTS] if is_packed else []
     calls = compiled(description, arrays, attributes, scratch, reordered)

@@ -111,6 +111,11 @@ class Description:
             "primitive_desc", name, *(_passed(x, passed) for x in self.arguments)
         )
 
+    @property
+    def implementation(self) -> str:
+        """See `Library.implementation`."""
+        return library().implementation(self.handle)
+
     def _made_attributes(self) -> Handle:
         lib = library()
         operations = lib.make("post_ops", "post_ops_create")
@@ -209,6 +214,11 @@ class Attributes:
         self.operands: dict[int, Operand] = {}
         self.sums = 0
 
+    @property
+    def scales_only(self) -> bool:
+        """Whether numbers are all that it computes with, and that something."""
+        return bool(self.post_ops) and not self.sums and not self.operands
+
     def sum(self, scale: float) -> None:
         """Adds the target's old contents."""
         self.post_ops.append(("sum", scale))
@@ -266,7 +276,7 @@ def compiled(
     it.
     """
     lib = library()
-    if lib.implementation(description.handle).startswith("ref"):
+    if description.implementation.startswith("ref"):
         raise Refused
     operands = attributes.operands.copy()
     before: list[Record] = []
