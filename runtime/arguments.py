@@ -18,7 +18,7 @@ from .handing_out import LEAST, HandedOut
 from .prepacking import Prepacked
 from .program.program import Changes, Program
 from .program.steps import MemoryBlock, View
-from .rebinding import Reader, Rebinding
+from .rebinding import PLAIN, Reader, Rebinding
 
 Results: TypeAlias = Literal["copy", "view"]
 
@@ -520,12 +520,8 @@ def _from_dlpack(given: object) -> Array | None:
         return None  # bfloat16, say, which `__array__` may know
 
 
-_PLAIN = 0x101
-"""`flags.num` of arrays that are C-contiguous and aligned."""
-
-
 def _is_plain(array: Array) -> bool:
-    return array.flags.num & _PLAIN == _PLAIN
+    return array.flags.num & PLAIN == PLAIN
 
 
 def _check_out(given: Array, result: Result, number: int) -> None:

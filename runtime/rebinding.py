@@ -31,6 +31,9 @@ class Reader(NamedTuple):
 HEAD = object.__basicsize__
 """Bytes of an object before what its type adds; before them is the type."""
 
+PLAIN = 0x101
+"""`flags.num` of arrays that are C-contiguous and aligned."""
+
 BIND = f"""define i32 @{{name}}(ptr %words) {{
 entry:
   %tuple = load ptr, ptr %words
@@ -75,8 +78,8 @@ alike:
   %samerank = icmp eq i64 %rank, %wantedrank
   %flagsat = getelementptr i8, ptr %item, i64 {HEAD + 48}
   %flags = load i32, ptr %flagsat
-  %plainflags = and i32 %flags, 257
-  %plain = icmp eq i32 %plainflags, 257
+  %plainflags = and i32 %flags, {PLAIN}
+  %plain = icmp eq i32 %plainflags, {PLAIN}
   %both = and i1 %samedtype, %samerank
   %all = and i1 %both, %plain
   %sizesat = getelementptr i8, ptr %item, i64 {HEAD + 16}
@@ -213,7 +216,7 @@ class Rebinding:
         return ctypes.addressof(array)
 
     def __call__(self, arrays: tuple[object, ...]) -> bool:
-        """Whether all arrays are bound: else what is bound is what was before."""
+        """Whether all arrays are bound: else what was is, if oneDNN does not fail."""
         if len(arrays) != self._count:
             return False
         self._words[0] = id(arrays)
@@ -227,16 +230,20 @@ def _function() -> Any:
 
 
 def is_available() -> bool:
-    """Whether there is native code, and arrays are laid out as it expects."""
+    """Whether there is native code, and objects are laid out as it expects."""
     if not llvm.is_available():
         return False
     sample = cast(Array, np.zeros((2, 3), np.float32))
     rank, flags = (
         ctypes.c_int.from_address(id(sample) + HEAD + at).value for at in (8, 48)
     )
-    dtype, kind = (
-        ctypes.c_size_t.from_address(id(sample) + at).value
-        for at in (HEAD + 40, HEAD - 8)
+    items = (sample,)
+    dtype, kind, item = (
+        ctypes.c_size_t.from_address(at).value
+        for at in (
+            *(id(sample) + HEAD + 40, id(sample) + HEAD - 8),
+            id(items) + tuple.__basicsize__,
+        )
     )
-    found = rank, flags, dtype, kind
-    return found == (2, sample.flags.num, id(sample.dtype), id(np.ndarray))
+    is_array = (dtype, kind) == (id(sample.dtype), id(np.ndarray))
+    return is_array and (rank, flags, item) == (2, sample.flags.num, id(sample))
