@@ -25,8 +25,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from in_xla import compiled
-from models.base import jax
-from models.transformers import adam_step
+from jax_models.base import jax
+from jax_models.transformers import adam_step
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as xdsl_dialects
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp

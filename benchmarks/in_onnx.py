@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from models.convolutional import MOBILENET
+from jax_models.convolutional import MOBILENET
 
 onnx: Any = import_module("onnx")
 ort: Any = import_module("onnxruntime")

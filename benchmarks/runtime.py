@@ -63,9 +63,9 @@ if OPTIONS.threads == 1:
 
 import numpy as np
 from in_xla import called, compiled
+from jax_models.base import Model
 from kernels import PROGRAMS
 from models import MODELS
-from models.base import Model
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan

@@ -1,5 +1,7 @@
 """Models in JAX, as flat functions of arrays, to measure whole programs.
 
+In `jax_models/`:
+
 base.py            what a model is, its random parameters, steps of optimizers
 dense.py           multi-layer perceptrons, chains of rows, optimizers alone
 convolutional.py   LeNet, ResNet, MobileNetV2, U-Net
@@ -9,8 +11,8 @@ recurrent.py       LSTM, GRU, linear recurrences
 
 from collections.abc import Callable, Mapping
 
-from . import convolutional, dense, recurrent, transformers
-from .base import Model
+from jax_models import convolutional, dense, recurrent, transformers
+from jax_models.base import Model
 
 MODELS: Mapping[str, Callable[[], Model]] = {
     "mlp": dense.mlp,
