@@ -356,8 +356,8 @@ def streams(rounds: int) -> None:
 def main() -> int:
     known = [*PROGRAMS, *MODELS, "dispatch", "streams"]
     chosen: list[str] = OPTIONS.programs or known
-    if chosen == ["models"]:
-        chosen = list(MODELS)
+    groups = {"models": list(MODELS)}
+    chosen = [each for name in chosen for each in groups.get(name, [name])]
     for name in chosen:
         if name not in known and not Path(name).is_file():
             _parser.error(f"file or program is {one_of(name, known)}")

@@ -67,7 +67,7 @@ done:
   %result = phi i32 [%tested, %next], [%status, %run]
   ret i32 %result
 }}"""
-"""Runs the first tape and, as long as it leaves the flag set, the second and it again."""
+"""Runs the first tape and, while it leaves the flag set, the second and it again."""
 
 IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0

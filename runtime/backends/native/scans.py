@@ -10,7 +10,6 @@ Along rows there is nothing to do at a time, and NumPy is as fast.
 
 from collections.abc import Sequence
 
-
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.reducing import ReduceWindowOp
 from ...calls import Call
