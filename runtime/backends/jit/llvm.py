@@ -75,10 +75,9 @@ class Compiler:
         versions = VERSION, import_module("llvmlite").__version__
         host_is = (*llvm.llvm_version_info, triple, cpu, features)
         self._setting = "\n".join(map(str, (*versions, *host_is)))
-        tuning = llvm.PipelineTuningOptions(speed_level=1)
-        tuning.loop_vectorization = tuning.slp_vectorization = False
-        tuning.loop_unrolling = False
-        self._tuning = tuning
+        self._passes = llvm.create_new_module_pass_manager()
+        self._passes.add_sroa_pass()  # slots to registers; all else is written well
+        self._passes.add_instruction_combine_pass()
         empty = llvm.parse_assembly("")
         empty.triple = triple
         self._engine = llvm.create_mcjit_compiler(empty, self._machine)
@@ -124,6 +123,6 @@ class Compiler:
         module = llvm.parse_assembly(text)
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
-        builder = llvm.create_pass_builder(machine, self._tuning)
-        builder.getModulePassManager().run(module, builder)
+        tuning = llvm.PipelineTuningOptions()
+        self._passes.run(module, llvm.create_pass_builder(machine, tuning))
         return machine.emit_object(module)

@@ -143,7 +143,7 @@ class LlvmFunction:
         """The whole module's text. The function takes a pointer to its words."""
         return "\n".join(
             [
-                f"define i32 @{name}(ptr noalias readonly %words) {{",
+                f"define i32 @{name}(ptr noalias readonly %words) nounwind {{",
                 "entry:",
                 *self._slots,
                 *self._lines,
