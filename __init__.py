@@ -420,8 +420,8 @@ def compile(
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
-    driver.check(module)
     if options == _RunOptions() and is_planned(module):
+        driver.check(module)
         check_plan(module)
         planned = module.clone()
     else:

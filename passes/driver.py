@@ -11,8 +11,8 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
+    Set,
 )
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -114,38 +114,37 @@ def _clocked() -> Generator[None]:
         _began.reset(token)
 
 
-Contents: TypeAlias = Mapping[Operation, Sequence[object]]
-"""What makes each operation of a module valid or not, by `_contents`."""
+Contents: TypeAlias = dict[int, Sequence[object]]
+"""What makes each operation of a module valid or not: it, what it consists of, and what
+is within, in order. Of two with equal contents, both or none are valid. By `id`, as
+operations are hashed in Python. Attributes and types of values never change."""
 
 
-def _contents(module: Operation) -> Contents:
-    """What the operations consist of, in order, each after those within: of two with
-    equal contents, both or none are valid. Attributes and types of values never change.
+def _add_contents(op: Operation, contents: Contents) -> None:
+    """Adds those of an operation and of all within.
 
     Raises `VerifyException` where a block is empty, or something is not where it says.
     """
-    contents: dict[Operation, Sequence[object]] = {}
-
-    def add(op: Operation) -> None:
-        own: list[object] = [*op.operands, *op.successors, *op.results]
-        for named in (op.attributes, op.properties):
-            own += named
-            own += named.values()
-        for region in op.regions:
-            for block in region.blocks:
-                inner = list(block.ops)
-                if block.parent is not region or not inner:
-                    region.verify()
-                own += (block, *block.args, *inner)
-                for each in inner:
-                    if each.parent is not block:
-                        block.verify()
-                    add(each)
-            own.append(None)  # which operations are within
-        contents[op] = own
-
-    add(module)
-    return contents
+    own: list[object] = [op, *op.operands, op.results]
+    for named in (op.attributes, op.properties):
+        own += named
+        own += named.values()
+    if op.next_op is None:
+        own += op.successors
+    for region in op.regions:
+        for block in region.blocks:
+            each = block.first_op
+            if block.parent is not region or each is None:
+                region.verify()
+            own += (block, *block.args)
+            while each is not None:
+                if each.parent is not block:
+                    block.verify()
+                own.append(each)
+                _add_contents(each, contents)
+                each = each.next_op
+        own.append(None)  # which operations are within
+    contents[id(op)] = own
 
 
 class Verifier:
@@ -160,11 +159,12 @@ class Verifier:
     def verify(self, module: Operation) -> None:
         """As `check`. Does not look again at what an earlier call found valid."""
         try:
-            contents, before = _contents(module), self._contents
+            contents, before = Contents(), self._contents
+            _add_contents(module, contents)
             # An operation that is gone changes what is around it.
-            changed = {op for op, own in contents.items() if own != before.get(op)}
+            changed = {key for key, own in contents.items() if own != before.get(key)}
             if changed:
-                self._check(module, contents, changed)
+                self._check(module, changed)
         except LocatedVerifyError:
             raise
         except VerifyException as error:
@@ -173,30 +173,31 @@ class Verifier:
             raise LocatedVerifyError(message, culprit) from None
         self._contents = contents
 
-    def _check(
-        self, module: Operation, contents: Contents, changed: set[Operation]
-    ) -> None:
-        for op in contents:
-            self._verify(op, changed)
+    def _check(self, module: Operation, changed: Set[int]) -> None:
+        self._verify(module, changed)
         for region in module.regions:
             _check_region(region, set())
 
-    def _verify(self, op: Operation, changed: set[Operation]) -> None:
+    def _verify(self, op: Operation, changed: Set[int]) -> bool:
         """Verifies an operation if it or one within changed, unless one of its form was
-        valid. Those around it are then in `changed`, too.
+        valid. Returns whether one did.
 
         Only the rules of `TensorOp` and of what ends its regions are known to look at
         nothing but the operation. All others, and what else ends a block, are always
         verified.
         """
+        has_changed = id(op) in changed
+        for region in op.regions:
+            for block in region.blocks:
+                for each in block.ops:
+                    has_changed |= self._verify(each, changed)
         alone = op.next_op is not None and isinstance(op, TensorOp)
         if not alone and not isinstance(op, YieldOp):
             op.verify(verify_nested_ops=False)
-        elif op in changed and (form := self._form(op, {})) not in self._forms:
+        elif has_changed and (form := self._form(op, {})) not in self._forms:
             op.verify(verify_nested_ops=False)
             self._forms.add(form)
-        if op in changed and (parent := op.parent_op()):
-            changed.add(parent)
+        return has_changed
 
     def _form(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
         """What the rules of a tensor operation look at: of two with equal forms, both
@@ -245,8 +246,9 @@ def _culprit(module: Operation) -> Operation:
     return module
 
 
-def _check_region(region: Region, visible: set[SSAValue]) -> None:
-    """`visible`: the values from around the region that its operations may use."""
+def _check_region(region: Region, visible: set[int]) -> None:
+    """`visible`: the values from around the region that its operations may use, by
+    `id`, as values are hashed in Python."""
     first = region.first_block
     if first is None:
         return
@@ -264,22 +266,24 @@ def _check_region(region: Region, visible: set[SSAValue]) -> None:
         _check_block(block, visible.union(*dominating))
 
 
-def _defined(block: Block) -> set[SSAValue]:
-    return {*block.args, *(result for op in block.ops for result in op.results)}
+def _defined(block: Block) -> Sequence[int]:
+    results = (result for op in block.ops for result in op.results)
+    return [id(value) for value in (*block.args, *results)]
 
 
-def _check_block(block: Block, visible: set[SSAValue]) -> None:
-    added: list[SSAValue] = list(block.args)
+def _check_block(block: Block, visible: set[int]) -> None:
+    added = list(map(id, block.args))
     visible.update(added)
     for op in block.ops:
-        for index, operand in enumerate(op.operands):
-            if operand not in visible:
-                raise LocatedVerifyError(
-                    f"{op.name}: operand {index} is used before it is defined", op
-                )
+        if not visible.issuperset(map(id, op.operands)):
+            index = next(n for n, v in enumerate(op.operands) if id(v) not in visible)
+            raise LocatedVerifyError(
+                f"{op.name}: operand {index} is used before it is defined", op
+            )
         for region in op.regions:
             isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
             _check_region(region, set() if isolated else visible)
-        visible.update(op.results)
-        added.extend(op.results)
+        results = list(map(id, op.results))
+        visible.update(results)
+        added += results
     visible.difference_update(added)
