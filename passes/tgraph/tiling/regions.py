@@ -54,6 +54,7 @@ class Rules:
         self.block = block
         self.ops = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
+        self.repeated = {op for op in self.ops if is_repeated(op)}
         self._found: dict[tuple[Operation, int], tuple[Needs, int] | None] = {}
         self.overwritten: dict[TensorOp, Sequence[SSAValue]] = {}
         """What variables hold before they are written, by the operations that do."""
@@ -99,7 +100,7 @@ def region(
     None if the seed can't be tiled, or others come in between.
     """
     growth = _Growth(rules, tiles, set(window))
-    if is_repeated(seed) or not growth.join(seed, dim):
+    if seed in rules.repeated or not growth.join(seed, dim):
         return None
     growth.run()
     return growth.region(window)
@@ -119,7 +120,7 @@ class _Growth:
         """Whether a tile of the result, along this dimension, can be computed."""
         if op in self.dims:
             return self.dims[op] == dim
-        if op not in self.window and not is_repeated(op):
+        if op not in self.window and op not in self.rules.repeated:
             return False
         needed = self.rules.needs(op, dim, self.tiles)
         if needed is None or not self.wanted.get(op.results[0], {dim}) <= {dim}:
@@ -147,7 +148,9 @@ class _Growth:
 
     def _join_reader(self, user: Operation, value: SSAValue, along: int) -> None:
         """Has a reader join so that it reads tiles of the value."""
-        if user in self.dims or not (user in self.window or is_repeated(user)):
+        if user in self.dims or not (
+            user in self.window or user in self.rules.repeated
+        ):
             return
         if not isinstance(user, TensorOp) or len(user.res) != 1:
             return
@@ -165,11 +168,11 @@ class _Growth:
         members = sorted(self.dims, key=lambda op: position[op])
         for op in reversed(members):
             is_read = any(use.operation in self.dims for use in op.results[0].uses)
-            if is_repeated(op) and not is_read:
+            if op in self.rules.repeated and not is_read:
                 del self.dims[op]
         members = [op for op in members if op in self.dims]
         # Everything in one tile that depends on a member comes after.
-        dependent = {op for op in members if not is_repeated(op)}
+        dependent = {op for op in members if op not in self.rules.repeated}
         others: list[Operation] = []
         for op in window:
             if op not in dependent:
@@ -186,7 +189,7 @@ class _Growth:
             return None
         originals = self._originals(members)
         others = [op for op in others if op not in self.dims or op in originals]
-        first = position[next(op for op in members if not is_repeated(op))]
+        first = position[next(op for op in members if op not in self.rules.repeated)]
         early = _needed_by(members, self.needs, self.dims, set(others))
         before = [
             op
@@ -221,7 +224,7 @@ class _Growth:
                     if user in place and (
                         self.needs[user][use.index] != self.dims[op]
                         or place[user] > place[op]
-                        or is_repeated(user)
+                        or user in self.rules.repeated
                     ):
                         return False
                     if user not in place and user in self.window:
@@ -231,7 +234,7 @@ class _Growth:
     def _originals(self, members: Sequence[Operation]) -> frozenset[Operation]:
         found: set[Operation] = set()
         for op in reversed(members):
-            if is_repeated(op) and any(
+            if op in self.rules.repeated and any(
                 use.operation not in self.dims or use.operation in found
                 for use in op.results[0].uses
             ):

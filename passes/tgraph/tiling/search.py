@@ -8,7 +8,7 @@ as in Rabe and Staats, "Self-attention does not need O(n^2) memory" (2021).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from xdsl.ir import Operation
@@ -65,6 +65,10 @@ class Search:
     lifetimes: Lifetimes
     tiles: int
     allowed: int
+    _known: dict[tuple[int, int, int, Window], TiledRegion | None] = field(
+        default_factory=dict[tuple[int, int, int, Window], "TiledRegion | None"]
+    )
+    """What was tried: other targets lead to the same windows."""
 
     def lowest(self, limit: int) -> Tiling | None:
         """The lowest peak that is found; None if it is not a tenth below the limit."""
@@ -228,6 +232,14 @@ class Search:
     ) -> TiledRegion | None:
         if deadline.passed():
             return None
+        key = seed, dim, tiles, window
+        if key not in self._known:
+            self._known[key] = self._made(*key)
+        return self._known[key]
+
+    def _made(
+        self, seed: int, dim: int, tiles: int, window: Window
+    ) -> TiledRegion | None:
         ops, rules = self.lifetimes.memory.ops, self.rules
         start, last = rules.position[ops[window[0]]], rules.position[ops[window[1] - 1]]
         part = rules.ops[start : last + 1]
