@@ -189,11 +189,12 @@ def fusions(function: Function, grouping: Grouping) -> Iterator[Fused]:
     Each is made when it is asked for: it reads the fusions that are there by then.
     """
     for root, members in grouping.members.items():
-        if fused := _fused(function, members, grouping.groups[root]):
-            yield fused
+        if found := fused(function, members, grouping.groups[root]):
+            yield found
 
 
-def _fused(function: Function, members: Sequence[int], group: Group) -> Fused | None:
+def fused(function: Function, members: Sequence[int], group: Group) -> Fused | None:
+    """What one group becomes, if it becomes a fusion."""
     inside = _with_repeatables(function, members)
     if len(members) == 1 and (
         len(inside) == 1 or not isinstance(group.root, ElementwiseOp)

@@ -3,23 +3,22 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
+from ....analysis.operations import Fused
 from ....analysis.storage import Home, TensorBuffer, during, storage_of
 from ....dialects.tgraph.base import typical_bytes
 from ....planning.problem import round_up
-from .groups import Function, Grouping, fusions
 
 ALIGNMENT = 64
 """Every buffer takes a multiple of it, in bytes."""
 
 
 class Liveness:
-    """What lives where if a function is grouped so, or not at all."""
+    """What lives where if a function has these groups as fusions."""
 
-    def __init__(self, function: Function, grouping: Grouping | None = None):
-        groups = fusions(function, grouping) if grouping else ()
-        self._storage = storage_of(function.block, list(groups))
+    def __init__(self, block: Block, groups: Sequence[Fused] = ()):
+        self._storage = storage_of(block, groups)
 
     @cached_property
     def profile(self) -> Mapping[str | None, Sequence[int]]:

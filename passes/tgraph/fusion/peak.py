@@ -1,13 +1,14 @@
 """Groups that would cost memory, and what to store instead."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 
 from xdsl.ir import SSAValue
 
+from ....analysis.operations import Fused
 from ....analysis.storage import TensorBuffer
-from .groups import Function, Grouping
+from .groups import Function, Grouping, fused
 from .liveness import Liveness, bytes_of
 
 
@@ -25,11 +26,13 @@ class Peak:
             device: max(live) for device, live in self.alone.profile.items()
         }
         self._latest: tuple[Grouping, Liveness] | None = None
+        self._fused: dict[tuple[int, ...], Fused | None] = {}
+        """By the members: most groups are the same in one grouping as in the next."""
 
     @cached_property
     def alone(self) -> Liveness:
         """What lives where without groups."""
-        return Liveness(self.function)
+        return Liveness(self.function.block)
 
     def height(self, grouping: Grouping) -> int:
         """The most bytes that live at once, all devices together."""
@@ -54,8 +57,17 @@ class Peak:
     def liveness(self, grouping: Grouping) -> Liveness:
         """What lives where with these groups; the latest is kept."""
         if self._latest is None or grouping is not self._latest[0]:
-            self._latest = grouping, Liveness(self.function, grouping)
+            groups = [g for g in self._fusions(grouping) if g]
+            self._latest = grouping, Liveness(self.function.block, groups)
         return self._latest[1]
+
+    def _fusions(self, grouping: Grouping) -> Iterator[Fused | None]:
+        for root, members in grouping.members.items():
+            key = tuple(members)
+            if key not in self._fused:
+                group = grouping.groups[root]
+                self._fused[key] = fused(self.function, members, group)
+            yield self._fused[key]
 
     def _crossing(
         self, grouping: Grouping, limits: Mapping[str | None, int]
