@@ -1,6 +1,7 @@
 """Orders of tasks: possible, never worse than the given one, and optimal if so said."""
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from itertools import pairwise
 
 import pytest
@@ -18,6 +19,7 @@ from tensorplan.planning.scheduling import (
 )
 from tensorplan.planning.scheduling.beam import beam
 from tensorplan.planning.scheduling.exact import search
+from tensorplan.planning.scheduling.graph import least_live
 from tensorplan.planning.scheduling.greedy import backwards, forwards
 from tensorplan.planning.scheduling.improve import improve
 from tensorplan.planning.scheduling.parts import parts, subgraph
@@ -87,6 +89,22 @@ def test_live_bytes_are_what_the_definition_says(graph: TaskGraph) -> None:
     order = range(len(graph.tasks))
     want = [live_bytes(graph, order, at) for at in order]
     assert profile(graph, order) == want
+
+
+@given(graphs(most=5))
+def test_in_no_order_less_lives_than_the_least(graph: TaskGraph) -> None:
+    for order in orders(graph):
+        for task, live in zip(order, profile(graph, order), strict=True):
+            assert least_live(graph, task) <= live
+
+
+def test_what_no_order_lowers_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = import_module("tensorplan.planning.scheduling.schedule")
+    monkeypatch.setattr(module, "search", None)
+    tasks = [Task([], [0]), Task([0], [1]), Task([1], [2]), Task([0, 2], [3])]
+    graph = TaskGraph(tasks, [4, 8, 8, 1], [3])
+    assert least_live(graph, 2) == peak_of(graph, range(4)) == 4 + 8 + 8
+    assert schedule(graph).optimal
 
 
 @given(graphs())

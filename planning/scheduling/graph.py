@@ -116,3 +116,28 @@ def profile(graph: TaskGraph, order: Sequence[int]) -> list[int]:
 def peak_of(graph: TaskGraph, order: Sequence[int]) -> int:
     """The largest sum of live bytes."""
     return max(profile(graph, order), default=0)
+
+
+def least_live(graph: TaskGraph, index: int) -> int:
+    """The bytes that live while a task runs at least, whatever the order."""
+    earlier, later = (
+        _reached(edges, index) for edges in (graph.predecessors, graph.successors)
+    )
+    total, freed = 0, list[int]()
+    for value, (size, writer) in enumerate(zip(graph.sizes, graph.writer, strict=True)):
+        is_read_later = graph.kept[value] or not later.isdisjoint(graph.readers[value])
+        is_used = writer == index or index in graph.readers[value]
+        if is_used or (is_read_later and (writer is None or writer in earlier)):
+            total += size
+        if is_used and not is_read_later:
+            freed.append(value)
+    return total - graph.taken_over(graph.tasks[index], freed)
+
+
+def _reached(edges: Sequence[Sequence[int]], index: int) -> set[int]:
+    found, waiting = set[int](), [index]
+    for task in waiting:  # grows
+        new = [other for other in edges[task] if other not in found]
+        found.update(new)
+        waiting += new
+    return found

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .beam import beam
 from .exact import search
-from .graph import TaskGraph, peak_of, profile
+from .graph import TaskGraph, least_live, peak_of, profile
 from .greedy import backwards, forwards
 from .improve import improve
 from .parts import parts, subgraph
@@ -79,9 +80,12 @@ def _searched(graph: TaskGraph, order: list[int], work: int) -> tuple[list[int],
         start, end = part
         within = subgraph(graph, order, part)
         size = end - start
-        below = peak_of(within, range(size))
-        found, exhausted = None, False
-        if (states := work // size) > size:
+        states = work // size
+        during = profile(within, range(size))
+        below = max(during)
+        least = (least_live(within, i) for i in range(size) if during[i] == below)
+        found, exhausted = None, below in islice(least, states)
+        if not exhausted and states > size:
             found, exhausted = search(within, below, states)
         if not exhausted and (width := work // size**2) >= NARROWEST:
             found = beam(within, width, below)
