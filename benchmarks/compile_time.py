@@ -1,7 +1,7 @@
 """CPU time of compiling, per StableHLO operation, and of `plan-opt --help`.
 
     python benchmarks/compile_time.py tests/models/*.mlir
-    python benchmarks/compile_time.py --layers 1 13 63 --repeat 3
+    python benchmarks/compile_time.py --layers 1 13 63 --vit 12 --repeat 3
 
 For each file: reading, each pass of plan-pipeline, verification, and their sum, over
 `--repeat` runs: the least, and the spread, (most - least) / least: the noise of
@@ -9,10 +9,10 @@ the machine. All times are of the process's CPU. The first run, in which Python 
 jaxlib and the passes, is not counted.
 
 Then a table of the files, and of training steps of so many transformer blocks
-(`--layers`), beside the time that XLA takes to compile the same text. `plan` is from
-text to the planned module, the least of runs that alternate with XLA's; `kernels` is
-what compiling these takes besides, once, without what earlier runs have left in a
-cache. XLA's time has its code generation in it.
+(`--layers`) or blocks of a vision transformer (`--vit`), beside XLA: seconds of CPU,
+the least of rounds that alternate, and the spread of each. `plan` is from text to the
+planned module, `program` from text to what can be called, kernels included, with no
+compiled kernel in any cache; XLA's time has its code generation in it.
 """
 
 import argparse
@@ -20,13 +20,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from in_xla import compiled
-from jax_models.base import jax
-from jax_models.transformers import adam_step
+from jax_models.base import Model, jax
+from jax_models.transformers import adam_step, vit_step
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as xdsl_dialects
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -73,32 +75,54 @@ def print_table(file: str, repeat: int) -> None:
         print(f"{total:.3f} ms per operation, the bar is {PER_OP_BAR}")
 
 
+def program_seconds(text: str) -> float:
+    """From text to what can be called, without what earlier runs have compiled."""
+    with (
+        TemporaryDirectory() as folder,
+        patch.dict(os.environ, TENSORPLAN_CACHE=folder),
+        patch("tensorplan.runtime.backends.jit.llvm._compiler", None),
+        patch(
+            "tensorplan.runtime.backends.native.backend._functions",
+            dict[object, object](),
+        ),
+    ):
+        start = time.process_time()
+        tensorplan.compile(tensorplan.read(text))
+        return time.process_time() - start
+
+
+def xla_seconds(text: str) -> float:
+    start = time.process_time()
+    compiled(text)
+    return time.process_time() - start
+
+
 def print_beside_xla(sources: Sequence[Source], repeat: int) -> None:
-    """A line for each program: CPU ms per operation, ours and XLA's."""
-    print(f"\n{'CPU ms per operation':30} {'operations':>10} {'plan':>8}", end="")
-    print(f" {'kernels':>8} {'XLA':>8}")
+    """A line for each program: CPU seconds, ours and XLA's."""
+    columns = ("plan", "program", "XLA")
+    print(f"\n{'CPU seconds':24} {'operations':>10}", end="")
+    print(*(f"{name:>9} spread" for name in columns), " ms/op  /XLA")
     for source in sources:
-        text, ours, xla = source.data.decode(), list[float](), list[float]()
-        _, ops, planned = compile_once(source)
-        with TemporaryDirectory() as cache:
-            os.environ["TENSORPLAN_CACHE"] = cache
-            start = time.process_time()
-            tensorplan.compile(planned)
-            kernels = time.process_time() - start
-        for _ in range(repeat):
-            ours.append(sum(compile_once(source)[0].values()))
-            start = time.process_time()
-            compiled(text)
-            xla.append(time.process_time() - start)
-        per_op = (1e3 * seconds / ops for seconds in (min(ours), kernels, min(xla)))
-        print(f"{source.name:30} {ops:10}", *(f"{ms:8.3f}" for ms in per_op))
+        text = source.data.decode()
+        _, ops, _ = compile_once(source)
+        rounds: list[tuple[float, ...]] = []
+        for number in range(repeat + 1):
+            plan = sum(compile_once(source)[0].values())
+            seconds = plan, program_seconds(text), xla_seconds(text)
+            rounds += [seconds] * (number > 0)  # the first loads Python's modules
+        least, most = (list(map(f, zip(*rounds, strict=True))) for f in (min, max))
+        print(f"{Path(source.name).stem:24} {ops:10}", end="")
+        for low, high in zip(least, most, strict=True):
+            print(f"{low:10.3f} {high / low - 1:6.0%}", end="")
+        plan, program, xla = least
+        print(f" {1e3 * plan / ops:6.3f} {program / xla:5.2f}", flush=True)
 
 
-def training_step(layers: int) -> Source:
+def training_step(make: Callable[..., Model], layers: int) -> Source:
     """A step of so many transformer blocks, as text of StableHLO."""
-    model = adam_step(layers)
+    model = make(layers=layers)
     text = jax.jit(model.function).lower(*model.arguments).as_text()
-    return Source(f"adam_step, {layers} blocks", text.encode())
+    return Source(f"{make.__name__}, {layers} blocks", text.encode())
 
 
 def help_seconds() -> float:
@@ -122,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--layers", nargs="*", type=int, default=[], metavar="N")
+    parser.add_argument("--vit", nargs="*", type=int, default=[], metavar="N")
     parser.add_argument("--repeat", type=int, default=5, metavar="N")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -133,7 +158,10 @@ def main() -> None:
     )
     for file in options.files:
         print_table(str(Path(file)), options.repeat)
-    sources = [*map(read_source, options.files), *map(training_step, options.layers)]
+    steps = [(adam_step, n) for n in options.layers] + [
+        (vit_step, n) for n in options.vit
+    ]
+    sources = [*map(read_source, options.files), *starmap(training_step, steps)]
     print_beside_xla(sources, options.repeat)
     print(f"\n{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
 
