@@ -403,7 +403,8 @@ def compile(
     parameters of a `Model` are given already (`bind`): calls take the other arguments.
     A variable that is passed as a NumPy array is updated in place. Symbolic sizes are
     those of the arrays of each call. Options as for `plan`; a planned program stays as
-    it is.
+    it is. `threads` are those that a call uses, as for `Executable`: by default one for
+    each processor that the process may run on.
 
     Raises what `plan` does, and `LocatedError` for devices that are no processors
     (`cpu:0`, `cpu:1`, ...): these can be planned for, not run. Raises one that is a
@@ -420,16 +421,16 @@ def compile(
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
-    if options == _RunOptions() and is_planned(module):
+    if replace(options, threads=None) == _RunOptions() and is_planned(module):
         driver.check(module)
         check_plan(module)
         planned = module.clone()
     else:
         planned = _planned(module, options)
     run = (
-        DynamicExecutable(planned, specialized)
+        DynamicExecutable(planned, specialized, threads=options.threads)
         if is_dynamic(planned)
-        else Executable(planned)
+        else Executable(planned, threads=options.threads)
     )
     if isinstance(program, Model):
         run.bind(program.inputs())

@@ -31,11 +31,11 @@ from tensorplan.runtime.executor import Executable
 from tensorplan.slots import Input
 
 TOLERANCE = 2e-4
-WAYS: dict[str, tuple[dict[str, Any], bool, bool | None]] = {
-    # options of the plan, whether on two devices, whether in threads
-    "one device": ({}, False, None),
+WAYS: dict[str, tuple[dict[str, Any], bool, bool]] = {
+    # options of the plan, whether on two devices, whether they run at the same time
+    "one device": ({}, False, False),
     "two devices": ({}, True, False),
-    "two, threads": ({}, True, True),
+    "two, concurrent": ({}, True, True),
     "2 streams": ({"streams": 2}, False, True),
     "4 streams": ({"streams": 4}, False, True),
 }
@@ -104,11 +104,11 @@ def main() -> int:
         rng = np.random.default_rng(0)
         arguments = [random_array(value, rng) for value in inputs]
         want = xla_values(file.read_text(), arguments)
-        for way, (plan, on_two, threads) in WAYS.items():
+        for way, (plan, on_two, concurrent) in WAYS.items():
             planned = tensorplan.plan(split(module) if on_two else module, **plan)
             for kernels in ("native", "NumPy"):
                 execute = Executable(
-                    planned, native=kernels == "native", threads=threads
+                    planned, native=kernels == "native", concurrent=concurrent
                 )
                 worst, near = error(execute(*map(np.copy, arguments)), want)
                 failed += not near

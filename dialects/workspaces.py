@@ -1,6 +1,6 @@
 """Who knows how much workspace operations take: the kernels that will compute them.
 
-    measure_of("native")(op)                plan-workspaces
+    measure_of("native", 2)(op)             plan-workspaces, for two threads
     provide("npu", lambda: bytes_of)        another runtime's kernels
 
 Passes know no runtime, so kernels are known by name. Those of this package stand in a
@@ -37,9 +37,10 @@ def check_kernels(option: str, name: str) -> None:
         raise ChoiceError(option, name, ("none", *_measures))
 
 
-def measure_of(kernels: str) -> Measure:
+def measure_of(kernels: str, threads: int) -> Measure:
+    """That of some kernels; ours for so many threads."""
     load = _measures[kernels]
-    return (resolve_name(load) if isinstance(load, str) else load)()
+    return resolve_name(load)(threads) if isinstance(load, str) else load()
 
 
 def workspace_of(op: TensorOp, measure: Measure) -> int:

@@ -15,6 +15,7 @@ from inspect import cleandoc
 from typing import Any
 
 from ..choices import ChoiceError
+from ..threads import checked
 
 EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
@@ -67,15 +68,19 @@ class Placing(Packing):
 
     workspaces: the kernels whose workspaces are planned, too: `native`, `numpy` (see
         plan-workspaces), or `none`, for whoever has other kernels.
+    threads: how many the program uses, which takes workspace for each; without, as many
+        as TENSORPLAN_THREADS says, or one for each processor.
     """
 
     workspaces: str = "none"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         from ..dialects.workspaces import check_kernels
 
         super().__post_init__()
         check_kernels("workspaces", self.workspaces)
+        checked(self.threads)
 
 
 @dataclass(frozen=True, kw_only=True)

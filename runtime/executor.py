@@ -8,6 +8,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.tgraph.signature import signature
+from ..threads import checked
 from .arguments import Arguments, Results
 from .callable import CallableProgram
 from .calls import Call
@@ -55,10 +56,14 @@ class Executable(CallableProgram):
     may read a copy in a layout of their own, made once for each array that is given
     (`packed_bytes`). Who changes its contents gives another, or calls `bind` again.
 
-    With `threads` each stream of each device runs in a thread of its own, without one
-    after the other, as by default, unless threads are estimated to be faster. With
-    `processes` devices live in other processes, here or on other hosts; see
-    `tensorplan.runtime.devices.processes`. The results are the same.
+    It uses `threads` at most, the caller's included; by default as many as
+    `TENSORPLAN_THREADS` says, or one for each processor that the process may run on.
+    Large operations are divided between them; all programs have the same threads in
+    common. With `concurrent` streams and devices run at the same time in these threads,
+    otherwise one after the other. With `processes` devices live in other processes,
+    here or on other hosts, with one thread each; see
+    `tensorplan.runtime.devices.processes`. The results are the same, but for oneDNN's
+    products and convolutions: these differ by rounding where they are divided.
     """
 
     def __init__(
@@ -72,12 +77,13 @@ class Executable(CallableProgram):
         native: bool = True,
         results: Results = "copy",
         donate: Collection[int] = (),
-        threads: bool | None = None,
+        threads: int | None = None,
+        concurrent: bool = False,
         processes: Processes | None = None,
     ):
-        if sanitize and (threads or processes):
-            raise ValueError("sanitize is for runs in one thread")
-        if processes and (threads or pools):
+        if sanitize and (concurrent or processes):
+            raise ValueError("sanitize is for one step after the other")
+        if processes and (threads or concurrent or pools):
             raise ValueError("with processes, threads and pools are theirs")
         self._module = module
         self._entry = entry
@@ -86,7 +92,8 @@ class Executable(CallableProgram):
         self._native = native
         self._results: Results = results
         self._donate = donate
-        self._threads = threads
+        self._threads = 1 if processes else checked(threads)
+        self._concurrent = concurrent
         self._processes = processes
         self._signature = signature(module, entry)
         self._prepare(pools)
@@ -97,6 +104,7 @@ class Executable(CallableProgram):
             io, native = self._signature, self._native
             program = self._compiled = CompiledProgram(
                 *(self._module, io, pools, self._allocator, native),
+                threads=self._threads,
                 like=None if like is None else like._compiled,
             )
             arguments = Arguments(
@@ -110,7 +118,7 @@ class Executable(CallableProgram):
 
     def _made_runner(self) -> Runner:
         if self._processes is None:
-            return local(self._compiled, False if self._sanitize else self._threads)
+            return local(self._compiled, self._threads, self._concurrent)
         return Remote(
             *(self._processes, self._module, self._entry, self._compiled),
             *(self._signature, self._allocator, self._native),
@@ -145,8 +153,8 @@ class Executable(CallableProgram):
         for the same version and kind of machine.
 
         Parameters that `bind` has given become constants, and other inputs that it has
-        given are written as they are now. A loaded program runs in one thread and
-        returns copies.
+        given are written as they are now. A loaded program uses as many threads as
+        this one, and returns copies.
 
         Raises `LocatedError` for an operation with calls that a file has no form for;
         `ValueError` for a program that is sanitized, has donated inputs or runs in
@@ -159,6 +167,7 @@ class Executable(CallableProgram):
         with self._alone:
             program = CompiledProgram(
                 *(self._module, self._signature, (), self._allocator, self._native),
+                threads=self._threads,
                 like=self._compiled,
             )
             bound, packed = dict(self.parameters), self._arguments.prepacked
@@ -173,7 +182,7 @@ class Executable(CallableProgram):
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Changes the calls of each step from now on, to watch or to delay them. They
-        are called in the thread of their queue (`step.device`, `step.stream`).
+        are called one after the other for each queue (`step.device`, `step.stream`).
 
         Raises `ValueError` where devices live in other processes.
         """

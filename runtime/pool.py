@@ -136,7 +136,9 @@ class Scratch:
     and `pool` tells its owner to make those kernels again.
     """
 
-    def __init__(self, device: str):
+    def __init__(self, device: str, threads: int = 1):
+        """`threads` are those that a kernel may use."""
+        self.threads = threads
         self.pool = Pool(device, 0)
         self.is_used = False
         self.mark = 0

@@ -56,13 +56,13 @@ def test_threads_see_the_same_values(program: Program) -> None:
     ready = run(program.module, *READY)
     half = max(modelled(ready) // 2, 1)
     moved = run(ready, TGraphOffload(half, "cpu:0", "cpu:1", reuse_outputs=False))
-    executable = Executable(run(moved, *REST), threads=True, native=False)
+    executable = Executable(run(moved, *REST), threads=2, concurrent=True, native=False)
     arrays = [np.ones(slot.shape, slot.dtype) for slot in executable.inputs]
     try:
         got = executable(*[array.copy() for array in arrays])
     finally:
         executable.close()
-    plain = Executable(run(ready, *REST), threads=False, native=False)
+    plain = Executable(run(ready, *REST), native=False)
     for a, b in zip(got, plain(*arrays), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -229,7 +229,7 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     assert tensorplan.report(moved)["recomputed_flops"] == 0
 
     arguments = [*jax.tree.leaves(weights), tokens]
-    executable = Executable(moved, threads=True)
+    executable = Executable(moved, threads=2, concurrent=True)
     profile = executable.profile()
     want = Executable(free)(*[array.copy() for array in arguments])
     got = executable(*[array.copy() for array in arguments])

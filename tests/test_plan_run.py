@@ -80,7 +80,10 @@ def test_sanitized_run_gives_the_same_values():
     assert run("--sanitize", "--expect", "out.npz", "--rtol", "0", "--atol", "0") == 0
 
 
-@pytest.mark.parametrize("how", [["--threads"], ["--no-threads"], []])
+@pytest.mark.parametrize(
+    "how",
+    [["--concurrent", "--threads", "2"], ["--threads", "1"], []],
+)
 def test_streams_and_threads_give_the_same_values(how: list[str]):
     assert run("--outputs", "out.npz") == 0
     same = ("--expect", "out.npz", "--rtol", "0", "--atol", "0")
@@ -256,7 +259,7 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str]):
         (("--device", "cuda:0"), "argument --device: 'cuda:0', expected cpu:0, cpu:1"),
         (("--device", "banana"), "argument --device: 'banana', expected cpu:0, cpu:1"),
         (("--processes", "0"), "argument --processes: 0, expected 1 or more"),
-        (("--sanitize", "--threads"), "only one of --sanitize, --threads and"),
+        (("--sanitize", "--concurrent"), "only one of --sanitize, --concurrent and"),
     ],
 )
 def test_wrong_usage_is_2(

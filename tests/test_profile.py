@@ -34,7 +34,9 @@ func.func @main(%x: !t, %r: !u {tgraph.result = 0 : i32}) {
 X = np.linspace(-1, 1, 16, dtype=np.float32)
 
 
-@pytest.mark.parametrize("how", [{}, {"threads": True}, {"sanitize": True}])
+@pytest.mark.parametrize(
+    "how", [{}, {"threads": 2, "concurrent": True}, {"sanitize": True}]
+)
 def test_a_trace(how: dict[str, Any]) -> None:
     module = frontends.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
     program = Executable(module, **how)

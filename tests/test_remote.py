@@ -44,7 +44,7 @@ def remote(planned: ModuleOp) -> Iterator[Executable]:
 
 
 def check_same(module: ModuleOp, executable: Executable, times: int = 1) -> None:
-    want = run(Executable(module, threads=False), times)
+    want = run(Executable(module), times)
     for x, y in zip(run(executable, times), want, strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -195,9 +195,9 @@ def test_processes_that_do_not_call_back(planned: ModuleOp) -> None:
 def test_options_that_do_not_go_together(planned: ModuleOp) -> None:
     with pytest.raises(ValueError, match="0 processes, expected 1 or more"):
         Processes(0)
-    with pytest.raises(ValueError, match="in one thread"):
+    with pytest.raises(ValueError, match="one step after the other"):
         Executable(planned, processes=Processes(2), sanitize=True)
     with pytest.raises(ValueError, match="threads and pools are theirs"):
-        Executable(planned, processes=Processes(2), threads=True)
+        Executable(planned, processes=Processes(2), threads=2)
     with pytest.raises(ValueError, match="in other processes"):
         Executable(planned, processes=Processes(2)).surround(lambda _, calls: calls)

@@ -4,11 +4,10 @@ The reference is the same planned program in one thread, which other tests compa
 the interpreter.
 """
 
-import gc
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +25,8 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.calls import Call
-from tensorplan.runtime.devices.local import Serial, Threads
-from tensorplan.runtime.devices.order import pays, queue_of, waits
+from tensorplan.runtime.devices.local import Concurrent, Serial
+from tensorplan.runtime.devices.order import queue_of, waits
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.steps import MemoryBlock, MemoryRange, Step, View
 
@@ -87,17 +86,17 @@ def delay(executable: Executable, random: Random) -> None:
 
 @pytest.mark.parametrize("program", ["branches", "two devices"])
 @pytest.mark.parametrize("streams", [1, 2, 4])
-@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("concurrent", [False, True])
 def test_values_do_not_depend_on_timing(
-    program: str, streams: int, threads: bool
+    program: str, streams: int, concurrent: bool
 ) -> None:
     if program == "branches":
         module = branches(8)
     else:
         module = tensorplan.from_stablehlo(TWO_DEVICES).module
-    want = run(Executable(tensorplan.plan(module), threads=False), RUNS)
+    want = run(Executable(tensorplan.plan(module)), RUNS)
     planned = tensorplan.plan(module, streams=streams)
-    executable = Executable(planned, threads=threads)
+    executable = Executable(planned, threads=2, concurrent=concurrent)
     delay(executable, Random(streams))
     assert is_same(run(executable, RUNS), want)
 
@@ -122,24 +121,24 @@ func.func @main(%x: !host, %r: !device {tgraph.result = 0 : i32},
 """
 
 
-def test_threads_of_a_plan_in_program_order() -> None:
+def test_queues_of_a_plan_in_program_order() -> None:
     """The copy to cpu:1 reads %a, whose bytes cpu:0 goes on to use for %b."""
     module = Parser(tensorplan.context(), IN_PROGRAM_ORDER).parse_module()
-    executable = Executable(module, threads=True)
+    executable = Executable(module, threads=2, concurrent=True)
     assert waits(executable._program.steps) == [[], [0], [1], []]
 
     def pause(step: Step, calls: list[Call]) -> list[Call]:
         return [(time.sleep, (0.02,)), *calls] if step.device == "cpu:1" else calls
 
     executable.surround(pause)
-    assert is_same(run(executable), run(Executable(module, threads=False)))
+    assert is_same(run(executable), run(Executable(module)))
 
 
 @given(programs(), st.sampled_from([2, 4]), st.integers(0, 2**32))
 def test_random_programs(program: Program, streams: int, seed: int) -> None:
     planned = tensorplan.plan(program.module, streams=streams)
-    want = run(Executable(planned, threads=False, native=False), 2)
-    executable = Executable(planned, threads=True, native=False)
+    want = run(Executable(planned, native=False), 2)
+    executable = Executable(planned, threads=2, concurrent=True, native=False)
     delay(executable, Random(seed))
     try:
         assert is_same(run(executable, 2), want)
@@ -217,7 +216,7 @@ def test_a_plan_for_streams_needs_no_waits_of_its_own(
     program: Program, streams: int
 ) -> None:
     planned = tensorplan.plan(program.module, streams=streams)
-    steps = Executable(planned, threads=False, native=False)._program.steps
+    steps = Executable(planned, native=False)._program.steps
     apart: dict[MemoryRange, MemoryBlock] = {}
 
     def moved(view: View) -> View:
@@ -257,30 +256,31 @@ def reached(steps: Sequence[Step], found: Sequence[Sequence[int]]) -> list[set[i
 # Threads
 
 
-def test_a_stream_has_a_thread_and_runs_beside_others() -> None:
-    executable = Executable(tensorplan.plan(branches(8), streams=2), threads=True)
-    names: dict[str, set[str]] = {}
+def test_streams_run_at_the_same_time_in_the_threads_of_the_process() -> None:
+    planned = tensorplan.plan(branches(8), streams=4)
+    executable = Executable(planned, threads=2, concurrent=True)
     meeting = threading.Barrier(2, timeout=20)
+    names: set[str] = set()
+    seen: set[int] = set()
 
     def note(step: Step, calls: list[Call]) -> list[Call]:
-        seen = names.setdefault(f"{step.device} stream {step.stream}", set())
-
         def begin() -> None:
-            if not seen:  # the first steps of both are independent
+            if step.stream < 2 and step.stream not in seen:  # these are independent
+                seen.add(step.stream)
                 meeting.wait()
-            seen.add(threading.current_thread().name)
+            names.add(threading.current_thread().name)
 
         return [(begin, ()), *calls]
 
     executable.surround(note)
     run(executable, 3)
-    assert names == {n: {n} for n in ("cpu:0 stream 0", "cpu:0 stream 1")}
+    assert names == {"tensorplan 0", "tensorplan 1"}
 
 
 def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
-    want = run(Executable(planned, threads=False))
-    executable = Executable(planned, threads=True)
+    want = run(Executable(planned))
+    executable = Executable(planned, threads=2, concurrent=True)
     numbers = {step: number for number, step in enumerate(executable._program.steps)}
     bad: list[int] = []
 
@@ -300,8 +300,8 @@ def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 def test_an_interrupt_ends_the_run() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
-    want = run(Executable(planned, threads=False))
-    executable = Executable(planned, threads=True)
+    want = run(Executable(planned))
+    executable = Executable(planned, threads=2, concurrent=True)
     main = threading.main_thread().ident
     assert main is not None
     count = 0
@@ -319,72 +319,34 @@ def test_an_interrupt_ends_the_run() -> None:
     assert is_same(run(executable), want)
 
 
-def test_threads_end_with_the_executable() -> None:
-    planned = tensorplan.plan(branches(8), streams=2)
-    others = set(threading.enumerate())
-
-    def started() -> set[threading.Thread]:
-        return {*threading.enumerate()} - others
-
-    executable = Executable(planned, threads=True)
-    assert not started()  # before the first run
-    want = run(executable)
-    assert len(started()) == 2
-    executable.close()
-    wait_until(lambda: not started())
-    assert is_same(run(executable), want)  # they start again
-    assert len(started()) == 2
-    del executable
-    gc.collect()
-    wait_until(lambda: not started())
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+def test_programs_have_their_threads_in_common() -> None:
+    planned = tensorplan.plan(branches(8), streams=4)
+    programs = [Executable(planned, threads=2, concurrent=True) for _ in range(4)]
+    want = run(programs[0])
+    before = threading.active_count()
+    for program in programs:
+        assert is_same(run(program), want)
+        program.close()
+        assert is_same(run(program), want)
+    assert threading.active_count() == before
 
 
 def test_other_arrays_than_the_last_time() -> None:
-    executable = Executable(tensorplan.plan(branches(8), streams=2), threads=True)
+    executable = Executable(
+        tensorplan.plan(branches(8), streams=2), threads=2, concurrent=True
+    )
     want = run(executable)
     assert is_same(run(executable), want)  # new arrays, of the same contents
 
 
-@pytest.mark.parametrize(("size", "kind"), [(8, Serial), (512, Threads)])
-def test_the_default_is_what_pays(
-    size: int, kind: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = branches(size)
-    several, one = tensorplan.plan(module, streams=2), tensorplan.plan(module)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert type(Executable(several)._runner) is kind
-    assert type(Executable(one)._runner) is Serial
-    assert type(Executable(one, threads=True)._runner) is Threads
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    assert type(Executable(several)._runner) is Serial
+def test_streams_run_one_after_the_other_unless_told() -> None:
+    planned = tensorplan.plan(branches(8), streams=2)
+    assert type(Executable(planned, threads=2)._runner) is Serial
+    assert type(Executable(planned, concurrent=True)._runner) is Concurrent
 
 
-def test_one_after_the_other_threads_do_not_pay() -> None:
-    text = """
-    !t = tensor<512x512xf32>
-    func.func @main(%x: !t) -> !t {
-      %a = tgraph.tanh %x {tgraph.device = "cpu:0"} : !t
-      %b = tgraph.tanh %a {tgraph.device = "cpu:1"} : !t
-      %c = tgraph.tanh %b {tgraph.device = "cpu:0"} : !t
-      func.return %c : !t
-    }
-    """
-    steps = Executable(
-        tensorplan.plan(tensorplan.from_stablehlo(text).module)
-    )._program.steps
-    assert {step.device for step in steps} == {"cpu:0", "cpu:1"}
-    assert not pays(steps, waits(steps), processors=2)
-
-
-def test_a_sanitized_run_has_one_thread() -> None:
+def test_a_sanitized_run_is_one_step_after_the_other() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     assert type(Executable(planned, sanitize=True)._runner) is Serial
-    with pytest.raises(ValueError, match="in one thread"):
-        Executable(planned, sanitize=True, threads=True)
+    with pytest.raises(ValueError, match="one step after the other"):
+        Executable(planned, sanitize=True, concurrent=True)

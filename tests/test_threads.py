@@ -96,7 +96,7 @@ def check(
     [
         {},
         {"native": False},
-        {"threads": True},
+        {"threads": 2, "concurrent": True},
         {"sanitize": True},
         {"allocator": "bfc", "donate": [0]},
     ],

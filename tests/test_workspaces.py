@@ -128,7 +128,7 @@ def test_streams_have_workspaces_of_their_own() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy", streams=2)
     assert owners(planned)
-    threaded = run(Executable(planned, native=False, threads=True), 2)
+    threaded = run(Executable(planned, native=False, threads=2, concurrent=True), 2)
     without = tensorplan.plan(module, streams=2)
     assert_same(threaded, run(Executable(without, native=False), 2))
 

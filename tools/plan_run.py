@@ -100,10 +100,9 @@ def make_parser() -> Parser:
         help="find unsound use of memory: say which operation and which buffer",
     )
     how.add_argument(
-        "--threads",
-        action=argparse.BooleanOptionalAction,
-        help="run each stream of each device in a thread of its own, or all in one "
-        "(default: what is estimated to be faster)",
+        "--concurrent",
+        action="store_true",
+        help="run streams and devices at the same time",
     )
     how.add_argument(
         "--processes",
@@ -135,8 +134,10 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
     if options.level == "reference" and (options.sanitize or options.report):
         parser.error("--sanitize and --report are about the planned level")
-    if sum(map(bool, (options.sanitize, options.threads, options.processes))) > 1:
-        parser.error("only one of --sanitize, --threads and --processes can be given")
+    if sum(map(bool, (options.sanitize, options.concurrent, options.processes))) > 1:
+        parser.error(
+            "only one of --sanitize, --concurrent and --processes can be given"
+        )
     if options.profile and (
         options.processes or options.level == "reference" or options.backend == "mlir"
     ):

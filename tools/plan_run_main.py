@@ -162,7 +162,7 @@ def _check_sizes(module: ModuleOp) -> None:
 def check_planning(options: argparse.Namespace) -> None:
     """Raises `UsageError` for options about programs without a plan."""
     given = [*given_options(options), *(["allocator"] if options.allocator else [])]
-    if given:
+    if given := [name for name in given if name != "threads"]:
         option = option_of(given[0])
         raise UsageError(f"{options.file} is planned already, expected no {option}")
 
@@ -232,7 +232,8 @@ def make_step(
         module,
         options.entry,
         sanitize=options.sanitize,
-        threads=options.threads,
+        threads=given_options(options).get("threads"),
+        concurrent=options.concurrent,
         processes=Processes(options.processes) if options.processes else None,
         allocator=options.allocator or "bfc",
     )

@@ -79,7 +79,11 @@ class PlanPipeline(ModulePass, PlanOptions):
             *lower,
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
-            *([PlanWorkspaces(self.workspaces)] if self.workspaces != "none" else []),
+            *(
+                [PlanWorkspaces(self.workspaces, self.threads)]
+                if self.workspaces != "none"
+                else []
+            ),
             PlanMemory(**self.shared(MemoryOptions)),
             *check,
         ]

@@ -34,6 +34,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.allocations import has_plan
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, segments
 from ...dialects.workspaces import check_kernels, measure_of, workspace_of
+from ...threads import checked
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,23 @@ class PlanWorkspaces(ModulePass):
 
     kernels: those that will run: `native`, those of the executor on this machine;
         `numpy`, those that it has without native code; or `none` that are known.
+    threads: how many they use; without, as many as TENSORPLAN_THREADS says, or one for
+        each processor.
     """
 
     name = "plan-workspaces"
 
     kernels: str = "native"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         check_kernels("kernels", self.kernels)
+        checked(self.threads)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":
             return
-        measure = measure_of(self.kernels)
+        measure = measure_of(self.kernels, checked(self.threads))
         for func in op.ops:
             if not isinstance(func, FuncOp) or has_plan(func):
                 continue

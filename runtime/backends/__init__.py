@@ -4,6 +4,7 @@ dispatch.py     asks the backends in turn
 interface.py    what a backend is, and the calls that it gives
 arrays.py       views of arrays, and copies where there is no view
 contraction.py  a contraction, then elementwise operations on its result
+parts.py        what threads do at the same time
 numpy/          for every operation, in NumPy
 native/         the same, compiled, for elementwise operations, reductions and groups
 onednn/         the same for contractions and convolutions, by oneDNN

@@ -60,7 +60,7 @@ def contraction(
         part_of_out = out[*block, ...]  # a view even of what has no dimensions
         target = scratch.take(part_of_out.shape, dtype)
         mark = scratch.mark
-        calls += product(op, _operands(op, inputs, block), target, scratch)
+        calls += product(op, operands(op, inputs, block), target, scratch)
         scratch.mark = mark
         part = {value: array[*block, ...] for value, array in sides.items()}
         calls += loop({**part, result: target}, part_of_out)
@@ -85,10 +85,11 @@ def _blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, 
         yield tuple(whole)
 
 
-def _operands(
+def operands(
     op: Contraction, inputs: Sequence[Array], block: Sequence[slice]
 ) -> Sequence[Array]:
-    """The parts of both operands that a part of the result depends on."""
+    """The parts of both operands that a part of the result depends on: of a
+    convolution's, of batches and features."""
     parts: list[Array] = []
     if isinstance(op, ConvolutionOp):
         *labels, out = op.labels

@@ -1,57 +1,49 @@
-"""Runs steps in this process: in program order, or in a thread for each queue.
+"""Runs steps in this process: in program order, or queues at the same time.
 
-Threads run at the same time where they are in native code or in NumPy's loops. Between
-queues a step waits for an event, which the step that it depends on signals; each event
-has one of either. What queues run between two events is one tape (jit/records.py).
+What a queue runs between two waits for others is one part, with one tape
+(jit/records.py). Threads take parts that wait for nothing any more: as many threads as
+there are queues, at most those that the program may use. All programs have them in
+common. They run at the same time where they are in native code or in NumPy's loops.
 
-When a step raises, no queue computes any further, but all events are still signalled:
-so nothing hangs, the events are ready for the next run, and the caller gets the error.
+When a step raises, no part computes any further, but all are gone through: so nothing
+hangs, and the caller gets the error.
 """
 
 import os
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TypeAlias
 
 import numpy as np
 
+from ..backends.numpy import blas
 from ..calls import Call
 from ..program.program import Changes, Program
 from ..program.steps import Step
 from . import Runner
-from .order import Queue, pays, queue_of, waits
+from .order import Queue, queue_of, waits
 from .serial import Serial, tape
 
 
-def local(program: Program, threads: bool | None = None) -> Runner:
-    """Makes the program's calls. Without being told, uses threads if there are several
-    queues and processors, and it is estimated to be faster."""
-    processors = os.cpu_count() or 1
+def local(program: Program, threads: int, concurrent: bool) -> Runner:
+    """Makes the program's calls; `concurrent` runs queues at the same time."""
+    if not concurrent:
+        return Serial(program, threads)
     queues = {queue_of(step) for step in program.steps}
-    if threads is None and (processors == 1 or len(queues) == 1):
-        threads = False
-    if threads is False:
-        return Serial(program)
     before = waits(program.steps)
-    if threads or pays(program.steps, before, processors):
-        return Threads(program, before)
-    return Serial(program)
+    return Concurrent(program, before, max(1, min(threads, len(queues))))
 
 
-class Threads:
-    """A thread for each queue. They start with the first run, sleep between runs, and
-    end with `close` or when this object is dropped."""
+class Concurrent:
+    """Runs queues at the same time, in some of the process's threads."""
 
-    def __init__(self, program: Program, before: Sequence[Sequence[int]]):
+    def __init__(self, program: Program, before: Sequence[Sequence[int]], threads: int):
         """`before` is what `order.waits` says of the program's steps."""
         self._program = program
-        self._queues = _queues(program.steps, before)
-        self._threads: dict[Queue, _Thread] = {}
-        self._latest = _Run(0)
-        weakref.finalize(self, _stop, self._threads)
+        self._parts = _parts(program.steps, before)
+        self._threads = threads
+        self._latest = _Run([])
         self.remake()
 
     def remake(self) -> None:
@@ -65,23 +57,20 @@ class Threads:
             self._join()
 
     def _join(self) -> None:
-        for parts in self._queues.values():
-            for part in parts:
-                part.tape = tape(part.steps)
+        for part in self._parts:
+            part.tape = tape(part.steps)
 
     def run(self) -> None:
         self._latest.wait()
-        for queue in self._queues:
-            thread = self._threads.get(queue)
-            if thread is None or not thread.is_alive():  # as after a fork
-                self._threads[queue] = _Thread(queue)
-        run = self._latest = _Run(len(self._queues))
-        for queue, parts in self._queues.items():
-            self._threads[queue].inbox.put((run, parts))
+        _helpers.start(self._threads)
+        run = self._latest = _Run(self._parts)
         try:
-            run.wait()
+            with blas.threads(1):  # each of them
+                _helpers.work_at(run, self._threads)
+                run.wait()
         except BaseException:
             run.has_failed = True
+            _helpers.work_at(run, 1)  # if nobody does yet
             run.wait()
             raise
         if run.errors:
@@ -89,111 +78,127 @@ class Threads:
 
     def close(self) -> None:
         self._latest.wait()
-        _stop(self._threads)
 
 
 @dataclass(eq=False)
 class _Part:
-    """Steps of a queue between two events."""
+    """Steps of a queue: others wait for the last of them only, and only the first waits
+    for others."""
 
     last: int = -1  # the number of the last step
     steps: list[Step] = field(default_factory=list[Step])
-    waits: list[Lock] = field(default_factory=list[Lock])
-    signals: list[Lock] = field(default_factory=list[Lock])
+    before: int = 0  # how many parts it waits for
+    after: "list[_Part]" = field(default_factory=list["_Part"])
     tape: list[Call] = field(default_factory=list[Call])
-
-    def run(self, run: "_Run") -> None:
-        for event in self.waits:
-            event.acquire()
-        if not run.has_failed:
-            try:
-                for function, arguments in self.tape:
-                    function(*arguments)
-            except BaseException as error:
-                run.fail(self.last, error)
-        for event in self.signals:
-            event.release()
 
 
 class _Run:
-    """One run of all queues."""
+    """One run of all parts, in any number of threads."""
 
-    def __init__(self, queues: int):
+    def __init__(self, parts: Sequence[_Part]):
         self.errors: list[tuple[int, BaseException]] = []
         self.has_failed = False
-        self._running = queues
+        self._before = {part: part.before for part in parts}
+        self._ready: SimpleQueue[_Part | None] = SimpleQueue()
+        self._left = len(parts)
         self._counting = Lock()
         self._is_over = Lock()
-        if queues:
-            self._is_over.acquire()
+        self._is_over.acquire()
+        for part in parts:
+            if not part.before:
+                self._ready.put(part)
+        if not parts:
+            self._finish()
 
-    def fail(self, step: int, error: BaseException) -> None:
-        self.errors.append((step, error))
-        self.has_failed = True
+    def work(self) -> None:
+        """Runs parts until there are none."""
+        while (part := self._ready.get()) is not None:
+            if not self.has_failed:
+                try:
+                    for function, arguments in part.tape:
+                        function(*arguments)
+                except BaseException as error:
+                    self.errors.append((part.last, error))
+                    self.has_failed = True
+            self._end(part)
+        self._ready.put(None)  # for the other threads
 
-    def end(self) -> None:
-        """A queue is done."""
+    def _end(self, part: _Part) -> None:
         with self._counting:
-            self._running -= 1
-            if not self._running:
-                self._is_over.release()
+            for other in part.after:
+                self._before[other] -= 1
+                if not self._before[other]:
+                    self._ready.put(other)
+            self._left -= 1
+            if not self._left:
+                self._finish()
+
+    def _finish(self) -> None:
+        self._ready.put(None)
+        self._is_over.release()
 
     def wait(self) -> None:
         with self._is_over:
             pass
 
 
-_Work: TypeAlias = tuple[_Run, Sequence[_Part]]
+class _Helpers:
+    """The process's threads, which run parts; they start when they are needed."""
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[_Run] = SimpleQueue()
+        self._count = 0
+        self._starting = Lock()
+
+    def start(self, threads: int) -> None:
+        """Makes sure that there are so many."""
+        with self._starting:
+            while self._count < threads:
+                name = f"tensorplan {self._count}"
+                Thread(target=_work, args=[self._inbox], name=name, daemon=True).start()
+                self._count += 1
+
+    def work_at(self, run: _Run, threads: int) -> None:
+        """Has so many threads work at a run."""
+        for _ in range(threads):
+            self._inbox.put(run)
 
 
-class _Thread(Thread):
-    """Does what comes into its inbox, until that is None."""
-
-    def __init__(self, queue: Queue):
-        device, stream = queue
-        super().__init__(name=f"{device} stream {stream}", daemon=True)
-        self.inbox: SimpleQueue[_Work | None] = SimpleQueue()
-        self.start()
-
-    def run(self) -> None:
-        while _work(self.inbox.get()):  # and keeps nothing of it
-            pass
-
-
-def _work(work: _Work | None) -> bool:
-    if work is None:
-        return False
-    run, parts = work
+def _work(inbox: SimpleQueue[_Run]) -> None:
     with np.errstate(all="ignore"):
-        for part in parts:
-            part.run(run)
-    run.end()
-    return True
+        while True:
+            inbox.get().work()  # and keeps nothing of it
 
 
-def _stop(threads: dict[Queue, _Thread]) -> None:
-    for thread in threads.values():
-        thread.inbox.put(None)
-    threads.clear()
+_helpers = _Helpers()
 
 
-def _queues(
-    steps: Sequence[Step], before: Sequence[Sequence[int]]
-) -> dict[Queue, list[_Part]]:
+def _forget_helpers() -> None:
+    """In a child that was forked, which has none of the threads."""
+    global _helpers
+    _helpers = _Helpers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_helpers)
+
+
+def _parts(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> Sequence[_Part]:
     """The queues, cut before steps that wait and after those that others wait for."""
     awaited = {other for needed in before for other in needed}
-    queues: dict[Queue, list[_Part]] = {}
-    part_of: dict[int, _Part] = {}
+    latest: dict[Queue, _Part] = {}
+    part_of: list[_Part] = []
     for number, (step, needed) in enumerate(zip(steps, before, strict=True)):
-        parts = queues.setdefault(queue_of(step), [])
-        if not parts or needed or parts[-1].last in awaited:
-            parts.append(_Part())
-        part = part_of[number] = parts[-1]
+        own = latest.get(queue_of(step))
+        if own is None or needed or own.last in awaited:
+            part = latest[queue_of(step)] = _Part()
+            awaits = [part_of[other] for other in needed] + ([own] if own else [])
+            for other in dict.fromkeys(awaits):
+                other.after.append(part)
+                part.before += 1
+        else:
+            part = own
         part.last = number
         part.steps.append(step)
-        for other in needed:
-            event = Lock()
-            event.acquire()
-            part.waits.append(event)
-            part_of[other].signals.append(event)
-    return queues
+        part_of.append(part)
+    return list(dict.fromkeys(part_of))

@@ -1,5 +1,4 @@
-"""Which steps of different queues wait for each other, and whether it pays to have them
-run side by side.
+"""Which steps of different queues wait for each other.
 
     0  queue A  writes bytes 0 to 64
     1  queue B  reads bytes 0 to 64       waits for 0
@@ -17,19 +16,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...analysis.cost import time
-from ..program.compiled import OperationStep
 from ..program.steps import MemoryBlock, Step, View
 
 Queue = tuple[str, int]
 """A device, and the number of a stream on it."""
-
-HAND_OFF = 15_000
-"""Nanoseconds that waking another thread takes."""
-
-SWITCH = 4_000
-"""Nanoseconds that a step takes in addition beside other threads. Most of it is waiting
-for Python's lock."""
 
 
 def queue_of(step: Step) -> Queue:
@@ -61,25 +51,6 @@ def waits(steps: Sequence[Step]) -> list[list[int]]:
         over.append(clock)
         found.append(needed)
     return found
-
-
-def pays(
-    steps: Sequence[Step], waits: Sequence[Sequence[int]], processors: int
-) -> bool:
-    """Whether threads are estimated to take at most two thirds of the time that the
-    steps take one after the other. (Less is soon lost to caches and other programs.)"""
-    times = [time(step.op) if isinstance(step, OperationStep) else 0 for step in steps]
-    free: dict[Queue, int] = {}
-    ends: list[int] = []
-    for step, needed, taken in zip(steps, waits, times, strict=True):
-        queue = queue_of(step)
-        ready = (ends[other] for other in needed)
-        start = max(free.get(queue, 0), *ready, 0) + HAND_OFF * len(needed)
-        free[queue] = start + taken + SWITCH
-        ends.append(free[queue])
-    serial = sum(times)
-    parallel = max(2 * HAND_OFF + max(ends, default=0), serial / processors)
-    return 3 * parallel <= 2 * serial
 
 
 def _conflicts(steps: Sequence[Step], queues: Sequence[int]) -> Iterator[set[int]]:

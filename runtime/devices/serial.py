@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..backends.jit.records import is_native, joined
+from ..backends.numpy import blas
 from ..calls import Call
 from ..program.program import Changes, Program
 from ..program.steps import Step
@@ -18,8 +19,10 @@ def tape(steps: Iterable[Step]) -> list[Call]:
 class Serial:
     """One step after the other, in the caller's thread."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, threads: int = 1):
+        """`threads` are those of NumPy's BLAS."""
         self._program = program
+        self._threads = threads
         self.remake()
 
     def remake(self) -> None:
@@ -39,7 +42,7 @@ class Serial:
             for function, arguments in self._tape:
                 function(*arguments)
             return
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), blas.threads(self._threads):
             for function, arguments in self._tape:
                 function(*arguments)
 

@@ -56,10 +56,12 @@ class CompiledProgram(Program):
         pools: Sequence[Pool] = (),
         allocator: str = "bfc",
         native: bool = True,
+        threads: int = 1,
         like: "CompiledProgram | None" = None,
     ):
         """`pools` are those to share; devices without get one with `allocator`.
-        Constants are those of `like`, a program made of the same module."""
+        Constants are those of `like`, a program made of the same module. Kernels use
+        `threads`."""
         function = signature.function
         check_one_block(function)
         check_devices(function)
@@ -68,6 +70,7 @@ class CompiledProgram(Program):
         )
         super().__init__(self._laid_out)
         self._native = native
+        self._threads = threads
         self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
         """The loops and branches around an operation, and the steps around these."""
@@ -190,7 +193,7 @@ class CompiledProgram(Program):
         device = device_of(cast(AnyMemRef, outs[0].type))
         # A loop runs by itself beside the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
-        scratch = self._scratches.setdefault(key, Scratch(device))
+        scratch = self._scratches.setdefault(key, Scratch(device, self._threads))
         given = op.workspace if isinstance(op, TensorOp) else None
         workspace = [] if given is None else [self.memory.views[given]]
 

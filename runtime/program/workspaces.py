@@ -28,11 +28,12 @@ from .steps import MemoryBlock, MemoryRange
 
 
 class Workspaces:
-    """`Workspaces(native)(op)`: the bytes for the kernel of an operation on memrefs of
-    static size; 0 if it has none."""
+    """`Workspaces(native, threads)(op)`: the bytes for the kernel of an operation on
+    memrefs of static size, which may use some threads; 0 if it has none."""
 
-    def __init__(self, native: bool):
+    def __init__(self, native: bool, threads: int = 1):
         self._native = native
+        self._threads = threads
         self._memory = MemoryBlock(aligned_bytes(0, ALIGNMENT), "operands")
         self._known: dict[object, list[tuple[Sequence[Region], int]]] = {}
 
@@ -45,7 +46,7 @@ class Workspaces:
         return alike[-1][1]
 
     def _measured(self, op: TensorOp) -> int:
-        scratch = Scratch("")
+        scratch = Scratch("", self._threads)
         try:
             buffers = self._buffers(op)
             inputs, outs = (

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...slots import Input, Result
+from ...threads import available
 from ...version import VERSION
 from ..allocators.host import aligned_bytes
 from ..arguments import Arguments
@@ -91,7 +92,7 @@ def _program(files: Files) -> CallableProgram:
         [Input(*_slot(slot), slot["variable"], False) for slot in inputs],
         [Result(*_slot(slot), slot["input"]) for slot in results],
     )
-    made = CallableProgram(program, arguments, Serial(program))
+    made = CallableProgram(program, arguments, Serial(program, available()))
     made.bind({number: reader.value(array) for number, array in manifest["bound"]})
     return made
 
@@ -232,6 +233,7 @@ class _Reader:
             "native": self._native,
             "number": self._number,
             "numpy": names.of_numpy,
+            "parallel": self._parallel,
             "partial": self._partial,
             "primitive": self._execution,
             "slice": slice,
@@ -268,6 +270,9 @@ class _Reader:
     def _native(self, digest: str, arrays: Sequence[Any]) -> records.ArrayRecord:
         made = [self.value(x) for x in arrays]
         return records.ArrayRecord(self._functions[digest], made)
+
+    def _parallel(self, members: int, *tapes: Any) -> records.Parallel:
+        return records.Parallel(min(members, available() - 1), *map(self.value, tapes))
 
     def _control(self, name: str, *parts: Any) -> records.Control:
         return records.Control(names.CONTROLS[name], *map(self.value, parts))

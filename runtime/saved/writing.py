@@ -22,6 +22,7 @@ from ...slots import Input, Result, Slot
 from ...version import VERSION
 from ..backends.jit import records
 from ..backends.jit.llvm import compiler
+from ..backends.jit.team import team
 from ..backends.numpy.functions import Starts
 from ..backends.onednn.library import library
 from ..backends.onednn.primitives import (
@@ -207,6 +208,10 @@ class _Writer:
                 (name,) = (x for x in CONTROLS if CONTROLS[x] == value.text)
                 parts = value.arrays[0], *value.tapes
                 return {"control": [name, *map(self.value, parts)]}
+            case records.Parallel():
+                self.function(value.function)
+                self.function(team().work)
+                return {"parallel": [value.members, *map(self.value, value.tapes)]}
             case records.ArrayRecord():
                 digest = self.function(value.function)
                 return {"native": [digest, [self.value(x) for x in value.arrays]]}

@@ -85,7 +85,7 @@ SECONDS = 30
 
 RUNS: dict[str, dict[str, Any]] = {
     "a sanitized run": {"sanitize": True, "native": False},
-    "a run in threads": {"threads": True},
+    "a run in threads": {"threads": 2, "concurrent": True},
     "a run": {},
 }
 

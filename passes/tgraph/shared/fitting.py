@@ -20,6 +20,7 @@ from ....dialects.diagnostics import held_back, say
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
 from ....dialects.workspaces import Measure, measure_of, workspace_of
 from ....planning import deadline
+from ....threads import checked
 from ...options import Packing, Placing
 from ..bufferization.blocks import alone
 
@@ -76,7 +77,7 @@ class PlannedBytes:
 
     @cached_property
     def _measure(self) -> Measure:
-        return measure_of(self._placing.workspaces)
+        return measure_of(self._placing.workspaces, checked(self._placing.threads))
 
     def _workspace(self, run: Run) -> int:
         return workspace_of(alone(run), self._measure)

@@ -2,5 +2,6 @@
 
 llvm.py         LLVM IR to machine code
 code_cache.py   machine code on disk
+team.py         threads that run parts of calls
 records.py      calls with their arrays; runs of calls as one call
 """

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from ....arrays import Array, address
 from ...calls import Call
 from .llvm import compiler
+from .team import PARALLEL, team
 
 TAPE = """define i32 @{name}(ptr %words) {
 entry:
@@ -67,7 +68,7 @@ done:
   %result = phi i32 [%tested, %next], [%status, %run]
   ret i32 %result
 }}"""
-"""Runs the first tape and, while it leaves the flag set, the second and it again."""
+"""Runs the first tape and, as long as it sets the flag, the second and it again."""
 
 IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0
@@ -207,6 +208,37 @@ class Control(ArrayRecord):
         for tape in self.tapes:
             for record in tape.records:
                 yield from record.pointers()
+
+
+class Parallel(Record):
+    """Runs tapes at the same time, in one call."""
+
+    __slots__ = ("members", "tapes")
+
+    def __init__(self, members: int, *tapes: Tape):
+        """`members` are the threads that may help the caller's."""
+        self.members, self.tapes = members, tapes
+        words = [team().address, members, compiler().function(TAPE).address]
+        words += [len(tapes), *(tape.address for tape in tapes)]
+        super().__init__(compiler().function(PARALLEL), words, tapes)
+
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
+        for tape in self.tapes:
+            for record in tape.records:
+                yield from record.pointers()
+
+
+def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
+    """The calls of parts none of which waits for another, the native ones of them in
+    one call at the same time. In a part, others come before these."""
+    if len(parts) == 1:
+        return list(parts[0])
+    before = [call for part in parts for call in part if not is_native([call])]
+    tapes = [
+        Tape([function for function, _ in part if isinstance(function, Record)])
+        for part in parts
+    ]
+    return [*before, (Parallel(min(threads, len(parts)) - 1, *tapes), ())]
 
 
 def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:

@@ -24,7 +24,7 @@ from ...calls import Call
 from ...pool import Scratch
 from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
-from ..jit.records import ArrayRecord
+from ..jit.records import ArrayRecord, parallel
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from . import indexing, scans, selection, strips, windows
@@ -39,7 +39,7 @@ from .graphs import (
     views,
 )
 from .loops import lower
-from .nests import LoopNest, nest_of
+from .nests import LoopNest, divided, nest_of
 from .products import as_sum
 
 LARGEST = 1000
@@ -85,7 +85,7 @@ def calls_of(
                 )
                 return _group(body, op.yielded[0], arrays, outs[0], scratch)
             case _ if isinstance(op, indexing.OPS):
-                return indexing.calls_of(op, inputs, outs[0])
+                return indexing.calls_of(op, inputs, outs[0], scratch.threads)
             case _:
                 arrays = dict[SSAValue, Array](zip(op.inputs, inputs, strict=True))
                 (result,) = op.results or op.outs
@@ -120,9 +120,9 @@ def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
         raise NoLoopNest
     node = ElementNode(x.dtype, array=0)
     arrays = [np.broadcast_to(x, out.shape), out]
-    return _record(
-        ElementGraph(out.shape, frozenset(), node, arrays, [node]), scratch
-    ), ()
+    graph = ElementGraph(out.shape, frozenset(), node, arrays, [node])
+    (call,) = _nested(graph, scratch)
+    return call
 
 
 def _group(
@@ -146,7 +146,7 @@ def _nest(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    return [(_record(graph_of(ops, result, arrays, out), scratch), ())]
+    return _nested(graph_of(ops, result, arrays, out), scratch)
 
 
 def _contraction(
@@ -200,14 +200,19 @@ def _product(
     return calls or kernel_of(op)(op, inputs, [out], scratch)
 
 
-def _record(graph: ElementGraph, scratch: Scratch) -> ArrayRecord:
+def _nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
+    """The call of a graph's loop nest, in parts if it is large."""
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
-    nest = nest_of(graph)
+    nests = divided(nest_of(graph), scratch.threads)
+    return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
+
+
+def _call(nest: LoopNest, scratch: Scratch) -> Call:
     function = _function(nest)
     sizes = tuple(nest.sizes[nest.kept :])
     buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
-    return ArrayRecord(function, [*graph.arrays, *buffers])
+    return ArrayRecord(function, [*nest.graph.arrays, *buffers]), ()
 
 
 def _function(nest: LoopNest) -> Any:

@@ -10,11 +10,12 @@ Where starts are not clamped, a window that is not wholly inside is left out.
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from ....analysis.cost import BYTES_PER_NS
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -25,8 +26,9 @@ from ....dialects.tgraph.indexing import (
 from ...calls import Call
 from ..arrays import copy
 from ..jit import llvm
-from ..jit.records import ArrayRecord
+from ..jit.records import ArrayRecord, parallel
 from ..numpy.indexing import gather_windows, scatter_windows
+from ..parts import cut
 from .accumulators import combined
 from .code import LlvmFunction
 from .elements import converted, load, register_type, rounded, store
@@ -59,14 +61,15 @@ def calls_of(
     op: GatherOp | ScatterOp | DynamicSliceOp | DynamicUpdateSliceOp,
     inputs: Sequence[Array],
     out: Array,
+    threads: int,
 ) -> list[Call]:
     """Raises `NoLoopNest` for elements that have no native type."""
     match op:
         case GatherOp():
             at, windows = gather_windows(op, inputs[1], out)
-            return _moved(
-                _Windows(inputs[0], windows, at.entries, at.dims, at.batching)
-            )
+            where = _Windows(inputs[0], windows, at.entries, at.dims, at.batching)
+            parts = [_moved(part) for part in _parts(where, threads)]
+            return parallel(parts, threads)
         case ScatterOp():
             operand, indices, updates = inputs
             at, windows = scatter_windows(op, indices, updates)
@@ -82,6 +85,25 @@ def calls_of(
             x, update, *entries = inputs
             moved = _moved(_Windows(out, update, entries, range(x.ndim), {}, "replace"))
             return [*copy(out, x), *moved]
+
+
+def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
+    """What threads can read at the same time: some of the index vectors each."""
+    whole, windows = where.whole, where.windows
+    if windows.ndim == whole.ndim:  # one index vector
+        return [where]
+    time = 2 * windows.nbytes / BYTES_PER_NS
+    _, spans = cut(windows.shape[:1], [1], time, threads)
+    along = [where.batching.get(d) == 0 for d in range(whole.ndim)]
+    return [
+        replace(
+            where,
+            whole=whole[*(span if is_along else slice(None) for is_along in along)],
+            windows=windows[span],
+            entries=[entry[span] for entry in where.entries],
+        )
+        for span in spans
+    ]
 
 
 def _moved(where: _Windows) -> list[Call]:

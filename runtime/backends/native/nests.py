@@ -7,10 +7,15 @@ of the kept ones or the innermost of all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TypeAlias
 
+from numpy.lib.stride_tricks import as_strided
+
+from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, POLYNOMIALS
 from ....dialects.tgraph.base import Shape
+from ..parts import LANES, cut
 from .graphs import ElementGraph, ElementNode, description
 from .operations import COSTLY
 
@@ -131,6 +136,36 @@ def _lane(nest: LoopNest) -> int:
 
     outer = nest.kept - 1
     return outer if gaps(outer) < gaps(last) else last
+
+
+def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
+    """The nest in parts of one loop over a kept dimension, that threads can run at the
+    same time; itself if that does not pay. Each element is computed as by the whole
+    nest, in the same order: what decides that, vectors and passes, stays."""
+    units = [LANES if loop == nest.lane else 1 for loop in range(nest.kept)]
+    loop, spans = cut(nest.sizes[: nest.kept], units, _time(nest), threads)
+    return [_part(nest, loop, x) for x in spans] if len(spans) > 1 else [nest]
+
+
+def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
+    place = (*[slice(None)] * loop, span)
+    arrays = [
+        as_strided(array, nest.sizes, steps)[place]
+        for array, steps in zip(nest.graph.arrays, nest.strides, strict=True)
+    ]
+    sizes = [*nest.sizes[:loop], span.stop - span.start, *nest.sizes[loop + 1 :]]
+    return replace(nest, graph=replace(nest.graph, arrays=arrays), sizes=sizes)
+
+
+def _time(nest: LoopNest) -> float:
+    """The nanoseconds that it takes, estimated as in analysis/cost.py."""
+    ops = [node.op for node in nest.graph.nodes if node.op is not None]
+    flops = sum(POLYNOMIALS.get(type(op), 1) for op in ops)
+    moved = sum(
+        array.itemsize * prod(nest.sizes[d] for d, step in enumerate(steps) if step)
+        for array, steps in zip(nest.graph.arrays, nest.strides, strict=True)
+    )
+    return max(prod(nest.sizes) * flops / OTHERS_PER_NS, moved / BYTES_PER_NS)
 
 
 def reductions(nest: LoopNest, stage: int) -> list[ElementNode]:

@@ -11,6 +11,7 @@ dot.py, convolution.py   on matrix products
 reducing.py      reduce, windows
 reductions.py    along the rows and columns of matrices
 indexing.py      gather, scatter, dynamic slices
+blas.py          the threads of NumPy's products
 functions.py     what calls call that NumPy has not
 bodies.py        sort, and reductions by any function of single elements
 random.py        random bits

@@ -17,7 +17,8 @@ from ....dialects.tgraph.reducing import ConvolutionOp
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy
-from ..contraction import by_labels
+from ..contraction import by_labels, operands
+from ..parts import LANES, blocks
 from .epilogue import Epilogue
 from .library import Refused
 from .primitives import (
@@ -30,10 +31,12 @@ from .primitives import (
     WEIGHTS,
     WEIGHTS_GRADIENT,
     Attributes,
+    Block,
     Layout,
     compiled,
     describe,
     describe_any,
+    in_parts,
 )
 
 DIRECT, INFERENCE = 1, 96
@@ -48,9 +51,38 @@ def convolution(
     scratch: Scratch,
 ) -> list[Call]:
     """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
-    rank = out.ndim - 2
-    if not 1 <= rank <= 3 or op.batch_group_count.value.data > 1:
+    if not 1 <= out.ndim - 2 <= 3 or op.batch_group_count.value.data > 1:
         raise Refused
+
+    def part(block: Block, scratch: Scratch) -> list[Call]:
+        given = operands(op, inputs, block)
+        return _part(op, given, out[block], block, epilogue, scratch)
+
+    return in_parts(part, _blocks(op, inputs, out, scratch.threads), scratch)
+
+
+def _blocks(
+    op: ConvolutionOp, inputs: Sequence[Array], out: Array, threads: int
+) -> Sequence[Block]:
+    """Of some batches or features: those of the larger operand, if there are enough."""
+    batch, features = (op.labels[2].index(label) for label in "bf")
+    sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
+    image, kernel = inputs
+    summed = kernel.size // kernel.shape[op.labels[1].index("o")]
+    ordered = sides if image.size >= kernel.size else sides[::-1]
+    return blocks(out.shape, dict(ordered), summed, threads)
+
+
+def _part(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    block: Block,
+    epilogue: Epilogue,
+    scratch: Scratch,
+) -> list[Call]:
+    """The calls for a block of the result, which is `out`."""
+    rank = out.ndim - 2
     image_labels, kernel_labels, out_labels = op.labels
     spatial = "012"[:rank]
     image = by_labels(inputs[0], image_labels, "bf" + spatial)
@@ -84,7 +116,9 @@ def convolution(
     window = _window(image, kernel, target, strides, dilation, low)
     if op.groups > 1:
         kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
-    attributes = epilogue.attributes(lambda x: by_labels(x, out_labels, "bf" + spatial))
+    attributes = epilogue.attributes(
+        lambda x: by_labels(x[block], out_labels, "bf" + spatial)
+    )
     return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
 
 

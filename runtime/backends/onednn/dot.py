@@ -1,13 +1,17 @@
 """`dot_general` as oneDNN's matmul, whatever memory the operands lie in."""
 
 from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import NamedTuple
 
-from ....dialects.dtypes import Array
+from ....arrays import Array, Shape
 from ....dialects.tgraph.reducing import DotGeneralOp
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
 from ..contraction import matrices
+from ..parts import LANES, blocks
 from .epilogue import Epilogue
 from .library import MAX_DIMS, Refused
 from .primitives import (
@@ -16,10 +20,20 @@ from .primitives import (
     SOURCE,
     TARGET,
     WEIGHTS,
+    Attributes,
+    Block,
     compiled,
     describe,
     describe_any,
+    in_parts,
 )
+
+COLUMNS = 64
+"""Columns that threads have a multiple of: fewer leave registers idle."""
+
+LONG = 10_000_000
+"""Products of numbers from which on oneDNN's kernels take about the same time, also
+those for parts of a matrix."""
 
 FEW_ROWS = 8
 """A product of fewer rows reads the weights once, which packing does not help."""
@@ -42,8 +56,45 @@ def dot(
     is_of_vector = 1 in shape[-2:] and lhs.dtype == out.dtype == "f4"
     if target is None or len(shape) > MAX_DIMS or is_of_vector:
         raise Refused
-    attributes = epilogue.attributes(lambda x: try_reshape(x, shape))
-    is_packed = shape[-2] >= FEW_ROWS and scratch.constant(rhs)
+
+    def product(block: Block, scratch: Scratch) -> list[Call]:
+        *batch, rows, columns = block
+        part = _Matrices(lhs[*batch, rows, :], rhs[*batch, :, columns], target[block])
+        attributes = epilogue.attributes(partial(_arranged, shape, block))
+        return _product(part, attributes, scratch)
+
+    is_long = prod(shape) * lhs.shape[-1] >= LONG
+    parts = _blocks(lhs, rhs, shape, scratch.threads)
+    calls = in_parts(product, parts, scratch, alike=not is_long)
+    return [*made_lhs, *made_rhs, *calls]
+
+
+def _blocks(lhs: Array, rhs: Array, shape: Shape, threads: int) -> Sequence[Block]:
+    """Of some batches, or of the rows or columns of the larger operand: each thread
+    reads its part of that, and all of the other one."""
+    *batch, rows, columns = range(len(shape))
+    sides = [(rows, LANES), (columns, COLUMNS)]
+    ordered = sides if lhs.size > rhs.size else sides[::-1]
+    units = {**dict.fromkeys(batch, 1), **dict(ordered)}
+    return blocks(shape, units, lhs.shape[-1], threads)
+
+
+def _arranged(shape: Shape, block: Block, x: Array) -> Array | None:
+    reshaped = try_reshape(x, shape)
+    return None if reshaped is None else reshaped[block]
+
+
+class _Matrices(NamedTuple):
+    lhs: Array
+    rhs: Array
+    target: Array
+
+
+def _product(
+    matrices: _Matrices, attributes: Attributes, scratch: Scratch
+) -> list[Call]:
+    lhs, rhs, target = matrices
+    is_packed = target.shape[-2] >= FEW_ROWS and scratch.constant(rhs)
     source, result = describe(lhs), describe(target)
     weights = describe_any(rhs) if is_packed else describe(rhs)
     description = attributes.describe(
@@ -53,5 +104,4 @@ def dot(
         raise Refused  # it scales afterwards, and takes longer than a loop
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
     reordered = [WEIGHTS] if is_packed else []
-    calls = compiled(description, arrays, attributes, scratch, reordered)
-    return [*made_lhs, *made_rhs, *calls]
+    return compiled(description, arrays, attributes, scratch, reordered)

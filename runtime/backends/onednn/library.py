@@ -1,10 +1,9 @@
 """oneDNN's C interface (version 3), by ctypes: finding it, its objects, its errors.
 
 The package `onednn-cpu-gomp` puts the library into the environment's `lib` folder;
-`TENSORPLAN_ONEDNN` names another file. It computes with OpenMP's threads:
-`TENSORPLAN_THREADS` of them, one by default, who sleep while they wait (spinning
-threads ruin everything else that shares the cores). OpenMP reads its settings while it
-is loaded, once.
+`TENSORPLAN_ONEDNN` names another file. It has no threads of its own: those of the
+process's team (jit/team.py) each compute a part. OpenMP reads that while it is loaded,
+once.
 """
 
 import ctypes
@@ -94,20 +93,15 @@ class Handle:
 
 class Library:
     def __init__(self) -> None:
-        settings = {
-            "OMP_NUM_THREADS": os.environ.get("TENSORPLAN_THREADS", "1"),
-            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive"),
-        }
-        before = {name: os.environ.get(name) for name in settings}
-        os.environ.update(settings)
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = "1"
         try:
             library = ctypes.CDLL(_path())
         finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
         self._functions: dict[str, Any] = {}
         for name, types in _FUNCTIONS.items():
             function = library[f"dnnl_{name}"]

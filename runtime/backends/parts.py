@@ -1,0 +1,52 @@
+"""Work in parts, which threads do at the same time: how many, and of which sizes.
+
+No sum is divided: each element of a result is computed in one part.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from ...analysis.cost import CONTRACTED_PER_NS
+from ...arrays import Shape
+
+LANES = 16
+"""Elements that parts have a multiple of where they are in vectors: one of f32."""
+
+GRAIN = 25_000
+"""Nanoseconds that a part takes at least: to offer parts, and to wait for them, takes
+some thousand."""
+
+SHORT = 128
+"""Products of which shorter sums take as long, about."""
+
+
+def cut(
+    sizes: Sequence[int], units: Sequence[int], time: float, threads: int
+) -> tuple[int, Sequence[slice]]:
+    """The dimension that is divided, and its parts; one part if more do not pay.
+
+    It is the first of those that allow for the most parts. Parts are multiples of the
+    dimension's unit, but for the last one. `time` is what all takes in one thread, in
+    nanoseconds.
+    """
+    most = min(threads, int(time / GRAIN))
+    possible = [min(most, n // unit) for n, unit in zip(sizes, units, strict=True)]
+    parts = max(possible, default=1)
+    if parts < 2:
+        return 0, [slice(None)]
+    d = possible.index(parts)
+    step = -(-sizes[d] // (parts * units[d])) * units[d]
+    return d, [slice(at, min(at + step, sizes[d])) for at in range(0, sizes[d], step)]
+
+
+def blocks(
+    shape: Shape, units: Mapping[int, int], summed: int, threads: int
+) -> Sequence[tuple[slice, ...]]:
+    """The blocks of a contraction's result that threads compute at the same time. Each
+    element is the sum of `summed` products. `units` are those of the dimensions that
+    may be divided, the best first."""
+    time = 2 * prod(shape) * max(summed, SHORT) / CONTRACTED_PER_NS
+    dims = list(units)
+    first, spans = cut([shape[d] for d in dims], list(units.values()), time, threads)
+    whole = [slice(None)] * len(shape)
+    return [(*whole[: dims[first]], x, *whole[dims[first] + 1 :]) for x in spans]
