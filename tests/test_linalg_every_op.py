@@ -96,6 +96,38 @@ func.func @main(%x: tensor<3x5x2xi32>, %n: tensor<3x5x2xf32>)
 }
 """
 
+# The place of the largest, the first of equal ones; in f32, as no tensor holds it.
+LARGEST = """
+func.func @main(%x: tensor<3x5x2xi32>) -> (tensor<3x2xi32>, tensor<3x2xf32>) {
+  %low = tgraph.constant<-2147483648 : i32> : tensor<i32>
+  %most = tgraph.constant<9.0 : f32> : tensor<f32>
+  %v, %i = tgraph.reduce_by %x, %low, %most
+      {dimensions = array<i64: 1>, positions = array<i64: 1>}
+      : (tensor<3x5x2xi32>, tensor<i32>, tensor<f32>)
+      -> (tensor<3x2xi32>, tensor<3x2xf32>) {
+  ^bb0(%a: tensor<i32>, %i: tensor<f32>, %b: tensor<i32>, %j: tensor<f32>):
+    %0 = tgraph.compare %a, %b {direction = "GT"}
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %1 = tgraph.compare %a, %b {direction = "EQ"}
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %2 = tgraph.compare %i, %j {direction = "LT"}
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %3 = tgraph.and %1, %2 : tensor<i1>
+    %4 = tgraph.or %0, %3 : tensor<i1>
+    %5 = tgraph.select %4, %a, %b
+        : (tensor<i1>, tensor<i32>, tensor<i32>) -> tensor<i32>
+    %6 = tgraph.select %4, %i, %j
+        : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
+    tgraph.yield %5, %6 : tensor<i32>, tensor<f32>
+  }
+  func.return %v, %i : tensor<3x2xi32>, tensor<3x2xf32>
+}
+"""
+
+PLACES_OF_SORT = FIRST_OF_SORT.replace(", %n: tensor<3x5x2xf32>", "")
+PLACES_OF_SORT = PLACES_OF_SORT.replace("%x, %n {", "%x {positions = array<i64: 1>, ")
+PLACES_OF_SORT = PLACES_OF_SORT.replace(", tensor<3x5x2xf32>)", ")")
+
 SORT_UNSIGNED = """
 func.func @main(%x: tensor<100xui8>) -> tensor<100xui8> {
   %v = tgraph.sort %x {dimension = 0 : i64} : tensor<100xui8> {
@@ -199,6 +231,8 @@ PROGRAMS: dict[str, tuple[str, list[Array]]] = {
     ),
     "sort": (SORT, [TIES, X]),
     "the first of a sort": (FIRST_OF_SORT, [TIES, X]),
+    "the place of the largest": (LARGEST, [TIES]),
+    "the places of a sort": (PLACES_OF_SORT, [TIES]),
     "sort of unsigned": (SORT_UNSIGNED, [RNG.integers(0, 256, 100).astype(np.uint8)]),
     "while": (WHILE, [A, B, np.array(1000, np.float32)]),
     "while, never": (WHILE, [A, B, np.array(1, np.float32)]),

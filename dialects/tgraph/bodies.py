@@ -3,8 +3,8 @@
 A region is on scalars, of elementwise operations and constants with one number.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -12,16 +12,25 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Region
+from xdsl.ir import Region, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, region_def
 from xdsl.utils.exceptions import VerifyException
 
 from ..sizes.symbolic import exceeds
-from .base import AnyTensor, bare, shape_of, with_element, with_shape
+from .base import (
+    AnyTensor,
+    bare,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
 from .elementwise import ElementwiseOp
 from .partial import PartialTypes
-from .shaping import ConstantOp, check_dimensions
+from .shaping import ConstantOp, IotaOp, check_dimensions
 from .structure import RegionOp, YieldOp
+
+T = TypeVar("T")
 
 
 def _check_body(region: Region) -> None:
@@ -43,8 +52,68 @@ def _check_shapes(inputs: Sequence[AnyTensor]) -> None:
             )
 
 
+class ElementsOp(RegionOp):
+    """Its region is on single elements of tensors of one shape.
+
+    Tensors whose numbers are in `positions` are no inputs: each of their elements is
+    its position along the operation's dimension, as in a `tgraph.iota`.
+    """
+
+    positions = opt_prop_def(DenseArrayBase.constr(i64))
+
+    @property
+    def numbered(self) -> Sequence[int]:
+        """Which of the tensors are no inputs; ascending."""
+        return () if self.positions is None else self.positions.get_values()
+
+    @property
+    def along(self) -> Sequence[int]:
+        """The dimensions along which elements come together."""
+        raise NotImplementedError
+
+    @property
+    def elements(self) -> Sequence[SSAValue]:
+        """An element of each tensor, in the region."""
+        raise NotImplementedError
+
+    def completed(self, inputs: Sequence[T], of_iota: Callable[[IotaOp], T]) -> list[T]:
+        """The inputs, and in their places among them the tensors in `positions`."""
+        shape = tensor_type_of(self.inputs[0].type)
+        return self._completed(inputs, shape, of_iota)
+
+    def _completed(
+        self, inputs: Sequence[T], shape: AnyTensor, of_iota: Callable[[IotaOp], T]
+    ) -> list[T]:
+        result = list(inputs)
+        for number in self.numbered:
+            element = tensor_type_of(self.elements[number].type).element_type
+            result.insert(number, of_iota(IotaOp.along(self.along[0], shape, element)))
+        return result
+
+    def _completed_types(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        """Types of the inputs and of what `positions` says, checked."""
+        numbered, count = list(self.numbered), len(self.elements)
+        if not numbered or not inputs:
+            return inputs
+        if numbered != sorted({*numbered} & {*range(count)}) or len(numbered) == count:
+            raise VerifyException(
+                f"positions are {numbered}, expected some of {list(range(count))}, but "
+                "not all, in this order"
+            )
+        if len(self.along) != 1:
+            raise VerifyException(
+                f"has positions along {len(self.along)} dimensions, expected 1"
+            )
+        return self._completed(inputs, inputs[0], lambda iota: iota.declared[0])
+
+    def _inputs_of(self, count: int) -> Sequence[int | None]:
+        """For each tensor the number of the input that it is, if it is one."""
+        inputs = iter(range(count))
+        return [None if n in self.numbered else next(inputs) for n in range(count)]
+
+
 @irdl_op_definition
-class ReduceByOp(RegionOp):
+class ReduceByOp(ElementsOp):
     """Combines elements along `dimensions` as a region says, tensors together.
 
         %v, %i = tgraph.reduce_by %x, %n, %low, %zero {dimensions = array<i64: 1>}
@@ -58,6 +127,9 @@ class ReduceByOp(RegionOp):
     Inputs are the tensors, then the scalars that they start from. The region has an
     element of each of them, twice. It has to be associative, with the initial values as
     its identity: in what order and how often they are combined is open.
+
+    With `positions = array<i64: 1>`, %n is no input, but the position along the one
+    dimension (argmax).
     """
 
     name = "tgraph.reduce_by"
@@ -66,7 +138,17 @@ class ReduceByOp(RegionOp):
     dimensions = prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
 
+    @property
+    def along(self) -> Sequence[int]:
+        return self.dimensions.get_values()
+
+    @property
+    def elements(self) -> Sequence[SSAValue]:
+        args = self.body.block.args
+        return args[: len(args) // 2]
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        inputs = self._completed_types(inputs)
         count = len(inputs) // 2
         if not inputs or len(inputs) % 2:
             raise VerifyException(
@@ -90,20 +172,24 @@ class ReduceByOp(RegionOp):
         return [with_shape(type, kept) for type in tensors]
 
     def refine(self, types: PartialTypes) -> None:
-        count = types.inputs // 2
-        dims = self.dimensions.get_values()
-        for value, result in enumerate(types.values[types.inputs :]):
-            types.same_element(value, count + value, result)
-            types.check_rank(count + value, 0)
-            types.same_shape(0, value)
-            kept = [d for d in range(types.rank(value)) if d not in dims]
+        results = types.values[types.inputs :]
+        starts = types.values[types.inputs - len(results) : types.inputs]
+        kept = [d for d in range(types.rank(0)) if d not in self.along]
+        for value, start, result in zip(
+            self._inputs_of(len(results)), starts, results, strict=False
+        ):
+            types.same_element(start, result)
+            types.check_rank(start, 0)
+            if value is not None:
+                types.same_element(value, start)
+                types.same_shape(0, value)
             types.check_rank(result, len(kept))
             for target, source in enumerate(kept):
-                types.same_size((value, source), (result, target))
+                types.same_size((0, source), (result, target))
 
 
 @irdl_op_definition
-class SortOp(RegionOp):
+class SortOp(ElementsOp):
     """Sorts along `dimension`: several tensors in the same way, and always stably.
 
         %v, %i = tgraph.sort %x, %n {dimension = 1 : i64} : ... {
@@ -123,7 +209,16 @@ class SortOp(RegionOp):
     count = opt_prop_def(IntegerAttr)
     comparator = region_def("single_block")
 
+    @property
+    def along(self) -> Sequence[int]:
+        return [self.dimension.value.data]
+
+    @property
+    def elements(self) -> Sequence[SSAValue]:
+        return self.comparator.block.args[::2]
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        inputs = self._completed_types(inputs)
         if not inputs:
             raise VerifyException("has 0 inputs, expected 1 or more")
         _check_shapes(inputs)
@@ -147,13 +242,15 @@ class SortOp(RegionOp):
 
     def refine(self, types: PartialTypes) -> None:
         dim = self.dimension.value.data
-        for value, result in enumerate(types.values[types.inputs :]):
-            types.same_element(value, result)
-            types.same_shape(0, value)
-            types.check_rank(result, types.rank(value))
-            for d in range(types.rank(value)):
+        results = types.values[types.inputs :]
+        for value, result in zip(self._inputs_of(len(results)), results, strict=True):
+            if value is not None:
+                types.same_element(value, result)
+                types.same_shape(0, value)
+            types.check_rank(result, types.rank(0))
+            for d in range(types.rank(0)):
                 if self.count is None or d != dim:
-                    types.same_size((value, d), (result, d))
+                    types.same_size((0, d), (result, d))
                 else:
                     types.set_size((result, d), self.count.value.data)
 

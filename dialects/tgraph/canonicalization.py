@@ -18,7 +18,17 @@ from xdsl.pattern_rewriter import (
 )
 
 from ..compatibility import replace
-from .base import Shape, TensorOp, device_of, ints, is_static, shape_of, tensor_type_of
+from .base import (
+    Shape,
+    TensorOp,
+    device_of,
+    ints,
+    is_static,
+    segments,
+    shape_of,
+    tensor_type_of,
+)
+from .bodies import ElementsOp
 from .indexing import DynamicSliceOp
 from .partial import is_complete
 from .reducing import DotGeneralOp, ReduceOp
@@ -272,6 +282,49 @@ class ReduceOfUnitDimensions(RewritePattern):
         shape = _shape(op.inputs[0])
         if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
             _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))
+
+
+class CountPositions(RewritePattern):
+    """An iota along what is reduced or sorted -> one of the operation's `positions`."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ElementsOp, rewriter: PatternRewriter) -> None:
+        if not _plain(op) or len(op.along) != 1:
+            return
+        counted = [
+            number
+            for number, value in enumerate(op.inputs[: len(op.res)])
+            if _counts(value, op.along[0])
+        ]
+        if not counted or len(counted) == len(op.res) or op.numbered:
+            return
+        inputs = [value for n, value in enumerate(op.inputs) if n not in counted]
+        new = type(op).create(
+            operands=inputs,
+            result_types=[result.type for result in op.res],
+            properties={
+                **op.properties,
+                "positions": ints(counted),
+                "operandSegmentSizes": segments(inputs, ()),
+            },
+            regions=[op.detach_region(0)],
+        )
+        _replace(rewriter, op, new)
+
+
+def _counts(value: SSAValue, dimension: int) -> bool:
+    """Whether each element is its own index along a dimension."""
+    op = value.owner
+    if isinstance(op, IotaOp):
+        return op.dimension.value.data == dimension
+    if not isinstance(op, BroadcastInDimOp):
+        return False
+    source = op.inputs[0]
+    dims = op.broadcast_dimensions.get_values()
+    return dimension in dims and (
+        _shape(source)[at := dims.index(dimension)] == _shape(value)[dimension]
+        and _counts(source, at)
+    )
 
 
 class DynamicSliceAtConstant(RewritePattern):

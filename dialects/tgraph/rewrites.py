@@ -6,6 +6,7 @@ imports any module of this package has run this one.
 
 from . import canonicalization as c
 from .base import REWRITES
+from .bodies import ElementsOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .indexing import DynamicSliceOp
@@ -27,6 +28,7 @@ REWRITES.update(
     {
         ElementwiseOp: (FoldElementwise(),),
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
+        ElementsOp: (c.CountPositions(),),
         ReduceOp: (c.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(),),
         ConvolutionOp: (NarrowOperands(),),

@@ -32,6 +32,7 @@ from .base import (
     device_of,
     shape_of,
     tensor_type_of,
+    with_element,
     with_shape,
 )
 from .partial import UNKNOWN, PartialTypes
@@ -165,6 +166,15 @@ class IotaOp(TensorOp):
     PATTERN: ClassVar = Pattern.ELEMENTWISE
 
     dimension = prop_def(IntegerAttr)
+
+    @classmethod
+    def along(cls, dimension: int, shape: AnyTensor, element: Attribute) -> "IotaOp":
+        """Of elements of a type, in the shape of a tensor."""
+        return cls(
+            (),
+            result_types=(with_element(shape, element),),
+            properties={"dimension": IntegerAttr(dimension, i64)},
+        )
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         declared = self.declared[0]

@@ -6,10 +6,11 @@ from typing import cast
 
 import numpy as np
 
-from ...dialects.dtypes import Array, DType
+from ...dialects.dtypes import Array, DType, numpy_dtype
 from ...dialects.strides import reshaped_strides
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import Shape, TensorOp
+from ...dialects.tgraph.bodies import ElementsOp
 from ..calls import Call
 from ..pool import Scratch
 
@@ -86,6 +87,17 @@ def iota(op: shaping.IotaOp, shape: Shape, dtype: DType) -> Array:
     dim = op.dimension.value.data
     row = np.arange(shape[dim]).astype(dtype)
     return broadcast_in_dim(row, (dim,), shape)
+
+
+def with_positions(op: ElementsOp, inputs: Sequence[Array]) -> list[Array]:
+    """All tensors that the operation's region sees elements of, and what else it reads:
+    those that are no inputs as views that repeat one row of numbers."""
+
+    def made(places: shaping.IotaOp) -> Array:
+        dtype = numpy_dtype(places.declared[0].element_type, op)
+        return iota(places, inputs[0].shape, dtype)
+
+    return op.completed(inputs, made)
 
 
 def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Array:

@@ -580,6 +580,10 @@ class Builder:
         how: dict[str, Attribute] = {"dimension": number(dimension)}
         if self.random.random() < 0.5:
             how["count"] = number(self.random.randint(0, shape_of(x)[dimension]))
+        if element(y) != i1 and self.random.random() < 0.3:
+            how["positions"] = ints([1])
+            self.emit(bodies.SortOp, [x], how, regions=[Region(block)])
+            return
         self.emit(bodies.SortOp, [x, y], how, regions=[Region(block)])
 
     def random_bits(self) -> None:

@@ -723,8 +723,19 @@ def _on_elements(region: Region, inputs: Sequence[Array]) -> list[Array]:
     return [values[value] for value in yielded(region)]
 
 
+def _with_positions(op: bodies.ElementsOp, inputs: Sequence[Array]) -> Sequence[Array]:
+    """The inputs and, among them, the positions that are none."""
+    result = list(inputs)
+    for number in op.numbered:
+        type = op.declared[number].element_type
+        places = np.indices(inputs[0].shape)[op.along[0]]
+        result.insert(number, places.astype(numpy_dtype(type, op)))
+    return result
+
+
 def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
     """One element after the other, in row-major order."""
+    inputs = _with_positions(op, inputs)
     count = len(inputs) // 2
     dims = op.dimensions.get_values()
     kept = [d for d in range(inputs[0].ndim) if d not in dims]
@@ -744,6 +755,7 @@ def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
 
 def _sort(op: bodies.SortOp, inputs: Sequence[Array]) -> list[Array]:
     axis = op.dimension.value.data
+    inputs = _with_positions(op, inputs)
     columns = [np.moveaxis(x, axis, -1) for x in inputs]
     results = [
         np.empty(t.get_shape(), x.dtype)

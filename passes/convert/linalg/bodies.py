@@ -14,13 +14,13 @@ from dataclasses import replace
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import YieldOp
 from .code import MlirCode, index
 from .memory import Stored
-from .nests import GenericBody, Values, copy
+from .nests import GenericBody, Values, assign, copy
 from .scalars import scalar
 
 
@@ -28,14 +28,14 @@ def reduce_by(values: Values, op: ReduceByOp, targets: Sequence[Stored]) -> None
     if 0 in targets[0].shape:
         return
     count = len(targets)
-    sources = [values.store(value) for value in op.inputs[:count]]
-    for start, target in zip(op.inputs[count:], targets, strict=True):
+    inputs = op.completed(op.inputs, lambda iota: iota.result)
+    for start, target in zip(inputs[count:], targets, strict=True):
         nest = GenericBody(values, target.shape)
         number = nest.value(start, ())
         nest.finish(target, nest.dims, lambda _, number=number: number)
     reduced = op.dimensions.get_values()
-    nest = GenericBody(values, sources[0].shape)
-    elements = [nest.read(source, nest.dims) for source in sources]
+    nest = GenericBody(values, tensor_type_of(inputs[0].type).get_shape())
+    elements = [nest.value(value, nest.dims) for value in inputs[:count]]
     kept = tuple(e for d, e in enumerate(nest.dims) if d not in reduced)
     nest.finish_all(
         targets,
@@ -58,8 +58,9 @@ def sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
 
 
 def _sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
-    for value, target in zip(op.inputs, targets, strict=True):
-        copy(values, values.store(value), target)
+    inputs = op.completed(op.inputs, lambda iota: iota.result)
+    for value, target in zip(inputs, targets, strict=True):
+        assign(values, value, target)
     shape, dim = targets[0].shape, op.dimension.value.data
     if 0 in shape or shape[dim] == 1:
         return

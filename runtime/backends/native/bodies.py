@@ -20,6 +20,7 @@ from ....dialects.tgraph.bodies import ReduceByOp
 from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
+from ..arrays import with_positions
 from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
@@ -56,6 +57,7 @@ def reduce_by(
     op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array]
 ) -> list[Call]:
     """Raises `NoLoopNest` where it has no such form."""
+    inputs = with_positions(op, inputs)
     count, dims = len(outs), op.dimensions.get_values()
     if any(register_type(x.dtype) is None for x in inputs) or not inputs[0].size:
         raise NoLoopNest

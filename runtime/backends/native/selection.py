@@ -20,6 +20,7 @@ from ....dialects.dtypes import Array
 from ....dialects.tgraph.bodies import SortOp
 from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.structure import yielded
+from ..arrays import with_positions
 from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
@@ -38,6 +39,7 @@ MOST = 64
 def calls_of(op: SortOp, inputs: Sequence[Array], outs: Sequence[Array]) -> list[Call]:
     """Raises `NoLoopNest` where all has to be sorted."""
     axis = op.dimension.value.data
+    inputs = with_positions(op, inputs)
     if not 0 < outs[0].shape[axis] <= min(MOST, inputs[0].shape[axis] - 1):
         raise NoLoopNest
     if any(register_type(x.dtype) is None for x in inputs):
@@ -61,7 +63,7 @@ class _Lowering:
         self._op = op
         self._code = LlvmFunction()
         self._columns = columns
-        self._inputs = len(op.inputs)
+        self._inputs = len(columns) // 2
         self._size, self._kept = (columns[n].shape[-1] for n in (0, self._inputs))
         strides = [x.strides for x in columns]
         shape = columns[0].shape[:-1]

@@ -24,7 +24,7 @@ from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import copy, fill
+from ..arrays import copy, fill, with_positions
 from .base import kernel
 from .elementwise import Body, Instruction, loop
 from .functions import take_sorted
@@ -86,6 +86,7 @@ def _body(value: SSAValue, arguments: Mapping[SSAValue, Array]) -> Body:
 def reduce_by(
     op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
+    inputs = with_positions(op, inputs)
     count = len(outs)
     block, results = op.body.block, yielded(op.body)
     dims = sorted(op.dimensions.get_values())
@@ -124,7 +125,7 @@ def sort(
     op: SortOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     axis = op.dimension.value.data
-    columns = [np.moveaxis(x, axis, 0) for x in inputs]
+    columns = [np.moveaxis(x, axis, 0) for x in with_positions(op, inputs)]
     results = [np.moveaxis(x, axis, 0) for x in outs]
     if key := _key(op):
         return _sort_by_key(op, *key, columns, results, scratch)
