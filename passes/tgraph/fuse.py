@@ -106,26 +106,25 @@ class TGraphFuse(OptionalPass):
     def choose(self, block: Block) -> tuple[Function, Grouping]:
         """The groups of a block, in which values may have been duplicated."""
         function = Function(block)
-        peak = Peak(function) if self.keep_peak else None
-        grouping = self._grouped(function, peak)
-        for _ in range(LOWERED if peak and self.duplicate else 0):
-            assert peak
+        candidate = candidates(function, self.mode, self.max_depth)
+        if not self.keep_peak:
+            return function, _settled(function, candidate, set(), None)
+        peak = Peak(function)
+        grouping = _settled(function, candidate, set(), peak)
+        for _ in range(LOWERED if self.duplicate else 0):
             duplication = duplicate(function, grouping, peak.liveness(grouping))
             if not duplication:
                 break
             trial = Function(block)
             trial_peak = Peak(trial, peak.limits)
-            trial_grouping = self._grouped(trial, trial_peak)
+            trial_candidate = candidates(trial, self.mode, self.max_depth)
+            trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
             if trial_peak.height(trial_grouping) >= peak.height(grouping):
                 duplication.undo()
                 break
             function, peak, grouping = trial, trial_peak, trial_grouping
-        return function, grouping
-
-    def _grouped(self, function: Function, peak: Peak | None) -> Grouping:
-        candidate = candidates(function, self.mode, self.max_depth)
-        grouping = _settled(function, candidate, set(), peak)
-        return _lowered(function, candidate, grouping, peak) if peak else grouping
+            candidate = trial_candidate
+        return function, _lowered(function, candidate, grouping, peak)
 
 
 def _settled(
