@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from tensorplan.planning.scheduling import Task, TaskGraph, peak_of, profile
-from tensorplan.planning.scheduling.rematerialization import cost_of, rematerialize
+from tensorplan.planning.scheduling.rematerialization import (
+    cost_of,
+    lowest,
+    rematerialize,
+)
 
 Costs = list[int | None]
 
@@ -103,6 +107,30 @@ def test_an_order_with_repetitions_is_possible_and_never_higher(
     assert found.peak == peak_of(graph, found.order) <= peak_of(graph, order)
     assert found.cost == cost_of(costs, found.order)
     assert found == rematerialize(graph, order, costs, budget)
+
+
+@settings(max_examples=examples(500))
+@given(problems(30), st.integers(0, 100))
+def test_the_lowest_peak_at_a_cost(
+    problem: tuple[TaskGraph, Costs, int], most: int
+) -> None:
+    graph, costs, _ = problem
+    order = range(len(graph.tasks))
+    found = lowest(graph, order, costs, most)
+    assert_possible(graph, costs, found.order)
+    assert found.peak == peak_of(graph, found.order) <= peak_of(graph, order)
+    assert found.cost == cost_of(costs, found.order) <= most
+    assert found == lowest(graph, order, costs, most)
+
+
+@pytest.mark.parametrize(("most", "peak"), [(0, 102), (300, 80), (1000, 25)])
+def test_more_time_allows_a_lower_peak(most: int, peak: int) -> None:
+    """Of 100 layers, each of which takes 10 again."""
+    graph, costs = chain_of_layers(100)
+    order = range(len(graph.tasks))
+    found = lowest(graph, order, costs, most)
+    assert found.peak <= peak
+    assert found.cost <= most
 
 
 def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:

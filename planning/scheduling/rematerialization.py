@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 from .. import deadline
 from . import TaskGraph, profile
@@ -28,8 +29,15 @@ LONGEST = 256
 TRIED = 12
 """Of the most promising values, how many are looked at in full before one is taken."""
 
-TOGETHER = 1000
-"""In longer orders, a value for each so many tasks is taken at once."""
+SHORT = 100
+"""In longer orders, as many values as seem enough are taken at once."""
+
+FIRST_STEP, LAST_STEP = 4, 128
+"""Parts of the peak by which `lowest` lowers it: from one, halved, to the other at
+effort 1."""
+
+LITTLE = 40_000
+"""Tasks that `lowest` looks at for each peak that it tries, at effort 1."""
 
 WORK = 12_000_000
 """Tasks that are looked at, at effort 1: about ten seconds."""
@@ -50,13 +58,7 @@ class Rematerialization:
 
 def cost_of(costs: Costs, order: Sequence[int]) -> int:
     """What the repetitions in an order cost."""
-    seen: set[int] = set()
-    total = 0
-    for task in order:
-        if task in seen:
-            total += costs[task] or 0
-        seen.add(task)
-    return total
+    return sum(costs[order[at]] or 0 for at in _repetitions(order))
 
 
 def rematerialize(
@@ -64,9 +66,11 @@ def rematerialize(
     order: Sequence[int],
     costs: Costs,
     budget: int,
+    most: float = inf,
     effort: float = 1.0,
 ) -> Rematerialization:
-    """An order of cheap repetitions with at most `budget` bytes live, if one is found.
+    """An order of cheap repetitions, which cost `most` in all, with at most `budget`
+    bytes live, if one is found.
 
     Otherwise the lowest peak that was found, never above that of the given order, which
     may have repetitions already. Deterministic: it counts its work, not seconds, unless
@@ -84,14 +88,50 @@ def rematerialize(
             if deadline.passed():
                 return best
             work = int(WORK * effort) // (4 if part else 1)
-            found = _Search(graph, costs, target, work).run(start)
+            found = _Search(graph, costs, target, work, most).run(start)
             new = Rematerialization(
                 found, max(profile(graph, found), default=0), cost_of(costs, found)
             )
+            if new.cost > most:
+                continue
             if new.peak <= target and (best.peak > target or new.cost < best.cost):
                 best = new
         if best.peak <= target:
             break
+    return best
+
+
+def lowest(
+    graph: TaskGraph,
+    order: Sequence[int],
+    costs: Costs,
+    most: float,
+    effort: float = 1.0,
+) -> Rematerialization:
+    """An order with as few bytes live as repetitions reach that cost `most` in all.
+
+    Each search starts from the order that the last one found. The peak goes down in
+    steps, which are halved where one costs too much. Deterministic, as `rematerialize`.
+    """
+    given = max(profile(graph, order), default=0)
+    best = Rematerialization(order, given, cost_of(costs, order))
+    floor = _needed(graph)
+    step = given // FIRST_STEP
+    while (
+        step * LAST_STEP * effort > given
+        and best.peak > floor
+        and not deadline.passed()
+    ):
+        target = max(best.peak - step, floor)
+        search = _Search(graph, costs, target, int(LITTLE * effort), most)
+        found = search.run(best.order)
+        new = Rematerialization(
+            found, max(profile(graph, found), default=0), cost_of(costs, found)
+        )
+        if new.peak <= target and new.cost <= most:
+            best = new
+        else:
+            step //= 2
     return best
 
 
@@ -110,6 +150,7 @@ class _Lives:
     def __init__(self, graph: TaskGraph, order: Sequence[int], budget: int):
         self.graph = graph
         self.order = order
+        self.budget = budget
         self.writes: Sequence[list[int]] = [[] for _ in graph.sizes]
         self.reads: Sequence[list[int]] = [[] for _ in graph.sizes]
         self.first = [len(order)] * len(graph.tasks)
@@ -157,17 +198,27 @@ class _Candidate:
     """Tasks that are repeated before a position, so that a value is dead till then."""
 
     tasks: Sequence[int]
+    value: int
+    start: int  # from where it is dead
     at: int
     cost: int
     promise: float  # bytes times steps with too much, per cost
 
 
 class _Search:
-    def __init__(self, graph: TaskGraph, costs: Costs, budget: int, work: int):
+    def __init__(
+        self,
+        graph: TaskGraph,
+        costs: Costs,
+        budget: int,
+        work: int,
+        most: float,
+    ):
         self.graph = graph
         self.costs = costs
         self.budget = budget
         self.work = work
+        self.most = most  # that repetitions may cost
         self.blocked_by: Sequence[list[int]] = [[] for _ in graph.tasks]
         for index, task in enumerate(graph.tasks):
             for other in task.after:
@@ -191,6 +242,8 @@ class _Search:
             if found is None:
                 break
             order = found
+            if cost_of(self.costs, order) > self.most:
+                break
             lives = _Lives(self.graph, order, self.budget)
         return order
 
@@ -201,12 +254,14 @@ class _Search:
         """
         found = sorted(self._candidates(lives), key=lambda c: (-c.promise, c.at))
         self.work -= 16 * len(found) + 4 * len(lives.order)
-        together = min(len(lives.order) // TOGETHER, len(found))
-        while together > 1:
-            order = self._applied(lives.order, found[:together])
-            if self._excess(order) < lives.excess:
+        together: Sequence[_Candidate] = ()
+        if len(lives.order) > SHORT:
+            together = self._enough(lives, found)
+        while len(together) > 1:
+            order = self._applied(lives.order, together)
+            if 2 * self._excess(order) < lives.excess:
                 return order
-            together //= 4
+            together = together[: len(together) // 4]
         best: list[int] | None = None
         highest = 0.0
         for number, candidate in enumerate(found):
@@ -217,6 +272,24 @@ class _Search:
             if gain / (candidate.cost + 1) > highest:
                 best, highest = order, gain / (candidate.cost + 1)
         return best
+
+    def _enough(
+        self, lives: _Lives, found: Sequence[_Candidate]
+    ) -> Sequence[_Candidate]:
+        """The first candidates that together leave no step with too much, if what they
+        repeat took no memory; of a step that others have lowered, none."""
+        over = [at for at, live in enumerate(lives.live) if live > self.budget]
+        left = [lives.live[at] - self.budget for at in over]
+        chosen: dict[int, _Candidate] = {}
+        for candidate in found:
+            value = candidate.value
+            start = bisect_left(over, candidate.start)
+            end = bisect_left(over, candidate.at)
+            if value not in chosen and any([n > 0 for n in left[start:end]]):
+                chosen[value] = candidate
+                for step in range(start, end):
+                    left[step] -= self.graph.sizes[value]
+        return list(chosen.values())
 
     def _excess(self, order: Sequence[int]) -> int:
         self.work -= len(order)
@@ -262,7 +335,7 @@ class _Search:
                 if is_moved:
                     cost -= self.costs[writer] or 0
                 promise = steps * self.graph.sizes[value] / (cost + 1)
-                yield _Candidate(tasks, reader, cost, promise)
+                yield _Candidate(tasks, value, last + 1, reader, cost, promise)
 
     def _chain(
         self, lives: _Lives, value: int, at: int, is_small: int
@@ -326,23 +399,38 @@ class _Search:
     def _pruned(self, order: list[int]) -> list[int]:
         """The order without repetitions that it can do without, the costliest first."""
         limit = max(self.budget, max(profile(self.graph, order), default=0))
-        seen: set[int] = set()
-        repeated: dict[int, None] = {}
-        for task in order:
-            if task in seen:
-                repeated[task] = None
-            seen.add(task)
-        self.work = max(self.work, WORK // 10)
-        for task in sorted(repeated, key=lambda task: -(self.costs[task] or 0)):
-            number = 1
-            while self.work > 0 and not deadline.passed():
-                places = [at for at, other in enumerate(order) if other == task]
-                if number >= len(places):
-                    break
-                shorter = order[: places[number]] + order[places[number] + 1 :]
-                self.work -= len(order)
+        while not deadline.passed():
+            lives = _Lives(self.graph, order, limit)
+            needless = sorted(
+                (at for at in _repetitions(order) if self._can_stay(lives, at)),
+                key=lambda at: -(self.costs[order[at]] or 0),
+            )
+            shorter = order
+            while needless:
+                left_out = set(needless)
+                shorter = [t for at, t in enumerate(order) if at not in left_out]
                 if max(profile(self.graph, shorter)) <= limit:
-                    order = shorter
-                else:
-                    number += 1
+                    break
+                needless = needless[: len(needless) // 2]
+            if not needless:
+                break
+            order = shorter
         return self._without_dead(order)
+
+    def _can_stay(self, lives: _Lives, at: int) -> bool:
+        """Whether there is room, from its last use on, for what is written again."""
+        for value in self.graph.tasks[lives.order[at]].writes:
+            start, size = lives.last_use(value, at) + 1, self.graph.sizes[value]
+            is_read = lives.next_read(value, at + 1) is not None
+            if is_read and max(lives.live[start:at], default=0) + size > lives.budget:
+                return False
+        return True
+
+
+def _repetitions(order: Sequence[int]) -> Iterator[int]:
+    """The positions of tasks that ran before."""
+    seen: set[int] = set()
+    for at, task in enumerate(order):
+        if task in seen:
+            yield at
+        seen.add(task)
