@@ -168,8 +168,9 @@ def test_the_same_in_every_run(option: str):
 
 
 def test_rewrites_are_left_out_where_they_have_done_something() -> None:
-    """ReLU's mask is taken from its result there, and no loop stacks anything."""
+    """ReLU's mask is taken from its result there, and no loop stacks anything. Without
+    that, most of what is then kept too long is computed again."""
     step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
     left = {t.change: t.worth for t in tensorplan.explain(step).trials}
-    assert left["without tgraph-mask-from-output"] > 2**18
+    assert left["without tgraph-mask-from-output"] > 2**12
     assert "without tgraph-fuse-updates-into-scan" not in left

@@ -35,6 +35,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.gradient import TGraphGradient
         from ..tgraph.infer_shapes import TGraphInferShapes
         from ..tgraph.place_devices import TGraphPlaceDevices
+        from ..tgraph.rematerialize import TGraphRematerialize
         from ..tgraph.schedule import TGraphSchedule
         from ..tgraph.search import TGraphSearch
         from ..tgraph.tile import TGraphTile
@@ -50,7 +51,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:
-            lower.append(TGraphTile(**placing))
+            lower += [TGraphTile(**placing), TGraphRematerialize(**placing)]
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
             lower = [TGraphSearch(time_limit=self.time_limit, **placing)]

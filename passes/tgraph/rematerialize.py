@@ -1,4 +1,4 @@
-"""`tgraph-rematerialize`: values are computed again rather than kept, to fit a budget.
+"""`tgraph-rematerialize`: values are computed again rather than kept.
 
     %a = tgraph.exponential %x : tensor<1024xf32>
     %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
@@ -12,13 +12,17 @@
     %z = tgraph.multiply %y, %0 : tensor<1024xf32>
 
 So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
-store it (analysis/memory_graph.py), and brought to where plan-memory meets the budget,
-as far as devices are known (passes/tgraph/shared/fitting.py). The operations are
-chosen for many bytes over many steps at little time
-(planning/scheduling/rematerialization.py, analysis/cost.py), whole chains of them where
-what they need is gone too; with `exact`, for small functions, an order that takes the
-least time is searched by constraint programming, as in Checkmate. A value that nobody
-read before is only computed later. Remarks tell what was repeated, and what that costs.
+store it (analysis/memory_graph.py). The operations are chosen for many bytes over many
+steps at little time (planning/scheduling/rematerialization.py, analysis/cost.py), whole
+chains of them where what they need is gone too. A value that nobody read before is only
+computed later. Remarks tell what was repeated, and what that costs.
+
+With a budget, the peak is brought to where plan-memory meets it, as far as devices are
+known (passes/tgraph/shared/fitting.py); with `exact`, for small functions, an order
+that takes the least time is searched by constraint programming, as in Checkmate.
+Without one, as in the default sequence, it is brought as low as `max-slowdown` allows:
+what is cheap is computed again, such as activations, normalizations and masks. The
+arenas are then never larger than before.
 
 Needs: level 1, after `cse`, which would merge the repetitions' operands, after
 tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored, and best after
@@ -31,6 +35,7 @@ that it found.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -40,21 +45,31 @@ from ...analysis.concatenations import is_in_place, parts
 from ...analysis.cost import flops, time
 from ...analysis.functions import tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
-from ...dialects.diagnostics import LocatedError, remark
-from ...dialects.tgraph.base import STREAM, TensorOp
+from ...dialects.diagnostics import LocatedError, held_back, remark, say
+from ...dialects.tgraph.base import STREAM, TensorOp, tensor_type_of, typical_bytes
 from ...dialects.tgraph.structure import RegionOp
 from ...planning import deadline
-from ...planning.scheduling.rematerialization import rematerialize
+from ...planning.scheduling.rematerialization import lowest, rematerialize
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing, TimeLimit
-from .shared.fitting import Peaks, fit
+from .shared.fitting import Peaks, PlannedBytes, fit
+
+LITTLE = 0.02
+"""Of a function's time, what may be computed again for lower peaks alone."""
+
+WORTH = 0.01
+"""Of the live bytes, what has to be saved for that."""
 
 
 @dataclass(frozen=True)
-class TGraphRematerialize(OptionalPass, Budget, TimeLimit, Placing):
-    """Computes values again rather than keeping them, until a budget is met.
+class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
+    """Computes values again rather than keeping them.
 
+    budget: the bytes that each arena may have, such as 64MiB, which are not undercut.
+    max_slowdown: how much longer a function may take, as a part of its time, both
+        estimated from types; 0.02 without a budget, any time with one.
+    effort: how much is searched; with a budget, 1 is about ten seconds at most.
     exact: whether the least time is searched for, where a function is small enough;
         needs the extra `exact`.
     """
@@ -63,27 +78,85 @@ class TGraphRematerialize(OptionalPass, Budget, TimeLimit, Placing):
     IDEMPOTENT = False
     TOPIC = "recomputation"
 
+    budget: int | str | None = None
+    max_slowdown: float | None = None
+    effort: float = 1.0
     exact: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None:
+            Budget(self.budget)
+        elif self.exact:
+            raise ValueError("exact is true, but there is no budget")
+        if self.effort < 0:
+            raise ValueError(f"effort is {self.effort}, expected 0 or more")
+        if self.max_slowdown is not None and self.max_slowdown < 0:
+            raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        budget = self.bytes_allowed
         with deadline.until(driver.due(self.time_limit)):
             for func, block in tensor_functions(op):
                 if any(STREAM in op.attributes for op in block.ops):
                     remark("nothing is recomputed: its operations have streams", func)
                     continue
-                before, after = fit(func, budget, None, self._lower, self)
-                for device, peak in after.items():
-                    if before[device] > budget:
-                        text = change_of_peak(device, before[device], peak, budget)
-                        remark(text, func)
+                if self.budget is None:
+                    self._lower_at_little_cost(func)
+                else:
+                    self._fit(func, Budget(self.budget).bytes_allowed)
+
+    def _lower_at_little_cost(self, func: FuncOp) -> None:
+        """Brings the peak as low as it goes within `max_slowdown`."""
+        memory = memory_graph(func.body.block, self.alignment)
+        times = list(map(time, memory.ops))
+        costs = _costs(memory, times)
+        given = order = range(len(memory.ops))
+        for graph in memory.graphs.values():
+            most = self._allowed(times)
+            order = lowest(graph, order, costs, most, self.effort).order
+        live, lower = memory.peaks(given), memory.peaks(order)
+        if sum(lower.values()) > (1 - WORTH) * sum(live.values()):
+            return
+        planned, original = PlannedBytes(self), func.clone()
+        with held_back() as remarks:
+            _explain(memory, order, func)
+        memory.reorder(order)
+        after = planned.of_all(func)
+        # Less than what no plan of the original does without, or than its own plan.
+        least = sum(live.values()) - self._in_results(func) - len(live) * self.alignment
+        if after <= least or after < planned.of_all(original):
+            say(remarks)
+        else:
+            func.detach_region(0)
+            func.add_region(original.detach_region(0))
+
+    def _in_results(self, func: FuncOp) -> int:
+        """The most bytes that may lie in the memory of results."""
+        if not self.reuse_outputs:
+            return 0
+        types = map(tensor_type_of, func.function_type.outputs)
+        return sum(map(typical_bytes, types))
+
+    def _allowed(self, times: Sequence[int]) -> float:
+        """Nanoseconds that repetitions may take."""
+        share = self.max_slowdown
+        if share is None:
+            share = inf if self.budget is not None else LITTLE
+        return share * sum(times)
+
+    def _fit(self, func: FuncOp, budget: int) -> None:
+        before, after = fit(func, budget, None, self._lower, self)
+        for device, peak in after.items():
+            if before[device] > budget:
+                remark(change_of_peak(device, before[device], peak, budget), func)
 
     def _lower(self, func: FuncOp, budgets: Peaks) -> None:
         """Computes values again, until at most so much is live on each device."""
         memory = memory_graph(func.body.block, self.alignment)
-        costs = _costs(memory)
+        times = list(map(time, memory.ops))
+        costs = _costs(memory, times)
         given = order = list(range(len(memory.ops)))
-        before = memory.peaks(given)
+        before, most = memory.peaks(given), self._allowed(times)
         for device, graph in memory.graphs.items():
             if before[device] > (budget := budgets[device]):
                 if self.exact:
@@ -95,18 +168,21 @@ class TGraphRematerialize(OptionalPass, Budget, TimeLimit, Placing):
                     except ImportError as error:
                         raise LocatedError(str(error)) from None
                 else:
-                    order = list(rematerialize(graph, order, costs, budget).order)
+                    found = rematerialize(
+                        graph, order, costs, budget, most, self.effort
+                    )
+                    order = list(found.order)
         if order != given:
             _explain(memory, order, func)
             memory.reorder(order)
 
 
-def _costs(memory: MemoryGraph) -> Sequence[int | None]:
+def _costs(memory: MemoryGraph, times: Sequence[int]) -> Sequence[int | None]:
     """The time of each operation that may be repeated; None for the others."""
     kept = set(memory.kept)
     joined = parts(memory.block)
     return [
-        time(op)
+        nanoseconds
         if isinstance(op, TensorOp)
         and not isinstance(op, RegionOp)
         and not op.outs
@@ -114,7 +190,7 @@ def _costs(memory: MemoryGraph) -> Sequence[int | None]:
         and joined.keys().isdisjoint(op.results)
         and kept.isdisjoint(task.writes)
         else None
-        for op, task in zip(memory.ops, memory.tasks, strict=True)
+        for op, task, nanoseconds in zip(memory.ops, memory.tasks, times, strict=True)
     ]
 
 

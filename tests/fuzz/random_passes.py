@@ -53,7 +53,9 @@ OPTIONS: Mapping[str, Callable[[Random], Mapping[str, Any]]] = {
         "effort": r.choice([0, 0.05, 0.2]),
         "alignment": r.choice([1, 16, 64]),
     },
-    "tgraph-rematerialize": lambda r: {"budget": r.choice([64, 512, "4KiB", "1MiB"])},
+    "tgraph-rematerialize": lambda r: r.choice(
+        [{"budget": r.choice([64, 512, "4KiB", "1MiB"])}, {"max_slowdown": 9}]
+    ),
     "tgraph-offload": lambda r: {
         "budget": r.choice([64, 512, "4KiB"]),
         "device": "cpu:0",

@@ -19,7 +19,7 @@ OPTIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "tgraph-infer-devices": [{"fallback": "cpu:0"}],
     "tgraph-place-devices": [{"default": "cpu:0"}],
     "tgraph-fuse": [{}, {"mode": "nnvm"}, {"max_depth": 2, "keep_peak": False}],
-    "tgraph-rematerialize": [{"budget": 512}],
+    "tgraph-rematerialize": [{}, {"budget": 512}],
     "tgraph-offload": [{"budget": 512, "device": "cpu:0", "to": "cpu:1"}],
 }
 """What each is tried with, where that is not only its default."""

@@ -61,15 +61,16 @@ class PlannedBytes:
 
     def peaks(self, func: FuncOp) -> Peaks:
         """The arenas; what is live where devices or sizes are not known yet."""
-        block, live = func.body.block, live_peaks(func, self._placing.alignment)
-        if None in live or not _is_placed(func) or not is_static_block(block):
-            return live
+        block = func.body.block
+        devices = {device_of(v.type): 0 for op in block.ops for v in op.results}
+        if None in devices or not _is_placed(func) or not is_static_block(block):
+            return live_peaks(func, self._placing.alignment)
         planned = arenas(
             storage_of(block),
             **self._placing.shared(Packing),
             workspace=None if self._placing.workspaces == "none" else self._workspace,
         )
-        return {**dict.fromkeys(live, 0), **planned}
+        return {**devices, **planned}
 
     def of_all(self, func: FuncOp) -> int:
         """Of all devices together."""
