@@ -1,12 +1,14 @@
 """`tgraph-search`: fusion, order, tiles and recomputation are chosen together.
 
-What each of them should do depends on the others: a group may keep a value too long for
-one order and not for another, and what is sliced need not be computed again. The search
-starts with the default sequence, tgraph-eliminate-assigns, tgraph-fuse, tgraph-schedule
-and tgraph-tile, and varies one choice at a time, keeping what takes fewer bytes, until
-none helps (coordinate descent). From there, tgraph-rematerialize looks for the lowest
-budget that it meets at a price. Each way is planned on a copy, placement and all, so
-the outcome never takes more bytes than the default.
+What each of them should do depends on the others: a group may keep a value too long
+for one order and not for another, and what is sliced need not be computed again. The
+search starts with the default sequence, tgraph-eliminate-assigns, tgraph-fuse,
+tgraph-schedule, tgraph-tile and tgraph-rematerialize, and varies one choice at a time,
+keeping what takes fewer bytes, until none helps (coordinate descent). What comes last
+in the sequence is varied first: it goes on from what the passes before it have made of
+the best so far, so it takes the least time, and recomputation gains the most. Each way
+is planned on a copy, placement and all, so the outcome never takes more bytes than the
+default.
 
 Without a time limit the outcome is the same on every machine. With one, in seconds on
 the clock, a way is given up when the time is over, be it in the middle of a pass. The
@@ -26,6 +28,7 @@ from xdsl.passes import ModulePass
 from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
+from ...dialects.tgraph.differentiation import RECOMPUTED
 from ...remarks import PROGRESS
 from ..options import Placing, TimeLimit
 from .eliminate_assigns import TGraphEliminateAssigns
@@ -35,8 +38,11 @@ from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates
 from .tile import TGraphTile
 
-BUDGETS = 5
-"""That tgraph-rematerialize is given, each between one missed and one met."""
+LONGER = 10.0
+"""The effort of recomputation that takes more time than the default's."""
+
+SHARES = (0.2, 0.1, 0.05)
+"""Of the time, that recomputation is tried with."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +67,15 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         if not any(True for _ in tensor_functions(op)):
             return
         candidates = Candidates(ctx, self, time_limit=self.time_limit)
-        search = _Search(candidates, op, self._choices())
+        search = _Search(candidates, op, self._choices(), self.recompute)
         first = search.best
         search.descend()
-        before = flops(search.best.module)
-        if self.recompute:
-            search.recompute(int(before * (1 + self.recompute)))
         best = search.best
-        again = flops(best.module) - before
+        total, again = flops(best.module), _computed_again(best.module)
         best.adopt(op)
         remark(
             f"of {len(candidates.made)} candidates, {best.what} takes the fewest "
-            f"bytes: {best.bytes} after {first.bytes}; {again} of {before + again} "
+            f"bytes: {best.bytes} after {first.bytes}; {again} of {total} "
             "FLOPs are computed again",
             next(iter(tensor_functions(op)))[0],
         )
@@ -98,67 +101,83 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
                 TGraphTile(tiles, slowdown, **placing)
                 for tiles, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
             )
+        choices["recomputation"] = (
+            TGraphRematerialize(**placing),
+            *(
+                TGraphRematerialize(max_slowdown=share, effort=LONGER, **placing)
+                for share in SHARES
+                if self.recompute
+            ),
+        )
         return choices
 
 
+def _computed_again(module: ModuleOp) -> int:
+    """FLOPs of operations that are computed again."""
+    return sum(flops(op) for op in module.walk() if RECOMPUTED in op.attributes)
+
+
 class _Search:
+    """The best lowering so far, and the program ahead of each of its passes."""
+
     def __init__(
         self,
         candidates: Candidates,
         given: ModuleOp,
         choices: Mapping[str, Sequence[ModulePass]],
+        recompute: float,
     ):
+        self.recompute = recompute
         self.candidates = candidates
-        self.given = given
         self.choices = choices
         self.chosen = {kind: passes[0] for kind, passes in choices.items()}
-        first = self._try("the default", given, list(self.chosen.values()))
-        assert first is not None
-        self.best = first
+        self._ahead: Sequence[ModuleOp] = [given]
+        self.best = self._first()
+
+    def _first(self) -> Candidate:
+        found, self._ahead = self._tried("the default", 0, list(self.chosen.values()))
+        assert found is not None
+        again = _computed_again(found.module)
+        once = flops(found.module) - again
+        self._most = max(again, int(self.recompute * once))
+        return found
 
     def descend(self) -> None:
-        """Varies one choice at a time, as long as that helps."""
+        """Varies one choice at a time, as long as that helps: the last one first, as
+        it shares the most work with the best so far."""
         seen = {tuple(map(str, self.chosen.values()))}
         has_changed = True
         while has_changed:
             has_changed = False
-            for kind, passes in self.choices.items():
+            for at, (kind, passes) in reversed([*enumerate(self.choices.items())]):
                 for other in passes:
                     chosen = {**self.chosen, kind: other}
                     key = tuple(map(str, chosen.values()))
                     if key in seen:
                         continue
                     seen.add(key)
-                    found = self._try(f"{other}", self.given, list(chosen.values()))
-                    if found and found.bytes < self.best.bytes:
+                    rest = list(chosen.values())[at:]
+                    found, ahead = self._tried(f"{other}", at, rest)
+                    if found and self._is_better(found):
                         self.best, self.chosen = found, chosen
+                        self._ahead = [*self._ahead[:at], *ahead]
                         has_changed = True
 
-    def recompute(self, most: int) -> None:
-        """Lowers the best by computing values again, up to so many FLOPs in all."""
-        start = self.best
-        low, high = 0, start.bytes
-        for _ in range(BUDGETS):
-            budget = (low + high) // 2
-            if not budget:  # nothing is stored
-                return
-            placing = self.candidates.placing.shared(Placing)
-            again = TGraphRematerialize(budget, **placing)
-            what = f"recomputation after {start.what}"
-            found = self._try(what, start.module, [again])
-            if found is None:
-                return
-            if found.bytes < self.best.bytes and flops(found.module) <= most:
-                self.best, high = found, min(budget, found.bytes)
-            else:
-                low = budget
+    def _is_better(self, found: Candidate) -> bool:
+        return (
+            found.bytes < self.best.bytes
+            and _computed_again(found.module) <= self._most
+        )
 
-    def _try(
-        self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
-    ) -> Candidate | None:
-        """A candidate, if there is time for it."""
-        if found := self.candidates.run(what, start, passes):
+    def _tried(
+        self, what: str, at: int, passes: Sequence[ModulePass]
+    ) -> tuple[Candidate | None, Sequence[ModuleOp]]:
+        """A candidate, if there is time for it, that differs from the best from one
+        pass on; and the program ahead of each of these passes."""
+        ahead: list[ModuleOp] = []
+        start = self._ahead[at]
+        if found := self.candidates.run(what, start, passes, ahead):
             number = len(self.candidates.made)
             text = "search: candidate %d, %s: %d bytes"
             PROGRESS.info(text, number, what, found.bytes)
-        return found
+        return found, ahead

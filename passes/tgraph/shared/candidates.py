@@ -65,17 +65,27 @@ class Candidates:
         return min(self.made, key=lambda candidate: candidate.bytes)
 
     def run(
-        self, what: str, start: ModuleOp, passes: Sequence[ModulePass]
+        self,
+        what: str,
+        start: ModuleOp,
+        passes: Sequence[ModulePass],
+        ahead: list[ModuleOp] | None = None,
     ) -> Candidate | None:
         """What the passes make of a copy of the program; None if the time is up.
 
-        The first candidate is always made.
+        The first candidate is always made. `ahead` gets the program ahead of each pass.
         """
         module = start.clone()
+
+        def before(_: ModulePass, module: ModuleOp) -> None:
+            self._check()
+            if ahead is not None:
+                ahead.append(module.clone() if ahead else start)
+
         try:
             end = self._end if self.made else inf
             with held_back() as remarks, deadline.until(end):
-                driver.run(self.ctx, module, passes, verify=False, before=self._check)
+                driver.run(self.ctx, module, passes, verify=False, before=before)
                 self._check()
                 begin = monotonic()
                 bytes = self._bytes(module)
@@ -87,7 +97,7 @@ class Candidates:
         self.made.append(Candidate(what, module, bytes, remarks))
         return self.made[-1]
 
-    def _check(self, *_: object) -> None:
+    def _check(self) -> None:
         if self.made and deadline.passed():
             raise _OutOfTime
 
