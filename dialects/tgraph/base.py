@@ -106,6 +106,9 @@ GROUP = "tgraph.group"
 IN_PLACE = "tgraph.in_place"
 """Unit attribute of a concatenation whose operands are computed straight into it."""
 
+TILES = "tgraph.tiles"
+"""Integer attribute of a loop: into how many tiles it cuts what it computes."""
+
 PARAMETER = "tgraph.parameter"
 """Unit attribute of an argument that is the same in every run: a weight."""
 

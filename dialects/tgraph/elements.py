@@ -1,14 +1,19 @@
 """What numbers the elements of a type are."""
 
 from collections.abc import Mapping
+from functools import cache
+from math import inf
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BFloat16Type,
     Float16Type,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IndexType,
+    IntegerAttr,
     IntegerType,
     Signedness,
     i1,
@@ -60,3 +65,32 @@ def holds(wide: Attribute, narrow: Attribute) -> bool:
         return False
     pairs = zip(_FLOATS[type(wide)], _FLOATS[type(narrow)], strict=True)
     return all(bits >= needed for bits, needed in pairs)
+
+
+def limits(element: Attribute) -> tuple[int, int]:
+    """The smallest and the largest integer of the type."""
+    bits, is_signed = width_and_sign(element)
+    if not is_signed:
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def identity(kind: str, element: Attribute) -> float | int:
+    """The number `e` with `e kind x == x` for a reduction's kind."""
+    if kind in ("add", "or"):
+        return 0
+    if kind == "multiply":
+        return 1
+    if is_integer(element):
+        low, high = limits(element)
+        all_ones = high if low == 0 else -1
+        return {"and": all_ones, "maximum": low, "minimum": high}[kind]
+    return -inf if kind == "maximum" else inf
+
+
+@cache
+def number_of(number: float, element_type: Attribute) -> IntegerAttr | FloatAttr:
+    """A number as the attribute that a constant of the type holds."""
+    if isinstance(element_type, AnyFloat):
+        return FloatAttr(float(number), element_type)
+    return IntegerAttr(int(number), cast(IntegerType, element_type))

@@ -5,7 +5,8 @@
         2048 bytes of %big, from tgraph.concatenate (model.mlir:5:10)
         1024 bytes of %s, from tgraph.add (model.mlir:4:8)
       in this order, 3072 bytes are live at once
-      tgraph.concatenate alone (model.mlir:5:10) needs 2048 bytes, in whatever order
+      tgraph.concatenate alone (model.mlir:5:10) needs 2048 bytes in any order,
+      unless tiled
 
 Needs: level 3. Leaves: the same.
 """
@@ -76,7 +77,7 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
     ]
     yield f"in this order, {Problem(buffers).lower_bound} bytes are live at once"
     op, needed = _largest(pool)
-    yield f"{_described(op)} alone needs {needed} bytes, in whatever order"
+    yield f"{_described(op)} alone needs {needed} bytes in any order, unless tiled"
 
 
 def _live(pool: PlannedPool, step: int) -> list[PlannedBuffer]:

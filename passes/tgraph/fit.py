@@ -5,7 +5,7 @@ tgraph-schedule and tgraph-tile. If that is not enough, it tries in this order:
 
  * a longer search for an order, which costs nothing at run time;
  * other groups: NNVM's, or none, where a group keeps what it reads for too long;
- * more tiles, and slower ones, of chains with a wide middle;
+ * more and smaller tiles, and slower ones, of chains with a wide middle;
  * tgraph-rematerialize: values are computed again rather than kept; or, with a device
    for that, tgraph-offload: values are there in between. If both are enough, that which
    takes less time, estimated from types (analysis/cost.py);
@@ -39,12 +39,16 @@ from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates
 from .tile import TGraphTile
+from .tiling.loop_search import IN_CACHE
 
 LONGER = 1.0
 """The effort of a longer search for an order."""
 
 MOST_TILES, SLOWDOWN = 32, 0.1
 """Of more tiles."""
+
+A_TILE = 4
+"""Of the budget, what a tile in a loop may need: a fourth."""
 
 LITTLE = 0.001
 """A part of the time that is not worth to be told."""
@@ -122,7 +126,8 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [assigns, TGraphFuse(mode), order, *tiling]
         if self.tiles:
-            more = TGraphTile(MOST_TILES, SLOWDOWN, **placing)
+            bytes = max(min(IN_CACHE, self.bytes_allowed // A_TILE), 1)
+            more = TGraphTile(MOST_TILES, SLOWDOWN, bytes, **placing)
             yield "more tiles", [assigns, fuse, order, more]
 
     def _described(self, best: Candidate, tried: Sequence[Candidate]) -> str:

@@ -1,5 +1,7 @@
 """`tgraph-tile`: chains of operations with a wide middle are computed in tiles.
 
+One after the other in slices:
+
     %1 = tgraph.dot_general %q, %k ...   : ... -> tensor<4x512x512xf32>
     %2 = tgraph.exponential %1           : tensor<4x512x512xf32>
     %3 = tgraph.dot_general %2, %v ...   : ... -> tensor<4x512x64xf32>
@@ -12,21 +14,46 @@
     ...                                  // the same for %q1, %k1, %v1: %9
     %3 = tgraph.concatenate %6, %9 {dimension = 0, tgraph.in_place} : ...
 
-The tiles are computed one after the other, so what is in the middle needs the memory
-of one. Slices are views, and the tiles of the result are computed straight into it. A
-region is cut along a dimension that all its operations keep apart: heads or queries of
-attention, rows, the batch. Every element is computed from the same elements in the same
-order as before. A region may end in variables, each tile in their rows at once: so an
-optimiser needs the gradient of one tile.
+So what is in the middle needs the memory of one tile. Slices are views, and the tiles
+of the result are computed straight into it. A region is cut along a dimension that all
+its operations keep apart: heads or queries of attention, rows, the batch. A region may
+end in variables, each tile in their rows at once: so an optimizer needs the gradient of
+one tile. Where, and into how many tiles, follows from the peak of live bytes, counted
+as tgraph-schedule counts it.
 
-Where, and into how many tiles, follows from the peak of live bytes, counted as tgraph-
-schedule counts it. It is brought as low as it goes, if that is a tenth or more below
-what plan-memory needs as it is; otherwise nothing is changed. What each tile reads all
-of, such as weights, it reads anew: `max-slowdown` limits an estimate of the time for
-that.
+Or in a loop, through sums over the dimension as well:
+
+    %h = tgraph.dot_general %x, %w ...   : ... -> tensor<65536x256xf32>
+    %t = tgraph.tanh %h                  : tensor<65536x256xf32>
+    %s = tgraph.reduce %t {kind = "add", dimensions = array<i64: 0, 1>} : ...
+
+    %n, %s = tgraph.while %zero, %start, %x, %w ... do {
+      %i = tgraph.read %counter          : tensor<i32>
+      %x0 = tgraph.dynamic_slice %x, %i, ... : ... -> tensor<1x256x256xf32>
+      %x1 = tgraph.reshape %x0           : ... -> tensor<256x256xf32>
+      %h = tgraph.dot_general %x1, %w ... : ... -> tensor<256x256xf32>
+      %t = tgraph.tanh %h                : tensor<256x256xf32>
+      %p = tgraph.reduce %t {kind = "add", dimensions = array<i64: 0, 1>} : ...
+      %1 = tgraph.add %sum, %p           : tensor<f32>
+      tgraph.assign %vs, %1              : tensor<f32>
+      ...
+    }
+
+A loop takes in all that can be computed tile by tile along one dimension, around one of
+the largest values at the peak: the forward and backward passes of layers by rows or by
+the batch (gradient accumulation), attention by queries. Sums over the dimension are
+carried, bf16's and f16's in f32, and added up in the order of the tiles: also products,
+maxima and minima, contractions and convolutions, and sums that scatter. Results that
+have the dimension are put together. A tile needs half a core's second cache, or more
+where that raises the peak little or where each tile reads much anew. Loops are written
+on a copy whose groups are taken apart, which is then grouped and put into order again.
+
+The peak is brought as low as it goes, if that is a tenth or more below what plan-memory
+needs as it is; otherwise nothing is changed. What each tile reads all of, such as
+weights, it reads anew: `max-slowdown` limits an estimate of the time for that.
 
 Needs: level 1, in the order in which it is to run: after tgraph-schedule. Leaves:
-level 1. Does not: cut sums, so that no value changes; cut into unequal tiles; or touch
+level 1. Does not: cut into unequal tiles; cut windows, whose tiles overlap; or touch
 functions whose operations have streams, which could run the tiles side by side.
 """
 
@@ -38,20 +65,41 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
-from ...analysis.cost import time
+from ...analysis.cost import duration, time
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
-from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import STREAM
+from ...dialects.diagnostics import held_back, remark
+from ...dialects.tgraph.base import STREAM, TILES
+from .. import driver
 from ..optional import OptionalPass
 from ..options import Placing
-from .shared.fitting import PlannedBytes, is_static_block
+from .eliminate_assigns import TGraphEliminateAssigns
+from .fuse import TGraphFuse
+from .schedule import TGraphSchedule
+from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .tiling.bytes import Lifetimes
+from .tiling.loop_search import IN_CACHE, bytes_of, written
 from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search
 
 MOST_TILES = 1024
+
+ROUNDS = 3
+"""In which loops get larger tiles, as they take too long."""
+
+UNSEEN = 3
+"""Times what slices may, loops may take longer by the estimate: it does not see that
+tiles stay in a core's cache."""
+
+FAR = 3
+"""Times the bytes needed, an estimate with loops makes these not worth a try."""
+
+SMALL = 4
+"""Times the bytes that a tile may need, a tile in a loop is not cut into slices."""
+
+LITTLE = 0.001
+"""A part of the time, where none is allowed."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +109,21 @@ class TGraphTile(OptionalPass, Placing):
     tiles: the most that a region is cut into, up to 1024.
     max_slowdown: how much longer a function may take, as a part of its time, both
         estimated from types.
+    tile_bytes: what a tile in a loop may need, half a core's second cache; with 0 there
+        are no loops.
+    effort: of tgraph-schedule, for what is in loops and around them.
     """
 
     name = "tgraph-tile"
-    EXACT = False  # a product of a tile may add up in another order
+    EXACT = False  # sums are added up in another order
     IDEMPOTENT = False  # a tile may be cut again
     LOWERS_PEAK = True
     TOPIC = "tiling"
 
     tiles: int = 8
     max_slowdown: float = 0.03
+    tile_bytes: int = IN_CACHE
+    effort: float = 0.2
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +131,10 @@ class TGraphTile(OptionalPass, Placing):
             raise ValueError(f"tiles is {self.tiles}, expected 1 to {MOST_TILES}")
         if self.max_slowdown < 0:
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
+        if self.tile_bytes < 0:
+            raise ValueError(f"tile-bytes is {self.tile_bytes}, expected 0 or more")
+        if self.effort < 0:
+            raise ValueError(f"effort is {self.effort}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         planned_bytes = PlannedBytes(self)
@@ -85,9 +142,77 @@ class TGraphTile(OptionalPass, Placing):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is tiled: its operations have streams", func)
                 continue
-            bytes: int | None = None
-            for number in range(len(_blocks(func))):
-                bytes = self._lower(func, number, bytes, planned_bytes)
+            given = func.clone() if self._has_large_values(func) else None
+            self._cut(func, planned_bytes)
+            if given is not None:
+                self._write_loops(ctx, func, given, planned_bytes)
+
+    def _has_large_values(self, func: FuncOp) -> bool:
+        """Whether there is what a loop could begin with."""
+        return self.tile_bytes > 0 and any(
+            bytes_of(value) >= self.tile_bytes
+            for block in blocks_within(func.body.block)
+            for op in block.ops
+            for value in op.results
+        )
+
+    def _write_loops(
+        self, ctx: Context, func: FuncOp, given: FuncOp, planned_bytes: PlannedBytes
+    ) -> None:
+        """Takes loops instead of slices, if that lowers the function's peak.
+
+        given: the function without slices.
+        """
+        before, took, coarser = 0, 0, 1.0
+        for _ in range(ROUNDS):
+            copy = given.clone()
+            bytes = int(coarser * self.tile_bytes)
+            loops, estimate = written(copy, self.alignment, bytes)
+            if not loops:
+                return
+            before = before or planned_bytes.of_all(func)
+            if estimate > FAR * before:
+                return
+            module = ModuleOp([copy])
+            again = [
+                TGraphEliminateAssigns(),
+                TGraphFuse(),
+                TGraphSchedule(self.effort, alignment=self.alignment),
+            ]
+            with held_back():
+                driver.run(ctx, module, again, verify=False)
+                self._cut(copy, planned_bytes)
+            after = planned_bytes.of_all(copy)
+            if after * 10 > before * 9:
+                return
+            took = took or duration(ModuleOp([given.clone()]))
+            longer = duration(module) / took - 1
+            if longer <= (allowed := UNSEEN * self.max_slowdown):
+                break
+            coarser *= max(longer / max(allowed, LITTLE), 2)
+        else:
+            return
+        func.detach_region(0)
+        func.add_region(copy.detach_region(0))
+        tiles = ", ".join(str(loop.tiles) for loop in loops)
+        remark(
+            f"loops over tiles: {len(loops)}, of {tiles} tiles; the peak goes from "
+            f"{before} to {after} bytes",
+            func,
+            passed=True,
+        )
+
+    def _cut(self, func: FuncOp, planned_bytes: PlannedBytes) -> None:
+        """Writes chains in slices, if that lowers the function's peak."""
+        bytes: int | None = None
+        for number in range(len(_blocks(func))):
+            bytes = self._lower(func, number, bytes, planned_bytes)
+
+    def _is_small_tile(self, block: Block, peaks: Peaks) -> bool:
+        """Whether this is a loop over tiles, which need not be cut again."""
+        loop = block.parent_op()
+        is_tile = loop is not None and TILES in loop.attributes
+        return is_tile and max(peaks.values()) <= SMALL * self.tile_bytes
 
     def _lower(
         self, func: FuncOp, number: int, before: int | None, planned_bytes: PlannedBytes
@@ -101,7 +226,7 @@ class TGraphTile(OptionalPass, Placing):
             return before
         memory = memory_graph(block, self.alignment)
         peaks = memory.peaks(range(len(memory.ops)))
-        if not any(peaks.values()):
+        if not any(peaks.values()) or self._is_small_tile(block, peaks):
             return before
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)

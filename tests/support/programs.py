@@ -61,8 +61,14 @@ class _Builder:
     # One method for each family of operations.
 
     def unary(self) -> None:
+        self._unary(UNARY)
+
+    def continuous(self) -> None:
+        self._unary([ew.NegateOp, ew.AbsOp, ew.TanhOp])
+
+    def _unary(self, ops: list[type[ew.UnaryOp]]) -> None:
         x = self.any()
-        op = self.draw(st.sampled_from(UNARY))
+        op = self.draw(st.sampled_from(ops))
         self.emit(op((x,), result_types=(x.type,)))
 
     def binary(self) -> None:
@@ -207,6 +213,9 @@ STEPS: list[Callable[[_Builder], None]] = [
     _Builder.assign,
 ]
 
+CONTINUOUS = [_Builder.continuous, *STEPS[1:3], *STEPS[4:]]
+"""Without those that make much of a small difference."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -219,7 +228,9 @@ class Program:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_ops: int = 20) -> Program:
+def programs(
+    draw: st.DrawFn, max_ops: int = 20, is_continuous: bool = False
+) -> Program:
     """A function `@main` of up to `max_ops` operations."""
     builder = _Builder(draw)
     for _ in range(draw(st.integers(1, 3))):
@@ -234,7 +245,7 @@ def programs(draw: st.DrawFn, max_ops: int = 20) -> Program:
             builder.block.insert_arg(variable, len(builder.block.args))
         )
     for _ in range(draw(st.integers(1, max_ops))):
-        draw(st.sampled_from(STEPS))(builder)
+        draw(st.sampled_from(CONTINUOUS if is_continuous else STEPS))(builder)
     results = [builder.any() for _ in range(draw(st.integers(0, 3)))]
     builder.block.add_op(ReturnOp(*results))
     types = FunctionType.from_lists(

@@ -1,7 +1,6 @@
 """Adding upstream operations one after the other: scalars, loops, element types."""
 
 from collections.abc import Callable, Sequence
-from math import inf
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, memref, scf
@@ -22,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects.tgraph.base import AnyMemRef
+from ....dialects.tgraph.elements import limits
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
@@ -71,28 +71,6 @@ def dot_type(element: Attribute) -> Attribute:
 def width(element: Attribute) -> int:
     assert isinstance(element, IntegerType)
     return cast(AnyInteger, element).width.data
-
-
-def limits(element: Attribute) -> tuple[int, int]:
-    """The smallest and the largest integer of the type."""
-    bits = width(element)
-    if is_unsigned(element):
-        return 0, (1 << bits) - 1
-    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-
-
-def identity(kind: str, element: Attribute) -> float | int:
-    """The number `e` with `e kind x == x` for a reduction's kind."""
-    if kind in ("add", "or"):
-        return 0
-    if kind == "multiply":
-        return 1
-    if kind == "and":
-        return -1
-    if is_float(element):
-        return -inf if kind == "maximum" else inf
-    low, high = limits(element)
-    return low if kind == "maximum" else high
 
 
 class MlirCode:

@@ -11,9 +11,10 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
 from ....dialects.tgraph.base import tensor_type_of
+from ....dialects.tgraph.elements import identity
 from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from . import named
-from .code import MlirCode, dot_type, identity, is_float, signless, sum_type
+from .code import MlirCode, dot_type, is_float, signless, sum_type
 from .memory import Stored
 from .nests import GenericBody, Values, assign, copy
 from .scalars import combined

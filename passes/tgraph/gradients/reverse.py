@@ -29,10 +29,11 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
 )
 from ....dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
+from ....dialects.tgraph.elements import number_of
 from ....dialects.tgraph.elementwise import AddOp
 from ....dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, ViewOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, OnDeviceOp, ReadOp
-from .site import RULES, GradientSite, number_of
+from .site import RULES, GradientSite
 
 
 def expand(op: GradientOp, mirror: str) -> None:

@@ -10,14 +10,9 @@ zero. The operators of terms write elementwise operations: `site.g * site.x(1)`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
     StringAttr,
     i1,
 )
@@ -34,6 +29,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_element,
 )
+from ....dialects.tgraph.elements import number_of
 from ....dialects.tgraph.shaping import ConstantOp
 
 Op = TypeVar("Op", bound=TensorOp)
@@ -158,10 +154,3 @@ def gradient_of(*ops: type[TensorOp]) -> Callable[[Rule], Rule]:
         return rule
 
     return register
-
-
-@cache
-def number_of(number: float, element_type: Attribute) -> IntegerAttr | FloatAttr:
-    if isinstance(element_type, AnyFloat):
-        return FloatAttr(float(number), element_type)
-    return IntegerAttr(int(number), cast(IntegerType, element_type))

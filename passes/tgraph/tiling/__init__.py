@@ -1,8 +1,18 @@
 """Chains of operations computed in tiles: which can be, what pays, the rewriting.
 
-dimensions.py   along which dimension of its operands an operation can be tiled
-regions.py      operations that can be tiled together
-bytes.py        what a region needs in tiles, and how much longer it takes
-search.py       the regions and tiles that lower the peak
-rewriting.py    regions written out in tiles
+In slices, one after the other:
+
+dimensions.py      along which dimension of its operands an operation can be tiled
+regions.py         operations that can be tiled together
+bytes.py           what a region needs in tiles, and how much longer it takes
+search.py          the regions and tiles that lower the peak
+rewriting.py       regions written out in tiles
+
+In loops, through sums:
+
+parts.py           which operations combine tiles
+loops.py           operations that one loop can compute
+loop_search.py     the loops that may lower the peak, and their tiles
+loop_rewriting.py  loops written out
+ungrouping.py      groups taken apart, before loops are written
 """

@@ -13,6 +13,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+)
 from ....dialects.tgraph.reducing import (
     ConvolutionOp,
     DotGeneralOp,
@@ -70,6 +76,10 @@ def needs(op: Operation, dim: int) -> Needs | None:
             return [op.permutation.get_values()[dim]]
         case ReshapeOp():
             return _of_reshape(op, dim)
+        case GatherOp():
+            return _of_gather(op, dim)
+        case ScatterOp():
+            return _of_scatter(op, dim)
         case _:
             return _along(op, dim)
 
@@ -87,6 +97,12 @@ def _along(op: Operation, dim: int) -> Needs | None:
             if op.dimension.value.data == dim:
                 return None
             return [dim] * len(op.inputs)
+        case DynamicSliceOp():
+            whole = shape_of(op.result)[dim] == shape_of(op.inputs[0])[dim]
+            return [dim, *(None for _ in op.inputs[1:])] if whole else None
+        case DynamicUpdateSliceOp():
+            whole = shape_of(op.inputs[1])[dim] == shape_of(op.inputs[0])[dim]
+            return [dim, dim, *(None for _ in op.inputs[2:])] if whole else None
         case PadOp():
             amounts = op.low, op.high, op.interior
             padded = any(amount.get_values()[dim] for amount in amounts)
@@ -125,6 +141,57 @@ def _of_convolution(op: ConvolutionOp, dim: int) -> Needs | None:
     if label == "f" and op.groups == 1:
         return [None, kernel.index("o")]
     return None
+
+
+def _of_gather(op: GatherOp, dim: int) -> Needs | None:
+    """A tile of the slices, or of the places that are read."""
+    offsets = op.offset_dims.get_values()
+    batching = op.operand_batching_dims.get_values()
+    if dim in offsets:
+        dropped = {*op.collapsed_slice_dims.get_values(), *batching}
+        sizes = shape_of(op.inputs[0])
+        kept = [d for d in range(len(sizes)) if d not in dropped]
+        along = kept[sorted(offsets).index(dim)]
+        is_whole = op.slice_sizes.get_values()[along] == sizes[along]
+        return [along, None] if is_whole else None
+    batch = [d for d in range(len(shape_of(op.result))) if d not in offsets]
+    of_indices = _batch_dimensions(op)[batch.index(dim)]
+    together = op.start_indices_batching_dims.get_values()
+    if of_indices in together:
+        return [batching[together.index(of_indices)], of_indices]
+    return [None, of_indices]
+
+
+def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
+    """A tile of the operand: where no index tells in which tile an update lies."""
+    batching = op.input_batching_dims.get_values()
+    updates = range(len(shape_of(op.inputs[2])))
+    if dim in batching:
+        of_indices = op.scatter_indices_batching_dims.get_values()[batching.index(dim)]
+        along = next(d for d in updates if update_dimension(op, d) == of_indices)
+        return [dim, of_indices, along]
+    dropped = {*op.inserted_window_dims.get_values(), *batching}
+    if dim in dropped:
+        return None
+    kept = [d for d in range(len(shape_of(op.result))) if d not in dropped]
+    along = sorted(op.update_window_dims.get_values())[kept.index(dim)]
+    is_whole = shape_of(op.inputs[2])[along] == shape_of(op.inputs[0])[dim]
+    return [dim, None, along] if is_whole else None
+
+
+def update_dimension(op: ScatterOp, dim: int) -> int | None:
+    """The dimension of the indices that a dimension of the updates goes with."""
+    window = op.update_window_dims.get_values()
+    if dim in window:
+        return None
+    batch = [d for d in range(len(shape_of(op.inputs[2]))) if d not in window]
+    return _batch_dimensions(op)[batch.index(dim)]
+
+
+def _batch_dimensions(op: GatherOp | ScatterOp) -> Sequence[int]:
+    """Dimensions of the indices, without that of the index vectors."""
+    vector = op.index_vector_dim.value.data
+    return [d for d in range(len(shape_of(op.inputs[1]))) if d != vector]
 
 
 def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:

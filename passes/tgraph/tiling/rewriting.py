@@ -9,10 +9,19 @@
 %1 = tgraph.concatenate %3, %5 {dimension = 0, tgraph.in_place} : ...
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i32, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects.tgraph.base import (
     IN_PLACE,
@@ -21,13 +30,18 @@ from ....dialects.tgraph.base import (
     ints,
     segments,
     tensor_type_of,
+    with_element,
     with_shape,
 )
-from ....dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+)
 from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
 from ....dialects.tgraph.structure import FusionOp, ReadOp, YieldOp
 from . import regions
-from .dimensions import body_dimensions
+from .dimensions import body_dimensions, needs
 
 
 def write(region: regions.TileableRegion, tiles: int, last: Operation) -> None:
@@ -113,7 +127,7 @@ def _write_tile(
             operand(value, along, op)
             for value, along in zip(op.inputs, region.needs[op], strict=False)
         ]
-        copy = _in_tile(op, operands, dim, tiles)
+        copy = in_tile(op, operands, dim, tiles)
         block.insert_op_before(copy, anchor)
         new[op.results[0]] = copy.results[0]
         copy.results[0].name_hint = op.results[0].name_hint
@@ -152,7 +166,7 @@ def _slice(value: SSAValue, dim: int, tile: int, tiles: int) -> SliceOp:
     starts[dim], limits[dim] = tile * size, (tile + 1) * size
     return SliceOp(
         [value],
-        result_types=[_divided(type, dim, tiles)],
+        result_types=[divided(type, dim, tiles)],
         properties={
             "start_indices": ints(starts),
             "limit_indices": ints(limits),
@@ -161,7 +175,7 @@ def _slice(value: SSAValue, dim: int, tile: int, tiles: int) -> SliceOp:
     )
 
 
-def _divided(type: AnyTensor, dim: int | None, tiles: int) -> AnyTensor:
+def divided(type: AnyTensor, dim: int | None, tiles: int) -> AnyTensor:
     if dim is None:
         return type
     shape = list(type.get_shape())
@@ -169,19 +183,24 @@ def _divided(type: AnyTensor, dim: int | None, tiles: int) -> AnyTensor:
     return with_shape(type, shape)
 
 
-def _in_tile(
-    op: TensorOp, operands: Sequence[SSAValue], dim: int | None, tiles: int
+def in_tile(
+    op: TensorOp,
+    operands: Sequence[SSAValue],
+    dim: int | None,
+    tiles: int,
+    element: Attribute | None = None,
 ) -> TensorOp:
-    """The operation on tiles of its operands, with a tile of its result."""
+    """The operation on tiles of its operands, with a tile of its result, which may have
+    elements of another type."""
     properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
-    if isinstance(op, SliceOp) and dim is not None:  # of all there is along `dim`
-        limits = list(op.limit_indices.get_values())
-        limits[dim] //= tiles
-        properties["limit_indices"] = ints(limits)
+    if dim is not None:
+        properties |= _sizes_in_tile(op, dim, tiles)
     body = []
     if isinstance(op, FusionOp) and dim is not None:
         body = [Region(_body(op, dim, tiles))]
-    type = _divided(tensor_type_of(op.results[0].type), dim, tiles)
+    type = divided(tensor_type_of(op.results[0].type), dim, tiles)
+    if element is not None:
+        type = with_element(type, element)
     return op.__class__.create(
         operands=operands,
         result_types=[type],
@@ -192,12 +211,29 @@ def _in_tile(
     )
 
 
+def _sizes_in_tile(op: TensorOp, dim: int, tiles: int) -> Mapping[str, Attribute]:
+    """Properties that say how much there is along a dimension of the result, which is
+    all of the operand's."""
+    match op:
+        case SliceOp():
+            name, along = "limit_indices", dim
+        case DynamicSliceOp():
+            name, along = "slice_sizes", dim
+        case GatherOp() if dim in op.offset_dims.get_values():
+            name, along = "slice_sizes", (needs(op, dim) or (None,))[0]
+        case _:
+            return {}
+    sizes = cast(DenseArrayBase[IntegerType], op.properties[name]).get_values()
+    parts = (size // tiles if d == along else size for d, size in enumerate(sizes))
+    return {name: ints(list(parts))}
+
+
 def _body(op: FusionOp, dim: int, tiles: int) -> Block:
     """The body of a fusion for a tile of its result."""
     dims = body_dimensions(op, dim)
     assert dims is not None
     old = op.body.block
-    types = [_divided(tensor_type_of(a.type), dims[a], tiles) for a in old.args]
+    types = [divided(tensor_type_of(a.type), dims[a], tiles) for a in old.args]
     block = Block(arg_types=types)
     new: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
     for value, argument in zip(old.args, block.args, strict=True):
@@ -205,7 +241,7 @@ def _body(op: FusionOp, dim: int, tiles: int) -> Block:
     for inner in old.ops:
         if isinstance(inner, TensorOp) and inner.results[0] in dims:
             operands = [new[value] for value in inner.operands]
-            copy = _in_tile(inner, operands, dims[inner.results[0]], tiles)
+            copy = in_tile(inner, operands, dims[inner.results[0]], tiles)
             copy.results[0].name_hint = inner.results[0].name_hint
             block.add_op(copy)
             new[inner.results[0]] = copy.results[0]

@@ -1,0 +1,253 @@
+"""Which loops over tiles would lower what a block needs, by an estimate.
+
+It takes what is stored now for what would be stored in a tile, and the order as it is.
+So the outcome is a proposal, which is to be measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ....analysis.cost import time
+from ....analysis.functions import blocks_within
+from ....analysis.memory_graph import memory_graph
+from ....dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
+from ....dialects.tgraph.structure import IfOp, WhileOp
+from ..shared.fitting import is_static_block, live_bytes
+from .dimensions import shape_of
+from .loop_rewriting import write_loop
+from .loops import Needed, TiledLoop, tiled_loop, users
+from .ungrouping import ungroup
+
+IN_CACHE = 1 << 19
+"""Bytes: half of a core's second cache, which a tile may fill."""
+
+MOST_LOOPS = 8
+"""That are written in a block."""
+
+A_SIXTH = 6
+"""Of what is live around a loop: nor need they be smaller than this part of it."""
+
+LEAST_ROWS = 16
+"""That a tile has along its dimension, if there are as many, but for smaller tiles."""
+
+SEEDS = 3
+"""Of the largest values that are live at the peak."""
+
+BYTES_PER_NS = 16
+"""Bandwidth of memory for one core, GB/s."""
+
+AGAIN = 4
+"""The part of a block's time that its tiles may take to read anew what each reads all
+of, and to add to sums: a fourth."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An operation, or a loop, and the stored values that it reads and writes."""
+
+    reads: frozenset[SSAValue]
+    writes: Sequence[SSAValue]
+    inside: int = 0  # bytes that live while it runs
+
+
+class Estimate:
+    """What is live in a block, whose groups are taken apart.
+
+    sizes: bytes of the values that were stored when there were groups.
+    time: nanoseconds that the block took then.
+    inside: bytes that live in loops and branches while they run.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        sizes: Mapping[SSAValue, int],
+        inside: Mapping[Operation, int],
+        time: int,
+    ):
+        self.block = block
+        self.time = time
+        self.sizes = sizes
+        self.needed = Needed()
+        self._steps: dict[Operation, _Step] = {}
+        read: dict[SSAValue, frozenset[SSAValue]] = {}  # through what is not stored
+        for op in block.ops:
+            reads = frozenset[SSAValue]().union(
+                *(read.get(value, ()) for value in op.operands)
+            )
+            for value in op.results:
+                read[value] = frozenset([value]) if value in sizes else reads
+            writes = [value for value in op.results if value in sizes]
+            self._steps[op] = _Step(reads, writes, inside.get(op, 0))
+        steps = list(self._steps.values())
+        during = _profile(steps, sizes)
+        self.peak = max(during, default=0)
+        self.largest: Sequence[SSAValue] = ()
+        """What is live at the peak, the largest first."""
+        if during:
+            self.largest = _live(steps, sizes, during.index(self.peak))
+
+    def with_loop(self, loop: TiledLoop) -> tuple[int, int]:
+        """What is live at most with a loop, but for what is in it, and how much that
+        would be in one tile for all."""
+        made = {op.results[0] for op in loop.members}
+        kept = {op.results[0] for op in (*loop.outputs(), *loop.parts)}
+        sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
+        steps = [self._steps[op] for op in loop.members]
+        reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
+        order = [self._steps[op] for op in loop.before]
+        order += [_Step(reads - made, list(kept))]
+        order += [self._steps[op] for op in loop.after]
+        outside = max(_profile(order, sizes), default=0)
+        tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
+        inside = max(_profile(steps, tiled), default=0)
+        return outside, inside + sum(map(bytes_of, loop.sliced))
+
+
+def _live(
+    steps: Sequence[_Step], sizes: Mapping[SSAValue, int], at: int
+) -> Sequence[SSAValue]:
+    """What is live during a step, the largest first."""
+    later = frozenset[SSAValue]().union(*(step.reads for step in steps[at:]))
+    written = [value for step in steps[: at + 1] for value in step.writes]
+    live = [v for v in written if v in later or v in steps[at].writes]
+    return sorted(live, key=lambda value: -sizes[value])
+
+
+def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]:
+    """The bytes that are live during each step, of the values that have sizes."""
+    last: dict[SSAValue, int] = {}
+    for index, step in enumerate(steps):
+        for value in (*step.writes, *step.reads):
+            last[value] = index
+    ending: dict[int, int] = {}
+    during: list[int] = []
+    live = 0
+    for index, step in enumerate(steps):
+        for value in step.writes:
+            size = sizes.get(value, 0)
+            live += size
+            ending[last[value]] = ending.get(last[value], 0) + size
+        during.append(live + step.inside)
+        live -= ending.get(index, 0)
+    return during
+
+
+def is_given(value: SSAValue) -> bool:
+    """Whether a value lies in memory that the block is given."""
+    return any(not isinstance(user, TensorOp) for user in users(value))
+
+
+def bytes_of(value: SSAValue) -> int:
+    return typical_bytes(tensor_type_of(value.type))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A loop, and the bytes that live with it, and in it, at most."""
+
+    loop: TiledLoop
+    peak: int
+    inside: int
+
+
+def written(
+    func: FuncOp, alignment: int, tile_bytes: int
+) -> tuple[Sequence[TiledLoop], int]:
+    """Takes the groups of a function apart and writes loops that lower the estimate.
+
+    tile_bytes: that a tile may need. Returns the loops, and the estimate for the
+    function's block with them.
+    """
+    loops: list[TiledLoop] = []
+    peak = 0
+    for block in reversed(list(blocks_within(func.body.block))):
+        if is_static_block(block):
+            peak = _write(block, alignment, tile_bytes, loops)
+    return loops, peak
+
+
+def _write(
+    block: Block, alignment: int, tile_bytes: int, loops: list[TiledLoop]
+) -> int:
+    """Adds loops of a block; returns the estimate of its peak."""
+    memory = memory_graph(block, alignment)
+    inside: dict[Operation, int] = {
+        op: max(live_bytes(region.block, alignment) for region in op.regions)
+        for op in block.ops
+        if isinstance(op, WhileOp | IfOp)
+    }
+    stored = {
+        value: sum(sizes[number] for sizes in memory.sizes.values())
+        for number, value in memory.names.items()
+    }
+    took = sum(map(time, block.ops))
+    renamed = ungroup(block)
+    sizes = {renamed.get(value, value): size for value, size in stored.items()}
+    estimate = Estimate(block, sizes, inside, took)
+    for _ in range(MOST_LOOPS):
+        found = lowest(estimate, tile_bytes)
+        if found is None:
+            break
+        loop = write_loop(found.loop)
+        inside[loop] = found.inside
+        sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
+        loops.append(found.loop)
+        estimate = Estimate(block, sizes, inside, took)
+    return estimate.peak
+
+
+def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
+    """The loop with which the least lives, if that is a quarter less than without."""
+    best: Proposal | None = None
+    for value in estimate.largest[:SEEDS]:
+        seed = value.owner
+        if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
+            continue
+        if seed.regions or len(seed.res) != 1:
+            continue
+        for dim in range(len(shape_of(value))):
+            found = _around(estimate, seed, dim, tile_bytes)
+            if found and found.peak < (best.peak if best else estimate.peak * 3 // 4):
+                best = found
+    return best
+
+
+def _around(
+    estimate: Estimate, seed: TensorOp, dim: int, tile_bytes: int
+) -> Proposal | None:
+    """The loop around a seed along a dimension, in as many tiles as it needs."""
+    size = shape_of(seed.result)[dim]
+    numbers = [n for n in range(2, size + 1) if size % n == 0]
+    if tile_bytes >= IN_CACHE:
+        numbers = [n for n in numbers if size // n >= LEAST_ROWS] or numbers
+    tiles = next(iter(numbers), None)
+    while tiles is not None:
+        loop = tiled_loop(estimate.block, seed, dim, tiles, estimate.needed)
+        if loop is None:
+            return None
+        outside, inside = estimate.with_loop(loop)
+        wanted = max(tile_bytes, outside // A_SIXTH)
+        most = estimate.time // AGAIN // max(_again(loop), 1)
+        numbers = [n for n in numbers if n <= most] or numbers[:1]
+        enough = (n for n in numbers if inside <= n * wanted)
+        more = next(enough, numbers[-1])
+        if more <= tiles:
+            return Proposal(loop, outside + inside // tiles, inside // tiles)
+        tiles = more
+    return None
+
+
+def _again(loop: TiledLoop) -> int:
+    """Nanoseconds for what each tile reads and writes, but has no tiles."""
+    bytes = sum(
+        bytes_of(value)
+        for op in loop.members
+        for value, along in zip(op.operands, loop.needs[op], strict=True)
+        if along is None
+    )
+    bytes += sum(2 * bytes_of(op.results[0]) for op in loop.parts)
+    return bytes // BYTES_PER_NS if bytes > 2 * IN_CACHE else 0

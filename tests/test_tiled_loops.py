@@ -1,0 +1,280 @@
+"""Loops over tiles: values, for every operation that they can begin with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from levels import READY, REST, inputs, planned_bytes
+from modules import run
+from programs import Program, programs
+from sampling import examples
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.transforms.canonicalize import CanonicalizePass
+
+import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.tile import TGraphTile
+from tensorplan.passes.tgraph.tiling.loop_rewriting import write_loop
+from tensorplan.passes.tgraph.tiling.loops import Needed, TiledLoop, tiled_loop
+from tensorplan.runtime.executor import Executable
+
+SEEDS = 4
+"""Loops that are written of each program."""
+
+
+def loops_of(block: Block) -> list[tuple[int, int, int]]:
+    """All that there are in a block: the seed's number, a dimension, a number of
+    tiles."""
+    return [
+        (number, dim, tiles)
+        for number, op in enumerate(block.ops)
+        if isinstance(op, TensorOp) and len(op.res) == 1
+        for dim, size in enumerate(shape_of(tensor_type_of(op.result.type)))
+        for tiles in range(2, size + 1)
+        if size % tiles == 0 and loop_at(block, op, dim, tiles)
+    ]
+
+
+def loop_at(block: Block, op: Operation, dim: int, tiles: int) -> TiledLoop | None:
+    return tiled_loop(block, op, dim, tiles, Needed())
+
+
+def with_loop(module: ModuleOp, number: int, dim: int, tiles: int) -> ModuleOp:
+    module = module.clone()
+    ((_, block),) = tensor_functions(module)
+    loop = loop_at(block, list(block.ops)[number], dim, tiles)
+    assert loop is not None
+    write_loop(loop)
+    module.verify()
+    return module
+
+
+def assert_close(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:
+    """The same values but for rounding."""
+    module = program.module
+    want = run_reference(module, inputs(module))
+    executable = Executable(planned, sanitize=True, native=False)
+    for got in (
+        run_reference(level_1, inputs(module)),
+        executable(*inputs(module)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            atol = 1e-4 * max(np.abs(b).max(initial=0), 1)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=atol)
+
+
+@settings(max_examples=examples(300))
+@given(programs(max_ops=30, is_continuous=True), st.data())
+def test_values_of_random_programs_stay(program: Program, data: st.DataObject) -> None:
+    ready = run(program.module, *READY[:2])
+    ((_, block),) = tensor_functions(ready)
+    if found := loops_of(block):
+        looped = with_loop(ready, *data.draw(st.sampled_from(found)))
+        assert_close(program, looped, run(looped, *READY[2:], *REST))
+
+
+@settings(max_examples=examples(150))
+@given(programs(max_ops=40, is_continuous=True))
+def test_the_peak_is_never_higher(program: Program) -> None:
+    ready = run(program.module, *READY, TGraphSchedule())
+    eager = TGraphTile(max_slowdown=100.0, reuse_outputs=False, tile_bytes=1)
+    tiled = run(ready, eager)
+    planned = run(tiled, *REST)
+    assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
+    assert_close(program, tiled, planned)
+
+
+# What JAX writes
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+def normal(*shape: int, dtype: str = "float32") -> Any:
+    """Random numbers, the same in every run."""
+    rng = np.random.default_rng(sum(shape))
+    return jnp.asarray(rng.standard_normal(shape) / 2, dtype)
+
+
+def embedding(table: Any, ids: Any) -> Any:
+    return jax.value_and_grad(lambda w: (jnp.tanh(w[ids]) ** 2).sum())(table)
+
+
+def cross_entropy(x: Any, w: Any, labels: Any) -> Any:
+    def loss(x: Any, w: Any) -> Any:
+        logits = jax.nn.log_softmax(x @ w)
+        return -jnp.take_along_axis(logits, labels[:, None], 1).mean()
+
+    return jax.value_and_grad(loss, (0, 1))(x, w)
+
+
+def causal_attention(q: Any, k: Any, v: Any) -> Any:
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = jnp.einsum("hqd,hkd->hqk", q, k)
+        place = jnp.arange(scores.shape[-1])
+        scores = jnp.where(place[:, None] >= place, scores, -1e9)
+        return (jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores), v) ** 2).sum()
+
+    return jax.grad(attend, (0, 1, 2))(q, k, v)
+
+
+def convolutions(x: Any, w: Any, u: Any) -> Any:
+    def net(w: Any, u: Any) -> Any:
+        h = jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        h = jax.nn.relu(h).max((1, 2)) @ u
+        return (h * h).mean()
+
+    return jax.value_and_grad(net, (0, 1))(w, u)
+
+
+def layer_norms(x: Any, scale: Any) -> Any:
+    def net(scale: Any) -> Any:
+        h = x
+        for row in scale:
+            h = (h - h.mean(-1, keepdims=True)) / (h.std(-1, keepdims=True) + 1e-3)
+            h = jax.nn.gelu(h * row)
+        return (h**2).mean()
+
+    return jax.value_and_grad(net)(scale)
+
+
+def reductions(x: Any) -> Any:
+    y = jnp.exp(x)
+    bits = x > 0
+    return (
+        (y.max(0), y.min(0), y.prod(0), bits.any(0), bits.all(0)),
+        (x * 8).astype("int32").sum(0),
+        jnp.bitwise_or.reduce((x * 8).astype("int32"), 0),
+    )
+
+
+def half(x: Any, w: Any) -> Any:
+    y = jnp.tanh(x @ w)
+    return y.sum(0), y.T @ x
+
+
+def counted(x: Any) -> Any:
+    rows = jax.lax.broadcasted_iota("float32", x.shape, 0)
+    whole = jax.lax.broadcasted_iota("bfloat16", x.shape, 0)
+    return (x * rows).sum(), (x + whole.astype(x.dtype)).sum(1)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "embedding": (embedding, [normal(5, 4), jnp.asarray([1, 3, 3, 0, 2, 4])]),
+    "cross_entropy": (
+        cross_entropy,
+        [normal(8, 3), normal(3, 6), jnp.asarray([5, 0, 2, 2, 1, 4, 3, 0])],
+    ),
+    "causal_attention": (causal_attention, [normal(2, 8, 3) for _ in range(3)]),
+    "convolutions": (
+        convolutions,
+        [normal(4, 6, 6, 2), normal(3, 3, 2, 4), normal(4, 2)],
+    ),
+    "layer_norms": (layer_norms, [normal(4, 6), normal(1, 6)]),
+    "reductions": (reductions, [normal(8, 3)]),
+    "half": (
+        half,
+        [normal(8, 4, dtype="bfloat16"), normal(4, 6, dtype="bfloat16")],
+    ),
+    "counted": (counted, [normal(12, 3)]),
+}
+
+
+def different(block: Block) -> list[tuple[int, int, int]]:
+    """Some loops of a block that compute different operations, those with the most
+    sums first."""
+    ops = list(block.ops)
+    found: dict[tuple[int, frozenset[Operation]], tuple[int, tuple[int, int, int]]] = {}
+    for number, dim, tiles in loops_of(block):
+        loop = loop_at(block, ops[number], dim, tiles)
+        assert loop is not None
+        key = tiles, frozenset(loop.members)
+        found.setdefault(key, (len(loop.parts), (number, dim, tiles)))
+    by_sums = sorted(found.values(), key=lambda entry: -entry[0])
+    assert by_sums[0][0], "no loop has a sum"
+    return [seed for _, seed in by_sums[:SEEDS]]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loops_of_programs_compute_the_same(name: str) -> None:
+    function, arguments = CASES[name]
+    want = jax.tree.leaves(function(*arguments))
+    tolerance = 2e-2 if name == "half" else 1e-4
+    module = tensorplan.from_jax(function, *arguments).module
+    ready = run(module, ConvertStablehloToTGraph(), *READY[:1], CanonicalizePass())
+    ((_, block),) = tensor_functions(ready)
+    for seed in different(block):
+        looped = with_loop(ready, *seed)
+        given = [np.asarray(argument) for argument in arguments]
+        for got in (
+            run_reference(looped, given),
+            tensorplan.compile(tensorplan.plan(looped))(*given),
+        ):
+            for a, b in zip(got, want, strict=True):
+                a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+                atol = tolerance * max(np.abs(b).max(initial=0), 1)
+                np.testing.assert_allclose(a, b, rtol=tolerance, atol=atol)
+
+
+# What it is worth
+
+
+def chain(x: Any, w: Any) -> Any:
+    for _ in range(6):
+        x = jnp.tanh(x @ w)
+    return x.sum()
+
+
+def rows(x: Any, scale: Any) -> Any:
+    value, gradient = layer_norms(x, scale)
+    return value, scale - 0.1 * gradient
+
+
+def shape(*sizes: int, dtype: str = "float32") -> Any:
+    return jax.ShapeDtypeStruct(sizes, dtype)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "most"),
+    [
+        (chain, [shape(65536, 256), shape(256, 256)], 1 << 20),
+        (
+            cross_entropy,
+            [shape(2048, 256), shape(256, 8192), shape(2048, dtype="int32")],
+            12_600_000,
+        ),
+        (causal_attention, [shape(1, 2048, 64)] * 3, 1_500_000),
+        (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
+        (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
+    ],
+)
+def test_a_loop_needs_the_memory_of_a_tile(
+    function: Callable[..., Any], arguments: list[Any], most: int
+) -> None:
+    planned = tensorplan.plan(tensorplan.from_jax(function, *arguments))
+    assert sum(pool["bytes"] for pool in tensorplan.report(planned)["pools"]) <= most
+
+
+def test_a_budget_makes_tiles_smaller() -> None:
+    model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
+    planned = tensorplan.plan(model, budget="160KiB")
+    (pool,) = tensorplan.report(planned)["pools"]
+    assert pool["bytes"] <= 160 * 1024
+
+
+def test_tiles_take_no_more_time_than_is_allowed() -> None:
+    model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
+    ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
+    assert run(ready, TGraphTile(max_slowdown=0)).is_structurally_equivalent(ready)
+    assert "tgraph.while" in str(run(ready, TGraphTile()))
+    assert "tgraph.while" not in str(run(ready, TGraphTile(tile_bytes=0)))
