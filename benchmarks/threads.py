@@ -30,7 +30,10 @@ PAUSE = 0.01
 
 def programs() -> dict[str, Callable[[], Any]]:
     """What makes the function, its arguments, and which of these are parameters."""
-    from models import gpt2, mlp_step, resnet18
+    from jax_models.base import Model
+    from jax_models.convolutional import resnet18
+    from jax_models.dense import mlp_step
+    from jax_models.transformers import gpt2, gpt2_step
 
     jax: Any = import_module("jax")
     jnp: Any = jax.numpy
@@ -63,28 +66,11 @@ def programs() -> dict[str, Callable[[], Any]]:
             x = jax.nn.relu(x @ weight)
         return x
 
-    def gpt2_step() -> Any:
-        model = gpt2()
-        floating = [n for n, a in enumerate(model.arguments) if a.dtype.kind == "f"]
-
-        def step(*arguments: Any) -> Any:
-            def loss(given: Sequence[Any]) -> Any:
-                filled = list(arguments)
-                for n, value in zip(floating, given, strict=True):
-                    filled[n] = value
-                return (jax.tree.leaves(model.function(*filled))[0] ** 2).mean()
-
-            given = [arguments[n] for n in floating]
-            gradients = jax.grad(loss)(given)
-            return [w - 1e-3 * g for w, g in zip(given, gradients, strict=True)]
-
-        return step, model.arguments, ()
-
     images = floats(64, 1, 28, 28)
     kernels = floats(6, 1, 5, 5), floats(16, 6, 5, 5) / 12
     dense = floats(784, 120) / 28, floats(120, 84) / 11, floats(84, 10) / 9
 
-    def of(model: Any) -> Any:
+    def of(model: Model) -> Any:
         return model.function, model.arguments, model.parameters
 
     return {
@@ -97,7 +83,7 @@ def programs() -> dict[str, Callable[[], Any]]:
         "LeNet, 64 images": lambda: (lenet, (images, *kernels, *dense), ()),
         "ResNet-18": lambda: of(resnet18()),
         "GPT-2": lambda: of(gpt2()),
-        "GPT-2 step": gpt2_step,
+        "GPT-2 step": lambda: of(gpt2_step(length=256, width=512)),
     }
 
 

@@ -728,8 +728,10 @@ def _with_positions(op: bodies.ElementsOp, inputs: Sequence[Array]) -> Sequence[
     result = list(inputs)
     for number in op.numbered:
         type = op.declared[number].element_type
-        places = np.indices(inputs[0].shape)[op.along[0]]
-        result.insert(number, places.astype(numpy_dtype(type, op)))
+        shape, along = inputs[0].shape, op.along[0]
+        lined = [-1 if d == along else 1 for d in range(len(shape))]
+        places = np.arange(shape[along], dtype=numpy_dtype(type, op)).reshape(lined)
+        result.insert(number, np.broadcast_to(places, shape))
     return result
 
 

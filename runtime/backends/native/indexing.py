@@ -98,7 +98,9 @@ def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
     return [
         replace(
             where,
-            whole=whole[*(span if is_along else slice(None) for is_along in along)],
+            whole=whole[
+                *(span if is_along else slice(None) for is_along in along), ...
+            ],
             windows=windows[span],
             entries=[entry[span] for entry in where.entries],
         )
