@@ -94,14 +94,15 @@ def name_of(op: Operation) -> str:
 
 @contextmanager
 def held_back() -> Generator[list[logging.LogRecord]]:
-    """Remarks go into a list, from which `say` takes them."""
+    """Remarks go into a list, from which `say` takes them, and into no other that is
+    held around it."""
     records: list[logging.LogRecord] = []
 
     def hold(record: logging.LogRecord) -> bool:
         records.append(record)
         return False
 
-    REMARKS.addFilter(hold)
+    REMARKS.filters.insert(0, hold)
     try:
         yield records
     finally:

@@ -5,7 +5,7 @@ tgraph-schedule and tgraph-tile. If that is not enough, it tries in this order:
 
  * a longer search for an order, which costs nothing at run time;
  * other groups: NNVM's, or none, where a group keeps what it reads for too long;
- * more and smaller tiles, and slower ones, of chains with a wide middle;
+ * more tiles, and slower ones, of chains with a wide middle, then loops over tiles;
  * tgraph-rematerialize: values are computed again rather than kept; or, with a device
    for that, tgraph-offload: values are there in between. If both are enough, that which
    takes less time, estimated from types (analysis/cost.py);
@@ -126,9 +126,11 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [assigns, TGraphFuse(mode), order, *tiling]
         if self.tiles:
-            bytes = max(min(IN_CACHE, self.bytes_allowed // A_TILE), 1)
-            more = TGraphTile(MOST_TILES, SLOWDOWN, bytes, **placing)
+            more = TGraphTile(MOST_TILES, SLOWDOWN, 0, **placing)
             yield "more tiles", [assigns, fuse, order, more]
+            bytes = max(min(IN_CACHE, self.bytes_allowed // A_TILE), 1)
+            loops = TGraphTile(MOST_TILES, SLOWDOWN, bytes, **placing)
+            yield "loops over tiles", [assigns, fuse, order, loops]
 
     def _described(self, best: Candidate, tried: Sequence[Candidate]) -> str:
         """What each candidate has reached, and how much longer it takes."""
