@@ -43,6 +43,7 @@ OPTIONS: Mapping[str, Callable[[Random], Mapping[str, Any]]] = {
     "tgraph-tile": lambda r: {
         "tiles": r.choice([2, 8]),
         "max_slowdown": r.choice([0.03, 9]),
+        "tile_bytes": r.choice([0, 1, 64, 1 << 19]),
         "alignment": r.choice([1, 64]),
     },
     "tgraph-fuse": lambda r: {
