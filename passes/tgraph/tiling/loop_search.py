@@ -6,6 +6,7 @@ So the outcome is a proposal, which is to be measured.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -221,7 +222,7 @@ def _around(
 ) -> Proposal | None:
     """The loop around a seed along a dimension, in as many tiles as it needs."""
     size = shape_of(seed.result)[dim]
-    numbers = [n for n in range(2, size + 1) if size % n == 0]
+    numbers = _divisors(size)[1:]
     if tile_bytes >= IN_CACHE:
         numbers = [n for n in numbers if size // n >= LEAST_ROWS] or numbers
     tiles = next(iter(numbers), None)
@@ -251,3 +252,9 @@ def _again(loop: TiledLoop) -> int:
     )
     bytes += sum(2 * bytes_of(op.results[0]) for op in loop.parts)
     return bytes // BYTES_PER_NS if bytes > 2 * IN_CACHE else 0
+
+
+def _divisors(size: int) -> Sequence[int]:
+    """In order."""
+    small = [n for n in range(1, isqrt(size) + 1) if size % n == 0]
+    return sorted({*small, *(size // n for n in small)})
