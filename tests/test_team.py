@@ -357,3 +357,46 @@ def test_products_of_numpy_use_as_many_threads() -> None:
         run(program)
     assert seen in ([1, 2], [before, before])  # of OpenBLAS, of another BLAS
     assert get() == before
+
+
+@pytest.mark.skipif(not onednn.is_available(), reason="oneDNN is not installed")
+@pytest.mark.parametrize(
+    ("size", "window", "stride", "step", "low", "high"),
+    [
+        (33, 3, 1, 1, 1, 1),
+        (56, 7, 2, 1, 3, 2),
+        (41, 3, 1, 2, 2, 2),
+        (30, 2, 2, 1, 0, 0),
+        (24, 5, 1, 1, 4, 0),
+    ],
+)
+def test_rows_of_a_convolution_are_divided(
+    size: int, window: int, stride: int, step: int, low: int, high: int
+) -> None:
+    """Features lie together, so that rows are divided rather than these."""
+    jax = pytest.importorskip("jax")
+
+    def convolve(x: Array, w: Array) -> Array:
+        return jax.nn.relu(
+            jax.lax.conv_general_dilated(
+                x,
+                w,
+                (stride, stride),
+                [(low, high)] * 2,
+                rhs_dilation=(step, step),
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            )
+        )
+
+    random = np.random.default_rng(size)
+    x = random.standard_normal((1, size, size, 16), np.float32)
+    w = random.standard_normal((window, window, 16, 32), np.float32)
+    model = tensorplan.from_jax(convolve, x, w, parameter_argnums=1)
+    alone = tensorplan.compile(model, threads=1)
+    together = tensorplan.compile(model, threads=3)
+    assert isinstance(alone, Executable)
+    assert isinstance(together, Executable)
+    assert not parallel_calls(alone)
+    assert parallel_calls(together)
+    np.testing.assert_allclose(together(x)[0], alone(x)[0], rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(together(x)[0], convolve(x, w), rtol=1e-4, atol=1e-3)

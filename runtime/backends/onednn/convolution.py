@@ -37,7 +37,11 @@ from .primitives import (
     describe,
     describe_any,
     in_parts,
+    is_reorder,
 )
+
+MANY = 4
+"""Times the elements of a window, places that are divided by rows have at least."""
 
 DIRECT, INFERENCE = 1, 96
 """`dnnl_convolution_direct`, `dnnl_forward_inference`."""
@@ -55,8 +59,13 @@ def convolution(
         raise Refused
 
     def part(block: Block, scratch: Scratch) -> list[Call]:
-        given = operands(op, inputs, block)
-        return _part(op, given, out[block], block, epilogue, scratch)
+        image, kernel = operands(op, inputs, block)
+        image, low = _rows(op, image, kernel, block)
+        calls = _part(op, image, kernel, low, out[block], block, epilogue, scratch)
+        has_rows = block[op.labels[2].index("0")] != slice(None)
+        if has_rows and any(is_reorder(function) for function, _ in calls):
+            raise Refused  # each part would bring all weights to another layout
+        return calls
 
     return in_parts(part, _blocks(op, inputs, out, scratch.threads), scratch)
 
@@ -64,32 +73,70 @@ def convolution(
 def _blocks(
     op: ConvolutionOp, inputs: Sequence[Array], out: Array, threads: int
 ) -> Sequence[Block]:
-    """Of some batches or features: those of the larger operand, if there are enough."""
-    batch, features = (op.labels[2].index(label) for label in "bf")
+    """Of some batches or features: those of the larger operand, if there are enough.
+    Or of rows, rather than of features that lie together."""
+    batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
     image, kernel = inputs
     summed = kernel.size // kernel.shape[op.labels[1].index("o")]
     ordered = sides if image.size >= kernel.size else sides[::-1]
+    if out.strides[features] == out.itemsize and _has_rows(op, kernel, out):
+        ordered = [(batch, 1), (rows, 1), *sides[1:]]
     return blocks(out.shape, dict(ordered), summed, threads)
+
+
+def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
+    """Whether rows of the result can be computed as convolutions of some of the
+    image's: by oneDNN's forward primitive."""
+    spatial = "012"[: out.ndim - 2]
+    window = by_labels(kernel, op.labels[1], "oi" + spatial)
+    places = by_labels(out, op.labels[2], "bf" + spatial).shape[2:]
+    return (
+        all(hole == 1 for hole in op.lhs_dilation.get_values())
+        and min(op.padding_low.get_values()) >= 0
+        and not _is_flipped(window)
+        and MANY * prod(window.shape[2:]) <= prod(places)
+    )
+
+
+def _rows(
+    op: ConvolutionOp, image: Array, kernel: Array, block: Block
+) -> tuple[Array, Sequence[int]]:
+    """The rows of the image that a block of the result is computed from, and how much
+    padding is before them and before the other dimensions."""
+    low = op.padding_low.get_values()
+    image_labels, kernel_labels, out_labels = op.labels
+    rows = block[out_labels.index("0")]
+    if rows == slice(None):
+        return image, low
+    stride, step = op.window_strides.get_values()[0], op.rhs_dilation.get_values()[0]
+    reach = (kernel.shape[kernel_labels.index("0")] - 1) * step + 1
+    start = rows.start * stride - low[0]
+    stop = (rows.stop - 1) * stride - low[0] + reach
+    where = [slice(None)] * image.ndim
+    where[image_labels.index("0")] = slice(max(start, 0), stop)
+    return image[*where, ...], (max(-start, 0), *low[1:])
 
 
 def _part(
     op: ConvolutionOp,
-    inputs: Sequence[Array],
+    image: Array,
+    kernel: Array,
+    low: Sequence[int],
     out: Array,
     block: Block,
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls for a block of the result, which is `out`."""
+    """The calls for a block of the result, which is `out`; `low` is the padding before
+    the image."""
     rank = out.ndim - 2
     image_labels, kernel_labels, out_labels = op.labels
     spatial = "012"[:rank]
-    image = by_labels(inputs[0], image_labels, "bf" + spatial)
-    kernel = by_labels(inputs[1], kernel_labels, "oi" + spatial)
+    image = by_labels(image, image_labels, "bf" + spatial)
+    kernel = by_labels(kernel, kernel_labels, "oi" + spatial)
     target = by_labels(out, out_labels, "bf" + spatial)
     strides = op.window_strides.get_values()
-    low = op.padding_low.get_values()
     holes = op.lhs_dilation.get_values()
     dilation = op.rhs_dilation.get_values()
     has_holes = any(hole > 1 for hole in holes)

@@ -327,6 +327,10 @@ def in_parts(
     return make(whole, scratch)
 
 
+def is_reorder(function: object) -> bool:
+    return isinstance(function, Execution) and function.description.kind == "reorder"
+
+
 def _are_alike(parts: Sequence[Sequence[Call]]) -> bool:
     """Whether the same implementation computes each."""
     records = [[x for x, _ in calls if isinstance(x, Execution)] for calls in parts]
@@ -335,7 +339,7 @@ def _are_alike(parts: Sequence[Sequence[Call]]) -> bool:
             library().implementation(x.description.handle)
             for part in records
             for x in part
-            if x.description.kind != "reorder"
+            if not is_reorder(x)
         }
     )
 
