@@ -163,6 +163,7 @@ class TGraphTile(OptionalPass, Placing):
 
         given: the function without slices.
         """
+        original = ModuleOp([given])
         before, took, coarser = 0, 0, 1.0
         for _ in range(ROUNDS):
             copy = given.clone()
@@ -185,7 +186,7 @@ class TGraphTile(OptionalPass, Placing):
             after = planned_bytes.of_all(copy)
             if after * 10 > before * 9:
                 return
-            took = took or duration(ModuleOp([given.clone()]))
+            took = took or duration(original)
             longer = duration(module) / took - 1
             if longer <= (allowed := UNSEEN * self.max_slowdown):
                 break

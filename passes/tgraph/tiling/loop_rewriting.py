@@ -116,7 +116,7 @@ class _Writer:
 
     def write(self) -> WhileOp:
         self._carry(self._before(self._constant(0)))
-        for op in self.loop.outputs():
+        for op in self.loop.outputs:
             self._carry(self._before(self._empty(op)))
         for op in self.loop.parts:
             self._carry(self._first_sum(op))
@@ -132,7 +132,7 @@ class _Writer:
     def _write_body(self) -> None:
         """Writes the members; then the counter, and what is put together and added
         up."""
-        outputs = self.loop.outputs()
+        outputs = self.loop.outputs
         places = {op: n for n, op in enumerate((*outputs, *self.loop.parts), 1)}
         next: dict[Operation, SSAValue] = {}
         self.index = self._read(0)
@@ -156,7 +156,7 @@ class _Writer:
 
     def results(self, written: WhileOp) -> Mapping[Operation, SSAValue]:
         """What replaces the results of members."""
-        members = (*self.loop.outputs(), *self.loop.parts)
+        members = (*self.loop.outputs, *self.loop.parts)
         results = zip(members, written.res[1:], strict=True)
         return {op: self._whole(op, result) for op, result in results}
 

@@ -95,7 +95,7 @@ class Estimate:
         """What is live at most with a loop, but for what is in it, and how much that
         would be in one tile for all."""
         made = {op.results[0] for op in loop.members}
-        kept = {op.results[0] for op in (*loop.outputs(), *loop.parts)}
+        kept = {op.results[0] for op in (*loop.outputs, *loop.parts)}
         sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
         steps = [self._steps[op] for op in loop.members]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))

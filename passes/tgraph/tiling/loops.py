@@ -19,13 +19,15 @@ member; what depends on parts comes after.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....dialects.tgraph.base import TensorOp, VariableType
+from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.shaping import IotaOp
 from .dimensions import Needs, is_repeated, needs, shape_of
 from .parts import Part, part
+from .regions import has_effect
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class TiledLoop:
     after: Sequence[Operation]  # and after it
     sliced: Sequence[SSAValue]  # what it takes tiles of, but for what members make
 
+    @cached_property
     def outputs(self) -> Sequence[Operation]:
         """The members whose tiles are put together, as others read them."""
         inside = set(self.members)
@@ -277,9 +280,5 @@ def users(value: SSAValue) -> Iterator[Operation]:
 
 def _keeps_effects(loop: TiledLoop, position: Mapping[Operation, int]) -> bool:
     """Whether variables are still read and written in the same order."""
-    effects = [
-        position[op]
-        for op in (*loop.before, *loop.after)
-        if any(isinstance(value.type, VariableType) for value in op.operands)
-    ]
+    effects = [position[op] for op in (*loop.before, *loop.after) if has_effect(op)]
     return effects == sorted(effects)

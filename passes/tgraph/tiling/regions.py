@@ -199,7 +199,7 @@ class _Growth:
         moved = set(before)
         rest = [op for op in others if op not in moved]
         in_order = [*before, *members, *rest]
-        effects = [position[op] for op in in_order if _has_effect(op)]
+        effects = [position[op] for op in in_order if has_effect(op)]
         if effects != sorted(effects):
             return None
         return TileableRegion(
@@ -263,7 +263,8 @@ def _needed_by(
     return found
 
 
-def _has_effect(op: Operation) -> bool:
+def has_effect(op: Operation) -> bool:
+    """Whether an operation reads or writes a variable."""
     return isinstance(op, ReadOp) or any(
         isinstance(value.type, VariableType) for value in op.operands
     )
