@@ -43,6 +43,17 @@ class _Input(NamedTuple):
         )
 
 
+class _New(NamedTuple):
+    """An array to bind to an input that is only read."""
+
+    slot: _Input
+    array: Array
+
+
+_Accepted: TypeAlias = dict[int, tuple[object, Array, bool]]
+"""By input: what was given, the array to bind, and whether that is what was given."""
+
+
 class Arguments:
     """The arrays that the arguments of a program are bound to."""
 
@@ -63,14 +74,15 @@ class Arguments:
         self.parameters: Mapping[int, Array] = {} if like is None else like.parameters
         """The inputs that `bind` has given."""
         self._program = program
+        self.is_settled = True
+        """Whether calls work on what is bound, as all calls of the program have ended.
+        Whoever changes what is bound unsettles it; the end of a call settles it."""
         self.inputs = inputs
         self.outputs = results
         self._are_views = handed_out == "view"
         self.donations = donations or {}
         """The number of the result that takes over a donated input's memory."""
         self._donors = {number: index for index, number in self.donations.items()}
-        self.are_followed = True
-        """Whether calls work on what is bound; `accept` makes it false."""
         # What the last call gave for each input, if used in place.
         self._given: list[object] = [_OTHER] * len(inputs)
         # The same for the inputs that are not in `parameters`; and for the results.
@@ -119,7 +131,6 @@ class Arguments:
 
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Gives inputs, by number, for all calls from now on."""
-        self.forget()
         bound: dict[int, Array] = {}
         for index, given in parameters.items():
             if not 0 <= index < len(self.inputs):
@@ -131,12 +142,15 @@ class Arguments:
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
+        is_settled = self.is_settled
+        self.forget()
         for index, array in bound.items():
             self._given[index] = _OTHER
             self.prepacked.pop(index, None)
             self._copies_of(self._program.inputs[index], array)
         self.parameters = {**self.parameters, **bound}
         self._last, self._read_only = [_OTHER], None
+        self.is_settled = is_settled
 
     def rebind(self, arrays: tuple[object, ...]) -> bool:
         """Binds the inputs but for `parameters` if only some that are read are new, and
@@ -147,11 +161,12 @@ class Arguments:
             if not self._may_rebind or not rebinding.is_available():
                 return False
             self._rebinding = self._made_rebinding()
-        self.are_followed = False
+        self.is_settled = False
         is_bound = self._rebinding(arrays)
         if is_bound:
             self._last = arrays
-        self.are_followed = True
+        else:
+            self.is_settled = True
         return is_bound
 
     def _made_rebinding(self) -> Rebinding:
@@ -166,39 +181,64 @@ class Arguments:
     def forget(self) -> None:
         """Notes what `rebind` has bound, and leaves the next call to `accept`: before
         anything else is bound, and calls are made anew."""
-        self._may_rebind = False
+        self.is_settled = self._may_rebind = False
         if self._rebinding is None:
             return
-        self._rebinding = None
+        self._given = self._noted()
         for given, slot in zip(self._last, self._read_only or (), strict=True):
             if slot is not None and isinstance(given, np.ndarray):
-                slot.memory.array = cast(Array, given)
-                self._bound[slot.memory] = self._given[slot.number] = slot.memory.array
+                self._bound[slot.memory] = slot.memory.array = cast(Array, given)
+        self._rebinding = None
+
+    def _noted(self) -> list[object]:
+        """What each input is bound to, if that was given and is used in place."""
+        noted = self._given.copy()
+        if self._rebinding is not None:
+            for given, slot in zip(self._last, self._read_only or (), strict=True):
+                if slot is not None:
+                    noted[slot.number] = given
+        return noted
 
     def accept(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
-    ) -> Changes | None:
+    ) -> Changes:
         """Binds the inputs but for `parameters`, and `out`; returns what has changed of
-        the arguments' memory."""
+        the arguments' memory.
+
+        Raises `TypeError` or `ValueError` for arrays that do not fit, and has then
+        bound none.
+        """
+        new = self._plain(arrays, out)
+        accepted = self._accepted(arrays, out) if new is None else None
         self.forget()
-        moved = self._leave_to_callers() if self._handed_out else ()
-        changes = self._accept_all(arrays, out)
-        if not moved:
-            return changes
-        return (
-            Changes([*moved, *changes.moved], changes.renewed)
-            if changes
-            else Changes(moved, ())
-        )
+        moved = self._leave_to_callers() if self._handed_out else []
+        if new is None or any(self._is_written(each.array) for each in new):
+            accepted = accepted or self._accepted(arrays, out)
+            changes = self._bind_any(accepted, out)
+        else:
+            changes = self._bind_plain(arrays, new)
+        return Changes([*moved, *changes.moved], changes.renewed) if moved else changes
+
+    def unbind(self) -> None:
+        """Forgets what the last calls have given: one of them has not ended, and what
+        it bound is anyone's guess. Calls have to be made anew after `accept`."""
+        self.is_settled = self._may_rebind = False
+        self._rebinding = self._read_only = self._last_out = None
+        self._given, self._last = [_OTHER] * len(self.inputs), [_OTHER]
+        for memory, handed_out in self._handed_out.items():
+            self._own[memory] = handed_out.array
+        for memory, array in self._own.items():
+            memory.array = array
+        self._bound = dict(self._own)
 
     def _leave_to_callers(self) -> list[MemoryBlock]:
         """Results get other memory where callers have what they were given before;
         returns those."""
         moved: list[MemoryBlock] = []
         for memory, handed_out in self._handed_out.items():
-            if (array := handed_out.change()) is not None:
+            if handed_out.change():
+                array = handed_out.array
                 if self._bound[memory] is self._own[memory]:
-                    self.are_followed = False
                     self._bound[memory] = memory.array = array
                     moved.append(memory)
                 self._own[memory] = array
@@ -206,38 +246,81 @@ class Arguments:
             self._note_written()
         return moved
 
-    def _accept_all(
+    def _plain(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
-    ) -> Changes | None:
+    ) -> "Sequence[_New] | None":
+        """The arrays that are new, if no other is and all are plain: the usual call."""
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
         ):
+            return []
+        if out is not None or self._last_out is not None:
             return None
-        if out is None and self._last_out is None:
-            if (changes := self._rebind(arrays)) is not None:
-                return changes
-        rest = [n for n in range(len(self.inputs)) if n not in self.parameters]
+        if self._read_only is None or len(arrays) != len(self._read_only):
+            return None
+        new: list[_New] = []
+        for given, last, slot in zip(arrays, self._last, self._read_only, strict=True):
+            if given is last:
+                continue
+            if slot is None or not slot.fits(given):
+                return None
+            new.append(_New(slot, given))
+        return new
+
+    def _accepted(
+        self, arrays: Sequence[object], out: Sequence[Array | None] | None
+    ) -> _Accepted:
+        """The arrays to bind to inputs, but for those that are."""
+        rest = self._rest()
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
+        if out is not None:
+            self._check_outs(out)
         every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}
-        wanted: dict[MemoryBlock, Array] = {}
+        before = self._noted()
+        return {
+            index: (given, *self._accept(index, given))
+            for index, given in every.items()
+            if given is not before[index]
+        }
+
+    def _rest(self) -> Sequence[int]:
+        """The inputs that calls give."""
+        return [n for n in range(len(self.inputs)) if n not in self.parameters]
+
+    def _bind_plain(self, arrays: Sequence[object], new: "Sequence[_New]") -> Changes:
+        moved: list[MemoryBlock] = []
+        for slot, array in new:
+            memory, start = slot.memory, address(array)
+            if memory.start != start:
+                moved.append(memory)
+            memory.place(array, start)
+            self._bound[memory] = self._given[slot.number] = array
+        self._last = arrays
+        follows = self._program.points
+        self._may_rebind = all(follows(memory) is not None for memory in moved)
+        return Changes(moved, ())
+
+    def _bind_any(
+        self, accepted: _Accepted, out: Sequence[Array | None] | None
+    ) -> Changes:
+        inputs = self._program.inputs
+        wanted = {inputs[index]: array for index, (_, array, _) in accepted.items()}
         in_place = self._given.copy()
-        for index, given in every.items():
-            if given is not self._given[index]:
-                array, is_in_place = self._accept(index, given)
-                wanted[self._program.inputs[index]] = array
-                in_place[index] = given if is_in_place else _OTHER
+        for index, (given, _, is_in_place) in accepted.items():
+            in_place[index] = given if is_in_place else _OTHER
         outs = self._outs(out, wanted)
         wanted |= {v: a for v, a in outs.items() if a is not self._bound[v]}
-        changes: Changes | None = None
+        changes = Changes((), ())
         if wanted:
             self._separate(wanted, out)
             changes = self._bind(wanted)
             self._given = [
                 _OTHER if self._bound[memory] is self._own[memory] else given
-                for memory, given in zip(self._program.inputs, in_place, strict=True)
+                for memory, given in zip(inputs, in_place, strict=True)
             ]
+        rest = self._rest()
         self._last = [self._given[index] for index in rest]
         self._last_out = out if out is None else list(out)
         self._ready = [self._bound_to(number) for number in range(len(self.outputs))]
@@ -261,40 +344,11 @@ class Arguments:
         memory = self._program.inputs[index]
         return _Input(index, slot, memory) if memory.moves else None
 
-    def _rebind(self, arrays: Sequence[object]) -> Changes | None:
-        """Binds inputs that are only read, if no other is new and all are plain: the
-        usual call. Otherwise does nothing, and returns None."""
-        if self._read_only is None or len(arrays) != len(self._read_only):
-            return None
-        new: list[tuple[_Input, Array, int]] = []
-        for given, last, slot in zip(arrays, self._last, self._read_only, strict=True):
-            if given is last:
-                continue
-            if slot is None or not slot.fits(given):
-                return None
-            start = address(given)
-            if self._is_written(start, start + given.nbytes):
-                return None
-            new.append((slot, given, start))
-        self.are_followed = False
-        moved: list[MemoryBlock] = []
-        for slot, array, start in new:
-            memory = slot.memory
-            if memory.start != start:
-                moved.append(memory)
-            memory.place(array, start)
-            self._bound[memory] = self._given[slot.number] = array
-        self._last = arrays
-        follows = self._program.points
-        self._may_rebind = all(follows(memory) is not None for memory in moved)
-        return Changes(moved, ())
-
-    def _is_written(self, start: int, end: int) -> bool:
-        """Whether memory is a variable's or a result's, too."""
-        for first, stop in self._written:
-            if start < stop and first < end:
-                return True
-        return False
+    def _is_written(self, array: Array) -> bool:
+        """Whether its memory is a variable's or a result's, too."""
+        start = address(array)
+        end = start + array.nbytes
+        return any(start < stop and first < end for first, stop in self._written)
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:
         """The results of a run, in the order of the signature."""
@@ -327,22 +381,25 @@ class Arguments:
         self, out: Sequence[Array | None] | None, wanted: Mapping[MemoryBlock, Array]
     ) -> dict[MemoryBlock, Array]:
         """The array to bind to each argument that receives a result."""
-        if out is not None and len(out) != len(self.outputs):
-            raise ValueError(
-                f"out has {len(out)} arrays, expected {len(self.outputs)}: one for "
-                "each result, or None"
-            )
         outs: dict[MemoryBlock, Array] = {}
         for number, result in enumerate(self.outputs):
             given = None if out is None else out[number]
-            if given is not None:
-                _check_out(given, result, number)
             memory = self._program.results[number]
             if result.input is None and isinstance(memory, MemoryBlock):
                 if given is None:
                     given = self._donated(number, memory, wanted)
                 outs[memory] = self._own[memory] if given is None else given
         return outs
+
+    def _check_outs(self, out: Sequence[Array | None]) -> None:
+        if len(out) != len(self.outputs):
+            raise ValueError(
+                f"out has {len(out)} arrays, expected {len(self.outputs)}: one for "
+                "each result, or None"
+            )
+        for number, (given, result) in enumerate(zip(out, self.outputs, strict=True)):
+            if given is not None:
+                _check_out(given, result, number)
 
     def _donated(
         self, number: int, memory: MemoryBlock, wanted: Mapping[MemoryBlock, Array]
@@ -361,7 +418,6 @@ class Arguments:
 
     def _bind(self, wanted: dict[MemoryBlock, Array]) -> Changes:
         """Makes arrays the memory of arguments."""
-        self.are_followed = False
         moved: list[MemoryBlock] = []
         renewed: list[MemoryBlock] = []
         for memory, array in wanted.items():

@@ -103,30 +103,29 @@ class CallableProgram:
             try:
                 self._bind(arrays, out)
                 self._runner.run()
-                return self._arguments.results(out)
-            except BaseException:
-                self._arguments.forget()  # threads may still be at it
-                raise
+                results = self._arguments.results(out)
+                self._arguments.is_settled = True
+                return results
             finally:
                 self._is_called = False
 
     def _bind(
         self, arrays: tuple[object, ...], out: Sequence[Array | None] | None
     ) -> None:
-        """Makes arrays the arguments' memory, and calls follow them."""
-        arguments = self._arguments
-        if self._program.memory.follow_pools():
-            arguments.are_followed = False
-        is_outdated = not arguments.are_followed  # or the last call was interrupted
-        if out is None and not is_outdated and arguments.rebind(arrays):
+        """Makes arrays the arguments' memory, and calls follow them: until the call
+        ends, arguments are not settled. Then what an interrupted call leaves behind
+        does not matter, as the next one binds and makes all anew."""
+        arguments, memory = self._arguments, self._program.memory
+        if arguments.is_settled and memory.is_in_pools:
+            if out is None and arguments.rebind(arrays):
+                return
+            self._runner.follow(arguments.accept(arrays, out))
             return
-        changes = arguments.accept(arrays, out)
-        if is_outdated:
-            arguments.are_followed = False
-            self._runner.remake()
-        elif changes:
-            self._runner.follow(changes)
-        arguments.are_followed = True
+        self._runner.wait()
+        arguments.unbind()
+        memory.follow_pools()
+        arguments.accept(arrays, out)
+        self._runner.remake()
 
     def close(self) -> None:
         """Ends threads and processes, which a later call starts again. So does dropping

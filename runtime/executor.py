@@ -192,7 +192,6 @@ class Executable(CallableProgram):
             self._arguments.forget()
             for step in self._program.steps:
                 step.surround(partial(wrap, step))
-            self._runner.remake()
 
     def profile(self) -> Profile:
         """Records all runs from now on: `Path("trace.json").write_text(p.to_json())`.

@@ -55,13 +55,12 @@ class HandedOut:
         array: Array = np.asarray(loan)
         return array.view(self._slot.dtype).reshape(self._slot.shape)
 
-    def change(self) -> Array | None:
-        """Makes sure that no caller has the block. Returns another one, if it takes
-        that, as the program sees it."""
+    def change(self) -> bool:
+        """Makes sure that no caller has the block; returns whether it is another."""
         self._loans = [each for each in self._loans if each[1]() is not None]
         taken = {id(block) for block, _ in self._loans}
         if id(self.block) not in taken:
-            return None
+            return False
         idle = [block for block in self._blocks if id(block) not in taken]
         if not idle:
             idle = [aligned_bytes(self.block.size, ALIGNMENT)]
@@ -70,4 +69,9 @@ class HandedOut:
         # One more than callers have, and the first, stay for the next calls.
         kept = taken | {id(block) for block in (self._blocks[0], idle[0], idle[-1])}
         self._blocks = [block for block in self._blocks if id(block) in kept]
+        return True
+
+    @property
+    def array(self) -> Array:
+        """The block as the program sees it."""
         return np.ndarray(self._slot.shape, self._slot.dtype, self.block)

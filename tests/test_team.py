@@ -192,7 +192,7 @@ def test_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         scale = float(np.abs(finite).max(initial=0))
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6 * scale)
     monkeypatch.setattr(onednn, "is_available", lambda: False)
-    monkeypatch.setattr(blas, "threads", lambda count: nullcontext())
+    monkeypatch.setattr(blas, "Threads", lambda count: nullcontext())
     one, three = (Executable(planned, threads=n) for n in (1, 3))
     assert is_same(run(three), run(one))
 
@@ -254,6 +254,16 @@ def output(script: str) -> str:
     return done.stdout
 
 
+PRODUCT = text(
+    """  %r = tgraph.dot_general %x, %y
+    {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+     lhs_contracting_dimensions = array<i64: 1>,
+     rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x128xf32>, tensor<128x2048xf32>) -> tensor<64x2048xf32>""",
+    "%x: tensor<64x128xf32>, %y: tensor<128x2048xf32>",
+    "tensor<64x2048xf32>",
+)
+
 PRELUDE = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -307,6 +317,29 @@ def test_an_interrupt_reaches_the_caller() -> None:
         print(float(run(x)[0].sum()).is_integer())
     """)
     assert printed.startswith("interrupted\n")
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_signals_do_not_damage_the_heap(is_loaded: bool, tmp_path: Path) -> None:
+    """oneDNN's products of strided parts may have the stack pointer in the heap."""
+    printed = output(f"""
+        from pathlib import Path
+        from tensorplan.runtime.backends.onednn import dot
+        dot.LONG = 1
+        run = tensorplan.compile(tensorplan.read({PRODUCT!r}), threads=2)
+        if {is_loaded}:
+            tensorplan.save(run, Path({str(tmp_path / "p")!r}))
+            run = tensorplan.load(Path({str(tmp_path / "p")!r}))
+        x, y = np.ones((64, 128), np.float32), np.ones((128, 2048), np.float32)
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            (result,) = run(x, y)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print((result == 128).all())
+    """)
+    assert printed == "True\n"
 
 
 @pytest.mark.parametrize("threads", [0, -1, True])

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -322,22 +321,3 @@ def test_a_call_within_a_call_is_refused() -> None:
     with pytest.raises(TypeError, match="from within a call of it"):
         run(Lazy(), y)
     np.testing.assert_array_equal(run(x, y), Executable(planned())(x, y))
-
-
-@pytest.mark.parametrize("where", ["_program.follow", "_program.memory.follow_pools"])
-def test_steps_are_made_again_after_an_interrupt(
-    monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    run = Executable(planned())
-    run(*arrays(0))
-    given = arrays(1)
-    with monkeypatch.context() as patch:
-        owner, _, name = where.rpartition(".")
-        patch.setattr(attrgetter(owner)(run), name, _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(*given)
-    np.testing.assert_array_equal(run(*given), Executable(planned())(*given))
-
-
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -18,6 +18,10 @@ from ..program.program import Changes
 class Runner(Protocol):
     """Runs the steps of one program, again and again."""
 
+    def wait(self) -> None:
+        """Till nothing is at work any more for a run that was interrupted."""
+        ...
+
     def remake(self) -> None:
         """Makes the calls of all steps anew."""
         ...

@@ -46,13 +46,14 @@ class Concurrent:
         self._latest = _Run([])
         self.remake()
 
+    def wait(self) -> None:
+        self._latest.wait()
+
     def remake(self) -> None:
-        self._latest.wait()  # if the caller was interrupted
         self._program.make()
         self._join()
 
     def follow(self, changes: Changes) -> None:
-        self._latest.wait()
         if self._program.follow(changes):
             self._join()
 
@@ -61,11 +62,10 @@ class Concurrent:
             part.tape = tape(part.steps)
 
     def run(self) -> None:
-        self._latest.wait()
         _helpers.start(self._threads)
         run = self._latest = _Run(self._parts)
         try:
-            with blas.threads(1):  # each of them
+            with blas.Threads(1):  # each of them
                 _helpers.work_at(run, self._threads)
                 run.wait()
         except BaseException:
@@ -77,7 +77,7 @@ class Concurrent:
             raise min(run.errors, key=lambda error: error[0])[1]
 
     def close(self) -> None:
-        self._latest.wait()
+        self.wait()
 
 
 @dataclass(eq=False)

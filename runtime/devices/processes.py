@@ -104,6 +104,9 @@ class Remote:
         self._results = results_of(program, signature)
         self._group: _Group | None = None
 
+    def wait(self) -> None:
+        pass
+
     def remake(self) -> None:
         """Nothing: the processes have memory of their own."""
 

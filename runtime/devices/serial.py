@@ -25,6 +25,9 @@ class Serial:
         self._threads = threads
         self.remake()
 
+    def wait(self) -> None:
+        pass
+
     def remake(self) -> None:
         self._program.make()
         self._join()
@@ -42,7 +45,7 @@ class Serial:
             for function, arguments in self._tape:
                 function(*arguments)
             return
-        with np.errstate(all="ignore"), blas.threads(self._threads):
+        with np.errstate(all="ignore"), blas.Threads(self._threads):
             for function, arguments in self._tape:
                 function(*arguments)
 

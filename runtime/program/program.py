@@ -42,15 +42,16 @@ class Memory:
         """One for each device, in order of first use."""
         return list(self._pools.values())
 
-    def follow_pools(self) -> bool:
-        """Whether an arena has moved, as another program needed a larger one. The
-        caller has to remake the steps."""
-        has_moved = False
+    @property
+    def is_in_pools(self) -> bool:
+        """Whether no arena has moved, as another program needed a larger one."""
+        pools = self._pools
+        return all(m.array is pools[d].memory for d, m in self.arena_memories.items())
+
+    def follow_pools(self) -> None:
+        """Finds arenas that have moved. The caller has to remake the steps."""
         for device, memory in self.arena_memories.items():
-            if memory.array is not self._pools[device].memory:
-                memory.array = self._pools[device].memory
-                has_moved = True
-        return has_moved
+            memory.array = self._pools[device].memory
 
 
 class Program:

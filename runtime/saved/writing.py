@@ -26,7 +26,6 @@ from ..backends.jit.team import team
 from ..backends.numpy.functions import Starts
 from ..backends.onednn.library import library
 from ..backends.onednn.primitives import (
-    EXECUTE,
     Description,
     Execution,
     Layout,
@@ -166,7 +165,6 @@ class _Writer:
         """What a process has to have for the calls."""
         needed: dict[str, object] = {}
         if self.primitives:
-            self.function(compiler().function(EXECUTE))
             needed["oneDNN"] = library().version
         if self.functions:
             self.function(compiler().function(records.TAPE))
@@ -216,6 +214,7 @@ class _Writer:
                 digest = self.function(value.function)
                 return {"native": [digest, [self.value(x) for x in value.arrays]]}
             case Execution():
+                self.function(value.function)
                 return {"primitive": self._execution(value)}
             case Starts():
                 return {"starts": [self.value(x) for x in value]}

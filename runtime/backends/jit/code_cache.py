@@ -106,5 +106,6 @@ def _replace(file: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
         os.replace(temporary, file)
-    except OSError:
+    except BaseException:
         os.unlink(temporary)
+        raise

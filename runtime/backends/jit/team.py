@@ -20,6 +20,7 @@ import os
 import platform
 from functools import cache
 
+from . import signals
 from .llvm import compiler
 
 SPINS = 1500
@@ -33,7 +34,8 @@ _PAUSES = {
 _PAUSE = _PAUSES.get(platform.machine(), "fence acquire")
 
 _TICKET, _PARTS, _TAPE, _MEMBERS, _STATUS = range(5)
-_LEFT, _BUSY, _STARTED, _SEATS, _WORK, _SLEEPERS, _WAITING = 8, 16, 17, 18, 19, 24, 25
+_LEFT, _BUSY, _STARTED, _SEATS, _WORK, _SIGNALS = 8, 16, 17, 18, 19, 20
+_SLEEPERS, _WAITING = 24, 25
 _LOCK, _OFFERED, _ENDED, _SIZE = 32, 40, 48, 56
 """Words of a team: those that several threads write have cache lines of their own."""
 
@@ -99,7 +101,9 @@ changes a ticket has read the fields of its offer: they change when no part is l
 _WORK_TEXT = f"""{_TAKE}
 define i32 @{{name}}(ptr %team) {{
 entry:
-{_fields(_MEMBERS, _SEATS, _SLEEPERS, _LOCK, _OFFERED)}
+{_fields(_MEMBERS, _SEATS, _SIGNALS, _SLEEPERS, _LOCK, _OFFERED)}
+  %signals = load ptr, ptr %at{_SIGNALS}
+  {signals.block("%signals")}
   %seat = atomicrmw add ptr %at{_SEATS}, i64 1 monotonic
   br label %look
 look:
@@ -139,8 +143,9 @@ awake:
   atomicrmw sub ptr %at{_SLEEPERS}, i64 1 seq_cst
   call i32 @pthread_mutex_unlock(ptr %at{_LOCK})
   br label %look
-}}"""
-"""What a thread of the team does for ever."""
+}}
+{signals.DECLARED}"""
+"""What a thread of the team does for ever. Python's threads get the signals."""
 
 PARALLEL = f"""{_TAKE}
 define i32 @{{name}}(ptr %words) {{
@@ -258,8 +263,11 @@ class Team:
     def reset(self) -> None:
         """Begins without threads."""
         ctypes.memset(self.address, 0, 8 * _SIZE)
-        at = ctypes.c_int64.from_address(self.address + 8 * _WORK)
-        at.value = self.work.address
+        for word, address in (
+            (_WORK, self.work.address),
+            (_SIGNALS, ctypes.addressof(signals.asynchronous())),
+        ):
+            ctypes.c_int64.from_address(self.address + 8 * word).value = address
         posix = ctypes.CDLL(None)
         posix.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * _LOCK), None)
         for condition in (_OFFERED, _ENDED):

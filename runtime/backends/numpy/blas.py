@@ -4,8 +4,7 @@ Another BLAS has its own way to be told, which its environment variables say.
 """
 
 import ctypes
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from threading import Lock
 
@@ -15,42 +14,43 @@ _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "", "_64")
 
 
-@contextmanager
-def threads(count: int) -> Generator[None]:
+_lock = Lock()
+_count = _before = 0
+"""How many are inside of `Threads`, and the number of BLAS's before the first was."""
+
+
+class Threads:
     """Has products use so many threads, in all of the process, meanwhile: of several at
     a time the last one decides, and the number that was before comes back in the end.
     """
-    _inside.enter(count)
-    try:
-        yield
-    finally:
-        _inside.leave()
 
+    _is_inside = False
 
-class _Inside:
-    """Who is inside of `threads`."""
+    def __init__(self, count: int):
+        self._threads = count
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._count = self._before = 0
-
-    def enter(self, count: int) -> None:
+    def __enter__(self) -> None:
+        global _count, _before
         get, set = _controls()
-        with self._lock:
-            if not self._count:
-                self._before = get()
-            self._count += 1
-            set(count)
+        with _lock:
+            if not _count:
+                _before = get()
+            _count += 1
+            self._is_inside = True
+            set(self._threads)
 
-    def leave(self) -> None:
-        _, set = _controls()
-        with self._lock:
-            self._count -= 1
-            if not self._count:
-                set(self._before)
+    def __exit__(self, *_: object) -> None:
+        global _count
+        if self._is_inside:
+            restore = _controls()[1]
+            with _lock:
+                _count -= 1
+                self._is_inside = False
+                if not _count:
+                    restore(_before)
 
-
-_inside = _Inside()
+    def __del__(self) -> None:
+        self.__exit__()  # if it was interrupted when it entered
 
 
 @cache

@@ -14,6 +14,7 @@ from ...allocators.host import aligned_bytes
 from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
 from ...prepacking import Prepacked
+from ..jit import signals
 from ..jit.llvm import compiler
 from ..jit.records import Pointer, Record, Target, parallel
 from .library import USER_SCRATCHPAD, Handle, Refused, dims, library
@@ -34,7 +35,9 @@ class _Argument(Structure):
     _fields_ = (("kind", c_int), ("memory", c_void_p))
 
 
-EXECUTE = """define i32 @{name}(ptr %words) {
+def _executing(before: str = "", after: str = "") -> str:
+    """`dnnl_primitive_execute`, whose address is the first word, on the others."""
+    return f"""define i32 @{{name}}(ptr %words) {{
   %execute = load ptr, ptr %words
   %at1 = getelementptr i64, ptr %words, i64 1
   %primitive = load ptr, ptr %at1
@@ -45,10 +48,24 @@ EXECUTE = """define i32 @{name}(ptr %words) {
   %count = trunc i64 %wide to i32
   %at4 = getelementptr i64, ptr %words, i64 4
   %arguments = load ptr, ptr %at4
+  {before}
   %status = call i32 %execute(ptr %primitive, ptr %stream, i32 %count, ptr %arguments)
+  {after}
   ret i32 %status
-}"""
-"""`dnnl_primitive_execute`, whose address is the first word, on the others."""
+}}
+{signals.DECLARED if before else ""}"""
+
+
+EXECUTE = _executing()
+
+UNINTERRUPTED = _executing(
+    f"""%at5 = getelementptr i64, ptr %words, i64 5
+  %signals = load ptr, ptr %at5
+  %before = alloca {signals.SET}
+  {signals.block("%signals", "%before")}""",
+    signals.restore("%before"),
+)
+"""The same while the signals wait of the set to which the last word points."""
 
 
 PostOp: TypeAlias = tuple[Any, ...]
@@ -174,11 +191,10 @@ class Execution(Record):
             *((kind, handle.value) for kind, handle in self._handles.items())
         )
         words = [lib.execute, primitive.value, lib.stream, len(operands)]
-        super().__init__(
-            compiler().function(EXECUTE),
-            [*words, addressof(arguments)],
-            (primitive, arguments),
-        )
+        words += [addressof(arguments), addressof(signals.asynchronous())]
+        is_gemm = "gemm" in description.implementation
+        text = UNINTERRUPTED if is_gemm else EXECUTE
+        super().__init__(compiler().function(text), words, (primitive, arguments))
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for kind, operand in self.operands.items():
