@@ -10,17 +10,34 @@ The loop of a backward pass begins with the last row: it is the row 31 - %i.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ..dialects.tgraph.base import VariableType, is_static, shape_of, tensor_type_of
-from ..dialects.tgraph.elementwise import AddOp, SubtractOp
-from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
-from ..dialects.tgraph.shaping import BroadcastInDimOp
-from ..dialects.tgraph.structure import AssignOp, WhileOp
+from ..dialects.tgraph.base import (
+    TensorOp,
+    VariableType,
+    is_static,
+    shape_of,
+    tensor_type_of,
+)
+from ..dialects.tgraph.elementwise import (
+    AddOp,
+    CompareOp,
+    ConvertOp,
+    SelectOp,
+    SubtractOp,
+)
+from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ..dialects.tgraph.shaping import BroadcastInDimOp, ReshapeOp
+from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from .functions import erase_unused
-from .loops import counter, integer, is_read, only_writer
+from .loops import Counter, counter, integer, is_read, only_writer
+
+DEPTH = 8
+"""Operations between a number and what it follows from, at most."""
 
 Position = Mapping[Operation, int]
 """Of the operations in a body."""
@@ -32,13 +49,22 @@ class Linear(NamedTuple):
     slope: int
     start: int
 
+    def plus(self, other: "Linear", sign: int = 1) -> "Linear":
+        slope, start = self.slope + sign * other.slope, self.start + sign * other.start
+        return Linear(slope, start)
+
+    def ends(self, trips: int) -> tuple[int, int]:
+        """The least and the greatest number."""
+        last = self.start + self.slope * (trips - 1)
+        return min(self.start, last), max(self.start, last)
+
 
 class Stack(NamedTuple):
     """A tensor each row of which is written by an iteration of a loop, and by nobody
     else."""
 
     number: int  # of the loop's result
-    value: SSAValue  # a row, in the body
+    value: SSAValue  # a row, in the body, whatever its shape
     update: DynamicUpdateSliceOp  # that puts it there
     place: Linear  # where, in iteration i
 
@@ -48,14 +74,40 @@ def stacks(loop: WhileOp) -> list[Stack]:
     if (counted := counter(loop)) is None:
         return []
     position = {op: index for index, op in enumerate(loop.body.block.ops)}
-    number, iterations = counted
+    iterations = counted.trips
     found: list[Stack] = []
     for index, type in enumerate(loop.declared):
         if is_static(type) and shape_of(type)[:1] == (iterations,):
-            stack = _stacked(loop, index, number)
+            stack = _stacked(loop, index, counted)
             if stack and stack.place in (Linear(1, 0), Linear(-1, iterations - 1)):
                 found.append(stack)
     return sorted(found, key=lambda stack: _place(stack.value, position))
+
+
+def row_slices(stack: SSAValue) -> Sequence[DynamicSliceOp] | None:
+    """All that reads a stack; None if that is not slices in loops alone."""
+    found: list[DynamicSliceOp] = []
+    for use in stack.uses:
+        loop = use.operation
+        if not isinstance(loop, WhileOp) or use.index < len(loop.res):
+            return None
+        arguments = [region.block.args[use.index] for region in loop.regions]
+        for read in (read for argument in arguments for read in argument.uses):
+            op = read.operation
+            if not isinstance(op, DynamicSliceOp) or read.index or op.outs:
+                return None
+            found.append(op)
+    return found
+
+
+def given(slice: DynamicSliceOp, whole: SSAValue) -> SSAValue:
+    """A tensor inside of the loop of a slice, which is given it if it is not."""
+    loop = slice.parent_op()
+    assert isinstance(loop, WhileOp)
+    assert slice.parent is not None
+    if whole not in loop.inputs[len(loop.res) :]:
+        loop = extended(loop, (), [whole])
+    return slice.parent.args[list(loop.inputs).index(whole, len(loop.res))]
 
 
 def extended(
@@ -141,24 +193,79 @@ def _place(value: SSAValue, position: Position) -> int:
     return position[op] if isinstance(op, Operation) else -1
 
 
-def _linear(
-    value: SSAValue, loop: WhileOp, index: int, depth: int = 8
+def linear(
+    value: SSAValue, loop: WhileOp, counted: Counter, depth: int = DEPTH
 ) -> Linear | None:
+    """What all elements of an integer in the body are, where that follows from the
+    counter; None where it does not, or leaves the range of the type."""
+    element = tensor_type_of(value.type).element_type
+    found = _linear(value, loop, counted, depth)
+    if found is None or not isinstance(element, IntegerType):
+        return None
+    low, high = found.ends(counted.trips)
+    limit = 1 << (element.bitwidth - 1)
+    return found if -limit <= low and high < limit else None
+
+
+def _linear(
+    value: SSAValue, loop: WhileOp, counted: Counter, depth: int
+) -> Linear | None:
+    op = value.owner
+    if op is loop.body.block:  # what the loop is given
+        assert isinstance(value, BlockArgument)
+        value = loop.inputs[value.index]
     if (number := integer(value)) is not None:
         return Linear(0, number)
-    if is_read(value, loop, index):
-        return Linear(1, 0)
-    op = value.owner
-    if not isinstance(op, AddOp | SubtractOp) or not depth:
+    if isinstance(op, ReadOp):
+        return _induction(op, loop, counted)
+    if not isinstance(op, TensorOp) or op.outs or not depth:
         return None
-    left, right = (_linear(v, loop, index, depth - 1) for v in op.inputs)
+    match op, [linear(v, loop, counted, depth - 1) for v in op.inputs]:
+        case ((ReshapeOp() | BroadcastInDimOp() | ConvertOp()), [Linear() as same]):
+            return same
+        case AddOp(), [Linear() as left, Linear() as right]:
+            return left.plus(right)
+        case SubtractOp(), [Linear() as left, Linear() as right]:
+            return left.plus(right, -1)
+        case SelectOp(), [_, yes, no]:
+            holds = _holds(op.inputs[0].owner, loop, counted, depth - 1)
+            return None if holds is None else yes if holds else no
+        case _:
+            return None
+
+
+def _induction(read: ReadOp, loop: WhileOp, counted: Counter) -> Linear | None:
+    """What the loop carries, if each iteration adds the same number to it."""
+    if not isinstance(read.variable, BlockArgument):
+        return None
+    number = read.variable.index
+    if is_read(read.result, loop, counted.number):
+        return Linear(1, 0)
+    writer = only_writer(loop, number)
+    start = integer(loop.inputs[number])
+    if not isinstance(writer, AssignOp) or start is None:
+        return None
+    add = writer.value.owner
+    if not isinstance(add, AddOp) or not is_read(add.inputs[0], loop, number):
+        return None
+    step = integer(add.inputs[1])
+    return None if step is None else Linear(step, start)
+
+
+def _holds(
+    op: Operation | Block, loop: WhileOp, counted: Counter, depth: int
+) -> bool | None:
+    """Whether a comparison holds in all iterations, or in none."""
+    if not isinstance(op, CompareOp) or op.direction.data != "LT":
+        return None
+    left, right = (linear(v, loop, counted, depth) for v in op.inputs)
     if left is None or right is None:
         return None
-    sign = 1 if isinstance(op, AddOp) else -1
-    return Linear(left.slope + sign * right.slope, left.start + sign * right.start)
+    low, high = left.plus(right, -1).ends(counted.trips)
+    return True if high < 0 else False if low >= 0 else None
 
 
-def _stacked(loop: WhileOp, index: int, number: int) -> Stack | None:
+def _stacked(loop: WhileOp, index: int, counted: Counter) -> Stack | None:
     """What the loop puts into a result's rows, if that is all it does with it."""
     assign = only_writer(loop, index)
     if not isinstance(assign, AssignOp):
@@ -173,20 +280,25 @@ def _stacked(loop: WhileOp, index: int, number: int) -> Stack | None:
         or len(users) != 2
         or loop.condition.block.args[index].uses
         or not (whole.has_one_use() and update.result.has_one_use())
-        or (place := _linear(starts[0], loop, number)) is None
-        or any(integer(start) != 0 for start in starts[1:])
+        or (place := linear(starts[0], loop, counted)) is None
+        or any(linear(start, loop, counted) != Linear(0, 0) for start in starts[1:])
     ):
         return None
     shape = shape_of(tensor_type_of(row.type))
     if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
         return None
-    op = row.owner
-    if (
-        isinstance(op, BroadcastInDimOp)
-        and shape_of(tensor_type_of(op.inputs[0].type)) == shape[1:]
-    ):
-        dims = tuple(op.broadcast_dimensions.get_values())
-        if dims != tuple(range(1, len(shape))):
-            return None
-        row = op.inputs[0]
-    return Stack(index, row, update, place)
+    return Stack(index, _plain(row), update, place)
+
+
+def _plain(value: SSAValue) -> SSAValue:
+    """The same elements in the same order, before they got another shape."""
+    op = value.owner
+    if not isinstance(op, ReshapeOp | BroadcastInDimOp) or op.outs:
+        return value
+    if isinstance(op, BroadcastInDimOp):
+        dims = op.broadcast_dimensions.get_values()
+        count = prod(shape_of(tensor_type_of(op.inputs[0].type)))
+        same = prod(shape_of(tensor_type_of(value.type))) == count
+        if not same or list(dims) != sorted(dims):
+            return value
+    return _plain(op.inputs[0])

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _REWRITES = {
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
+    "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
     "tgraph-mask-from-output": "TGraphMaskFromOutput",
-    "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""

@@ -1,21 +1,30 @@
 """tgraph-rematerialize-scan-residuals: values bit for bit, bytes, and what is left
 alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from levels import inputs, planned_bytes
 from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import WhileOp
 from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.fuse_updates_into_scan import TGraphFuseUpdatesIntoScan
 from tensorplan.passes.tgraph.rematerialize_scan_residuals import (
     TGraphRematerializeScanResiduals,
 )
+from tensorplan.passes.tgraph.scatter_into import TGraphScatterInto
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent
@@ -98,3 +107,82 @@ def test_gates_of_a_recurrent_network() -> None:
     )
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def network(cell: str, form: str, trips: int, first: int) -> Any:
+    """The loss of a network with `trips` equal layers, and its gradients; the layers
+    from `first` on."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def plain(x, w, b):
+        return jnp.tanh(x @ w + b)
+
+    def residual(x, w, b):
+        return x + jax.nn.relu(x @ w + b) * jnp.sin(x)
+
+    def gated(x, w, b):
+        h, c = x[:, :4], x[:, 4:]
+        z = jnp.tile(h, 2) @ w + b
+        c = jax.nn.sigmoid(z[:, 4:]) * c + jnp.tanh(z[:, :4])
+        return jnp.concatenate([jnp.tanh(c), c], 1)
+
+    layer = {"plain": plain, "residual": residual, "gated": gated}[cell]
+
+    def forward(x, w, b):
+        if form == "fori":
+            body = lambda i, x: layer(x, w[i], b[i])  # noqa: E731
+            return jax.lax.fori_loop(first, trips, body, x)
+        unroll, is_reversed = int(form[0]), "reversed" in form
+        y, _ = jax.lax.scan(
+            lambda x, row: (layer(x, *row), None),
+            *(x, (w[first:], b[first:])),
+            **{"unroll": unroll, "reverse": is_reversed},
+        )
+        return y
+
+    rng = np.random.default_rng(trips)
+    shapes = (3, 8), (trips, 8, 8), (trips, 8)
+    arrays = [rng.standard_normal(shape, np.float32) / 4 for shape in shapes]
+    loss = lambda x, w, b: (forward(x, w, b) ** 2).sum()  # noqa: E731
+    return jax.value_and_grad(loss, (0, 1, 2)), arrays
+
+
+LOOPS: Sequence[ModulePass] = (
+    CanonicalizePass(),
+    CommonSubexpressionElimination(),
+    TGraphRematerializeScanResiduals(),
+    TGraphScatterInto(),
+    TGraphFuseUpdatesIntoScan(),
+)
+
+
+@pytest.mark.parametrize(("trips", "first"), [(5, 0), (8, 2)])
+@pytest.mark.parametrize("form", ["1", "2", "4", "1 reversed", "2 reversed", "fori"])
+@pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
+def test_networks_however_they_are_written(
+    cell: str, form: str, trips: int, first: int
+) -> None:
+    step, arrays = network(cell, form, trips, first)
+    module = tensorplan.from_jax(step, *arrays).module
+    want = run_reference(module, arrays)
+    for a, b in zip(run_reference(run(module, *LOOPS), arrays), want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(tensorplan.compile(module)(*arrays), want, strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-5 * float(np.abs(b).max()))
+
+
+@pytest.mark.parametrize(("cell", "stacks"), [("plain", 1), ("residual", 2)])
+def test_a_network_takes_as_much_however_it_is_written(cell: str, stacks: int) -> None:
+    """What iterations begin with is stacked, and nothing else; but unrolled, gradients
+    of several rows are put together."""
+
+    def size(form: str) -> int:
+        step, arrays = network(cell, form, 24, 0)
+        return planned_bytes(tensorplan.plan(tensorplan.from_jax(step, *arrays)))
+
+    once = size("1")
+    assert once < 24 * 3 * 8 * 4 * (stacks + 0.6)
+    assert size("fori") <= 1.1 * once
+    assert size("2") <= 1.35 * once
+    assert size("4") <= 1.6 * once

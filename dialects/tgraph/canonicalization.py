@@ -8,14 +8,16 @@ with different ones are not merged, and one that has some is not dropped.
 """
 
 from math import prod
+from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.rewriter import InsertPoint
 
 from ..compatibility import replace
 from .base import (
@@ -27,6 +29,7 @@ from .base import (
     segments,
     shape_of,
     tensor_type_of,
+    with_shape,
 )
 from .bodies import ElementsOp
 from .indexing import DynamicSliceOp
@@ -351,6 +354,65 @@ class DynamicSliceAtConstant(RewritePattern):
             op.inputs[:1], result_types=(op.result.type,), properties=properties
         )
         _replace(rewriter, op, new)
+
+
+class SlicesOfDynamicSlice(RewritePattern):
+    """dynamic_slice -> slices of it -> dynamic_slices, if that is all it is for."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        whole = op.inputs[0]
+        if isinstance(whole.owner, ReshapeOp):
+            whole = whole.owner.inputs[0]
+        taken = whole.owner
+        if not isinstance(taken, DynamicSliceOp) or not _plain(taken):
+            return
+        if not all(_is_part(use.operation) for use in whole.uses):
+            return
+        starts, sizes = list(taken.inputs[1:]), list(_shape(whole))
+        firsts, lasts = op.start_indices.get_values(), op.limit_indices.get_values()
+        dropped = len(sizes) - len(firsts)
+        if _shape(whole) != (*(1,) * dropped, *_shape(op.inputs[0])):
+            return
+        for dim, (first, last) in enumerate(zip(firsts, lasts, strict=True), dropped):
+            if (size := last - first) == sizes[dim]:
+                continue
+            start = _integer(starts[dim])
+            room = _shape(taken.inputs[0])[dim] - sizes[dim]
+            if start is None:
+                return
+            type = tensor_type_of(starts[dim].type)
+            element = cast(IntegerType, type.element_type)
+            first += min(max(start, 0), room)
+            at = ConstantOp(IntegerAttr(first, element), type)
+            _insert_before(rewriter, taken, at)
+            starts[dim], sizes[dim] = at.result, size
+        part = DynamicSliceOp(
+            [taken.inputs[0], *starts],
+            result_types=[with_shape(tensor_type_of(whole.type), sizes)],
+            properties={"slice_sizes": ints(sizes)},
+        )
+        _insert_before(rewriter, taken, part)
+        new = ReshapeOp([part.result], result_types=[op.result.type])
+        _replace(rewriter, op, new)
+
+
+def _insert_before(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
+    new.location = op.location
+    new.attributes = {**op.attributes}
+    rewriter.insert(new, InsertPoint.before(op))
+
+
+def _is_part(op: Operation) -> bool:
+    """Whether an operation takes slices, maybe under another shape."""
+    if isinstance(op, ReshapeOp) and not op.outs:
+        users = [use.operation for use in op.result.uses]
+        return all(isinstance(user, SliceOp) and _is_part(user) for user in users)
+    return (
+        isinstance(op, SliceOp)
+        and _plain(op)
+        and all(stride == 1 for stride in op.strides.get_values())
+    )
 
 
 def _integer(value: SSAValue) -> int | None:

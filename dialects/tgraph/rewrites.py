@@ -46,7 +46,7 @@ REWRITES.update(
             c.TransposeOfDotGeneral(),
             c.ShapeOfSplat(),
         ),
-        SliceOp: (c.DropIdentity(), c.ShapeOfSplat()),
+        SliceOp: (c.DropIdentity(), c.ShapeOfSplat(), c.SlicesOfDynamicSlice()),
         ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
         ConcatenateOp: (c.DropIdentity(),),
         PadOp: (c.DropIdentity(),),

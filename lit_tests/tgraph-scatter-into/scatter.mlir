@@ -57,3 +57,52 @@ func.func @others(%x: tensor<4x16xf32>, %at: tensor<4x1xi32>, %less: tensor<4xf3
   %c = tgraph.add %h, %u : tensor<4x16xf32>
   func.return %a, %b, %c, %f : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// A row is added to in place, rather than adding a tensor with one row.
+// CHECK-LABEL: func.func @row
+// CHECK:         %e = tgraph.exponential %x
+// CHECK-NEXT:    [[OLD:%[a-z0-9_]+]] = tgraph.dynamic_slice %e, %i, %c {slice_sizes = array<i64: 1, 16>}
+// CHECK-NEXT:    [[SUM:%[a-z0-9_]+]] = tgraph.add [[OLD]], %u
+// CHECK-NEXT:    tgraph.dynamic_update_slice %e, [[SUM]], %i, %c
+// CHECK-NOT:     tgraph.add
+// CHECK:         func.return
+func.func @row(%x: tensor<4x16xf32>, %u: tensor<1x16xf32>, %i: tensor<i32>) -> tensor<4x16xf32> {
+  %c = tgraph.constant<0 : i32> : tensor<i32>
+  %zeros = tgraph.constant<0.0 : f32> : tensor<4x16xf32>
+  %e = tgraph.exponential %x : tensor<4x16xf32>
+  %s = tgraph.dynamic_update_slice %zeros, %u, %i, %c : (tensor<4x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<4x16xf32>
+  %g = tgraph.add %e, %s : tensor<4x16xf32>
+  func.return %g : tensor<4x16xf32>
+}
+
+// A loop that adds to other rows of zeros in each iteration stacks them.
+// CHECK-LABEL: func.func @stacked
+// CHECK:         tgraph.dynamic_update_slice %old, %u, %n, %c
+// CHECK-NEXT:    tgraph.add %n, %one
+// CHECK-NOT:     tgraph.add
+// CHECK:         func.return
+func.func @stacked(%u: tensor<1x8xf32>) -> tensor<4x8xf32> {
+  %zero = tgraph.constant<0 : i32> : tensor<i32>
+  %empty = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
+  %0:2 = tgraph.while %zero, %empty, %u : (tensor<i32>, tensor<4x8xf32>, tensor<1x8xf32>) -> (tensor<i32>, tensor<4x8xf32>) {
+  ^bb0(%i: !tgraph.variable<tensor<i32>>, %a: !tgraph.variable<tensor<4x8xf32>>, %v: tensor<1x8xf32>):
+    %n = tgraph.read %i : tensor<i32>
+    %rows = tgraph.constant<4 : i32> : tensor<i32>
+    %p = tgraph.compare %n, %rows {direction = "LT"} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    tgraph.yield %p : tensor<i1>
+  } do {
+  ^bb0(%i: !tgraph.variable<tensor<i32>>, %a: !tgraph.variable<tensor<4x8xf32>>, %v: tensor<1x8xf32>):
+    %n = tgraph.read %i : tensor<i32>
+    %old = tgraph.read %a : tensor<4x8xf32>
+    %c = tgraph.constant<0 : i32> : tensor<i32>
+    %one = tgraph.constant<1 : i32> : tensor<i32>
+    %zeros = tgraph.constant<0.0 : f32> : tensor<4x8xf32>
+    %s = tgraph.dynamic_update_slice %zeros, %v, %n, %c : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+    %g = tgraph.add %old, %s : tensor<4x8xf32>
+    %next = tgraph.add %n, %one : tensor<i32>
+    tgraph.assign %i, %next : tensor<i32>
+    tgraph.assign %a, %g : tensor<4x8xf32>
+    tgraph.yield
+  }
+  func.return %0#1 : tensor<4x8xf32>
+}

@@ -36,7 +36,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from ...analysis.functions import erase_unused, tensor_functions
-from ...analysis.scans import Stack, extended, stacks, without_stacks, without_unused
+from ...analysis.loops import counter
+from ...analysis.scans import (
+    Linear,
+    Stack,
+    extended,
+    linear,
+    stacks,
+    without_stacks,
+    without_unused,
+)
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
     STREAM,
@@ -221,14 +230,17 @@ class _Finding:
 
     def _takes_row(self, op: Operation) -> bool:
         """Whether an operation in the body takes the row that this iteration writes."""
-        starts = self.stack.update.inputs[2:]
-        return (
-            isinstance(op, DynamicSliceOp)
-            and not op.outs
-            and op.parent is self.loop.body.block
-            and list(op.inputs[1:]) == list(starts)
-            and tuple(op.slice_sizes.get_values()) == (1, *self.shape[1:])
-        )
+        if (
+            not isinstance(op, DynamicSliceOp)
+            or op.outs
+            or op.parent is not self.loop.body.block
+            or tuple(op.slice_sizes.get_values()) != (1, *self.shape[1:])
+        ):
+            return False
+        counted = counter(self.loop)
+        assert counted is not None
+        row, *others = (linear(start, self.loop, counted) for start in op.inputs[1:])
+        return row == self.stack.place and all(x == Linear(0, 0) for x in others)
 
     def _is_before(self, op: Operation) -> bool:
         return self.position.get(op, self.at) < self.at

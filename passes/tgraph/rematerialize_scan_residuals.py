@@ -10,10 +10,20 @@ there.
 
 The loop of a forward pass stacks what the loop of the backward pass needs: in a
 recurrent network a lot of that follows from the rest by an operation or two, such as
-the derivatives of its gates. What follows element by element is not stacked, but
-computed anew in each iteration of the other loop, so values stay bit for bit.
+the derivatives of its gates. Not stacked, but computed anew in each iteration of the
+other loop, so that values stay bit for bit, is
+
+- what follows element by element from the rest,
+- row i of a tensor that the first loop is given, such as the weights of a layer, and
+  the number i itself,
+- what an iteration leaves to the next one, where that is stacked as what the next one
+  begins with: the other loop, if it begins with the last row, carries that row.
+
+However many rows an iteration of the first loop stacks, as an unrolled one does, each
+of them counts as a stack, if the other loop reads them one by one.
 
 The first loop has to write all rows: it counts from 0, by 1, to the number of rows.
+Where rows lie may be said in any way that is linear in the counter.
 
 Needs: level 1, after `cse` and before tgraph-fuse. Leaves: level 1. Does not: look at
 what is read by anything but slices in a later loop, or repeat more than a few
@@ -22,24 +32,47 @@ operations for a value.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from ...analysis.functions import tensor_blocks
-from ...analysis.scans import Linear, stacks, without_stacks, without_unused
+from ...analysis.loops import Counter, counter, is_read, only_writer
+from ...analysis.scans import (
+    Linear,
+    Stack,
+    extended,
+    given,
+    linear,
+    row_slices,
+    stacks,
+    without_stacks,
+    without_unused,
+)
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import TensorOp, shape_of, tensor_type_of, with_shape
-from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    VariableType,
+    ints,
+    shape_of,
+    tensor_type_of,
+    with_shape,
+)
+from ...dialects.tgraph.elementwise import AddOp, ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
-from ...dialects.tgraph.shaping import ConstantOp
-from ...dialects.tgraph.structure import WhileOp
+from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
+from .shared.unrolled import taken_apart
 
 MOST = 4
 """Operations that are repeated for a value, at most."""
+
+FEW = 4
+"""Rows of a stack that is worth less than what a loop carries instead."""
 
 
 @dataclass(frozen=True)
@@ -60,29 +93,216 @@ class TGraphRematerializeScanResiduals(OptionalPass):
 class _Reader(NamedTuple):
     """A slice, in another loop, of what a loop has stacked."""
 
-    loop: WhileOp
     slice: DynamicSliceOp
+
+    @property
+    def loop(self) -> WhileOp:
+        """Loops that are given more are made anew."""
+        loop = self.slice.parent_op()
+        assert isinstance(loop, WhileOp)
+        return loop
+
+    @property
+    def block(self) -> Block:
+        assert self.slice.parent is not None
+        return self.slice.parent
+
+    def row(self) -> Linear | None:
+        """The row that it takes in each iteration."""
+        counted = counter(self.loop)
+        return counted and linear(self.slice.inputs[1], self.loop, counted)
+
+    def carries(self, value: SSAValue) -> bool:
+        return value in self.loop.inputs[: len(self.loop.res)]
+
+    def rows_of(self, whole: SSAValue) -> SSAValue:
+        """The same slice of another tensor, which the loop is given if it is not."""
+        argument = given(self.slice, whole)
+        taken = _taken(argument, self.slice)
+        return taken or self.emit(self.slice, [argument, *self.slice.inputs[1:]])
+
+    def emit(self, like: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
+        """An operation on rows in this place."""
+        slice = self.slice
+        first = operands[0] if like is slice else like.results[0]
+        shape = shape_of(tensor_type_of(slice.result.type))
+        copy = type(like).create(
+            operands=operands,
+            result_types=[with_shape(tensor_type_of(first.type), shape)],
+            properties=like.properties,
+            attributes=dict(slice.attributes),
+            location=like.location,
+        )
+        self.block.insert_op_before(copy, slice)
+        return copy.results[0]
+
+    def replace(self, value: SSAValue) -> None:
+        self.slice.result.replace_all_uses_with(value)
+        self.slice.detach()
+        self.slice.erase()
+
+
+_Leaf: TypeAlias = SSAValue | Linear
+"""A tensor that has a value in row i, or the value in iteration i."""
+
+
+class _Residuals:
+    """What a loop stacks, and what of it follows from the rest."""
+
+    def __init__(self, loop: WhileOp, counted: Counter):
+        self.loop, self.counted = loop, counted
+        self.kept: dict[SSAValue, SSAValue] = {}  # the stacks of values
+
+    def is_computed(self, stack: Stack) -> bool:
+        """Whether a stack is needed no more, as those who read it compute its rows."""
+        whole, value = self.loop.res[stack.number], stack.value
+        readers = _readers(whole)
+        if readers and self._is_computed(whole, value, readers):
+            return True
+        self.kept.setdefault(value, whole)
+        return False
+
+    def _is_computed(
+        self, whole: SSAValue, value: SSAValue, readers: Sequence[_Reader]
+    ) -> bool:
+        leaves: dict[SSAValue, _Leaf] = {}
+        chain = self._chain(value, leaves)
+        if chain is None or not leaves:
+            return False
+        type = tensor_type_of(whole.type)
+        for reader in readers:
+            for leaf in leaves.values():
+                if isinstance(leaf, Linear):
+                    if not self._counts(reader, type):
+                        return False
+                elif shape_of(tensor_type_of(leaf.type)) != shape_of(type):
+                    return False
+                elif reader.carries(leaf):
+                    return False
+        for reader in readers:
+            _compute(reader, value, chain, leaves)
+        return True
+
+    def _chain(
+        self, value: SSAValue, leaves: dict[SSAValue, _Leaf]
+    ) -> Sequence[TensorOp] | None:
+        """The operations that compute a value from leaves, which it finds, in order."""
+        found: dict[TensorOp, None] = {}
+
+        def visit(value: SSAValue) -> bool:
+            op = value.owner
+            if value in leaves or op in found:
+                return True
+            if (leaf := self._leaf(value)) is not None:
+                leaves[value] = leaf
+                return True
+            if not isinstance(op, ElementwiseOp):
+                if not isinstance(op, ConstantOp) or op.splat is None:
+                    return False
+            elif len(found) >= 2 * MOST or not all(map(visit, op.inputs)):
+                return False
+            found[op] = None
+            return True
+
+        is_found = visit(value)
+        count = sum(isinstance(op, ElementwiseOp) for op in found)
+        return list(found) if is_found and count <= MOST else None
+
+    def _linear(self, value: SSAValue) -> Linear | None:
+        return linear(value, self.loop, self.counted)
+
+    def _leaf(self, value: SSAValue) -> _Leaf | None:
+        if value in self.kept:
+            return self.kept[value]
+        if (number := self._linear(value)) and number.slope == 1:
+            return number
+        return self._given(value)
+
+    def _given(self, value: SSAValue) -> SSAValue | None:
+        """The tensor that the loop is given, if a value is row i of it."""
+        op = value.owner
+        if isinstance(op, ReshapeOp):
+            op = op.inputs[0].owner
+        if not isinstance(op, DynamicSliceOp) or op.outs:
+            return None
+        argument, start, *others = op.inputs
+        if not isinstance(argument, BlockArgument) or isinstance(
+            argument.type, VariableType
+        ):
+            return None
+        rows = shape_of(tensor_type_of(argument.type))
+        is_row = (
+            argument.block is self.loop.body.block
+            and rows[0] == self.counted.trips
+            and tuple(op.slice_sizes.get_values()) == (1, *rows[1:])
+            and shape_of(tensor_type_of(value.type)) in (rows[1:], (1, *rows[1:]))
+            and self._linear(start) == Linear(1, 0)
+            and all(self._linear(other) == Linear(0, 0) for other in others)
+        )
+        return self.loop.inputs[argument.index] if is_row else None
+
+    def _counts(self, reader: _Reader, type: AnyTensor) -> bool:
+        """Whether a slice takes one row in each iteration, whose number is known."""
+        row, counted = reader.row(), counter(reader.loop)
+        if row is None or counted is None or len(shape_of(type)) != 1:
+            return False
+        low, high = row.ends(counted.trips)
+        start = tensor_type_of(reader.slice.inputs[1].type)
+        is_inside = 0 <= low and high < self.counted.trips
+        return is_inside and start.element_type == type.element_type
+
+    def is_carried(self, stack: Stack) -> bool:
+        """Whether what an iteration leaves to the next one is stacked as what that
+        begins with, too: then those who read rows from the last one on keep one."""
+        whole, rows = self.loop.res[stack.number], self.counted.trips
+        readers, begun = _readers(whole), self._begun(stack.value)
+        if not readers or begun is None or rows < FEW:
+            return False
+        if len({reader.loop for reader in readers}) > 1:
+            return False
+        number, before = begun
+        for reader in readers:
+            counted = counter(reader.loop)
+            if (
+                counted is None
+                or counted.trips != rows
+                or reader.block is not reader.loop.body.block
+                or reader.row() != Linear(-1, rows - 1)
+                or reader.carries(before)
+                or shape_of(tensor_type_of(reader.slice.result.type))
+                != (1, *shape_of(tensor_type_of(whole.type))[1:])
+            ):
+                return False
+        _carry(readers, self.loop.res[number], before)
+        return True
+
+    def _begun(self, value: SSAValue) -> tuple[int, SSAValue] | None:
+        """The result of the loop that a value becomes, and the stack of what that is
+        before."""
+        for use in value.uses:
+            assign = use.operation
+            if isinstance(assign, AssignOp) and isinstance(
+                assign.variable, BlockArgument
+            ):
+                number = assign.variable.index
+                for start, stack in self.kept.items():
+                    if only_writer(self.loop, number) is assign and is_read(
+                        start, self.loop, number
+                    ):
+                        return number, stack
+        return None
 
 
 def _rewritten(loop: WhileOp) -> WhileOp:
+    loop = taken_apart(loop)
+    counted = counter(loop)
     found = [stack for stack in stacks(loop) if stack.place == Linear(1, 0)]
-    kept: dict[SSAValue, SSAValue] = {}  # the stacks of values
-    dropped: list[int] = []
-    for index, value, *_ in found:
-        stack = loop.res[index]
-        chain = _chain(value, kept)
-        readers = _readers(stack) if chain is not None else None
-        if chain is None or not readers:
-            kept.setdefault(value, stack)
-            continue
-        read = {kept[v] for op in chain for v in op.operands if v in kept}
-        read |= {kept[value]} if value in kept else set()
-        if all(_gives(reader.loop, read, stack) for reader in readers):
-            for reader in readers:
-                _recompute(reader, value, chain, kept)
-            dropped.append(index)
-        else:
-            kept.setdefault(value, stack)
+    if counted is None or not found:
+        return loop
+    residuals = _Residuals(loop, counted)
+    rest = [stack for stack in found if not residuals.is_computed(stack)]
+    rest = [stack for stack in rest if not residuals.is_carried(stack)]
+    dropped = [stack.number for stack in found if stack not in rest]
     if not dropped:
         return loop
     remark(
@@ -98,93 +318,75 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     return without_stacks(loop, dropped)
 
 
-def _chain(
-    value: SSAValue, kept: Mapping[SSAValue, SSAValue]
-) -> Sequence[TensorOp] | None:
-    """The operations that compute a value from others that are stacked, in order."""
-    found: dict[TensorOp, None] = {}
-
-    def visit(value: SSAValue) -> bool:
-        op = value.owner
-        if value in kept or op in found:
-            return True
-        if not isinstance(op, ElementwiseOp):
-            if not isinstance(op, ConstantOp) or op.splat is None:
-                return False
-        elif len(found) >= 2 * MOST or not all(map(visit, op.inputs)):
-            return False
-        found[op] = None
-        return True
-
-    computed = visit(value) and sum(isinstance(op, ElementwiseOp) for op in found)
-    is_derived = value in kept or any(v in kept for op in found for v in op.operands)
-    return list(found) if is_derived and computed <= MOST else None
+def _readers(stack: SSAValue) -> Sequence[_Reader]:
+    """All that reads a stack; none if that is not slices in loops alone."""
+    return [_Reader(slice) for slice in row_slices(stack) or ()]
 
 
-def _readers(stack: SSAValue) -> Sequence[_Reader] | None:
-    """All that reads a stack; None if that is not slices in loops alone."""
-    found: list[_Reader] = []
-    for use in stack.uses:
-        loop = use.operation
-        if not isinstance(loop, WhileOp) or use.index < len(loop.res):
-            return None
-        arguments = [region.block.args[use.index] for region in loop.regions]
-        for read in (read for argument in arguments for read in argument.uses):
-            op = read.operation
-            if not isinstance(op, DynamicSliceOp) or read.index or op.outs:
-                return None
-            found.append(_Reader(loop, op))
-    return found
-
-
-def _gives(loop: WhileOp, read: set[SSAValue], stack: SSAValue) -> bool:
-    """Whether a loop is given, to read only, the stacks from which one follows."""
-    given = set(loop.inputs[len(loop.res) :])
-    shape = shape_of(tensor_type_of(stack.type))
-    return all(
-        other in given and shape_of(tensor_type_of(other.type)) == shape
-        for other in read
-    )
-
-
-def _recompute(
+def _compute(
     reader: _Reader,
     value: SSAValue,
     chain: Sequence[TensorOp],
-    kept: Mapping[SSAValue, SSAValue],
+    leaves: Mapping[SSAValue, _Leaf],
 ) -> None:
-    """Computes what is read of a stack from slices of others."""
-    slice, loop = reader.slice, reader.loop
-    block = slice.parent
-    assert block is not None
-    shape = shape_of(tensor_type_of(slice.result.type))
-    new: dict[SSAValue, SSAValue] = {}
-
-    def emit(op: TensorOp, operands: Sequence[SSAValue], of: SSAValue) -> SSAValue:
-        copy = type(op).create(
-            operands=operands,
-            result_types=[with_shape(tensor_type_of(of.type), shape)],
-            properties=op.properties,
-            attributes=dict(slice.attributes),
-            location=op.location,
-        )
-        block.insert_op_before(copy, slice)
-        return copy.results[0]
-
-    def value_of(value: SSAValue) -> SSAValue:
-        if value not in new:
-            number = list(loop.inputs).index(kept[value], len(loop.res))
-            whole = block.args[number]
-            new[value] = _taken(whole, slice) or emit(
-                slice, [whole, *slice.inputs[1:]], whole
-            )
-        return new[value]
-
+    """Computes what is read of a stack from its leaves."""
+    new = {
+        leaf: _counted(reader, place)
+        if isinstance(place, Linear)
+        else reader.rows_of(place)
+        for leaf, place in leaves.items()
+    }
     for op in chain:
-        new[op.results[0]] = emit(op, list(map(value_of, op.inputs)), op.results[0])
-    slice.result.replace_all_uses_with(value_of(value))
-    slice.detach()
-    slice.erase()
+        new[op.results[0]] = reader.emit(op, [new[v] for v in op.inputs])
+    reader.replace(new[value])
+
+
+def _counted(reader: _Reader, place: Linear) -> SSAValue:
+    """The number of an iteration of the first loop, from that of the row."""
+    row = reader.slice.inputs[1]
+    type = tensor_type_of(reader.slice.result.type)
+    ops: list[TensorOp] = [
+        BroadcastInDimOp(
+            [row],
+            result_types=[type],
+            properties={"broadcast_dimensions": ints(())},
+        )
+    ]
+    if place.start:
+        element = cast(IntegerType, type.element_type)
+        start = ConstantOp(IntegerAttr(place.start, element), type)
+        ops += [start, AddOp([ops[0].result, start.result], result_types=[type])]
+    for op in ops:
+        op.location = reader.slice.location
+        reader.block.insert_op_before(op, reader.slice)
+    return ops[-1].result
+
+
+def _carry(readers: Sequence[_Reader], last: SSAValue, before: SSAValue) -> None:
+    """Has the loop of these carry what it reads, first `last`, then the row of
+    `before` that it has read in the iteration before."""
+    loop = extended(readers[0].loop, [last], ())
+    number = len(loop.res) - 1
+    variable = loop.body.block.args[number]
+    type = tensor_type_of(last.type)
+    first = readers[0]
+    row = first.rows_of(before)
+    read = ReadOp(variable)
+    taken = ReshapeOp([row], result_types=[type])
+    assign = AssignOp(variable, taken.result)
+    block = first.block
+    assert block.first_op is not None
+    assert block.last_op is not None
+    block.insert_op_before(read, block.first_op)
+    for op in (taken, assign):
+        op.location = first.slice.location
+        block.insert_op_before(op, block.last_op)
+    for reader in readers:
+        of = tensor_type_of(reader.slice.result.type)
+        same = ReshapeOp([read.result], result_types=[of])
+        same.location = reader.slice.location
+        block.insert_op_before(same, reader.slice)
+        reader.replace(same.result)
 
 
 def _taken(whole: SSAValue, like: DynamicSliceOp) -> SSAValue | None:

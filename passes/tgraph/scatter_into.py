@@ -9,6 +9,16 @@ So %y is changed where something is added, in place, and the mostly empty tensor
 stored with it: the gradient of a cross entropy is the probabilities, with one number
 per token changed. Where others read %0 as well it stays for them, but is not kept.
 
+    %0 = tgraph.dynamic_update_slice %zeros, %row, %i, %c0 : ...
+    %1 = tgraph.add %y, %0 : tensor<24x64xf32>
+
+    %0 = tgraph.dynamic_slice %y, %i, %c0 {slice_sizes = array<i64: 1, 64>} : ...
+    %1 = tgraph.add %0, %row : tensor<1x64xf32>
+    %2 = tgraph.dynamic_update_slice %y, %1, %i, %c0 : ...
+
+A loop that begins with zeros and adds to another row of them in each iteration stacks
+the rows: they are not added to anything.
+
 Done where no element is hit twice, so that the sums are the same (zeros may change
 their sign), and where nobody else reads %y.
 
@@ -18,16 +28,27 @@ Does not: look through views, or into fusions.
 
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import tensor_blocks
-from ...dialects.tgraph.base import TensorOp, is_static, shape_of, tensor_type_of
+from ...analysis.loops import counter, only_writer
+from ...analysis.scans import linear
+from ...dialects.tgraph.base import (
+    TensorOp,
+    ints,
+    is_static,
+    shape_of,
+    tensor_type_of,
+)
 from ...dialects.tgraph.elementwise import AddOp
-from ...dialects.tgraph.indexing import ScatterOp
+from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
 from ...dialects.tgraph.shaping import ConstantOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
 
 
@@ -49,12 +70,19 @@ class TGraphScatterInto(OptionalPass):
 def _rewrite(add: AddOp) -> None:
     for scattered, value in (add.inputs, reversed(add.inputs)):
         scatter = scattered.owner
-        if not isinstance(scatter, ScatterOp) or not _is_into_zeros(scatter):
+        if not value.has_one_use() or value is scattered:
             continue
-        if not _hits_once(scatter) or not value.has_one_use():
+        if isinstance(scatter, ScatterOp):
+            if not _hits_once(scatter) or scatter.kind.data != "add":
+                continue
+        elif not isinstance(scatter, DynamicUpdateSliceOp):
+            continue
+        if scatter.outs or not _is_zero(scatter.inputs[0]):
             continue
         new = scatter.clone()
         new.operands[0] = value
+        if isinstance(new, DynamicUpdateSliceOp) and not _is_stacked(add, new, value):
+            new.operands[1] = _added(add, new)
         new.result.name_hint = add.result.name_hint
         zeros = scatter.inputs[0].owner
         Rewriter.replace_op(add, new)
@@ -64,15 +92,51 @@ def _rewrite(add: AddOp) -> None:
         return
 
 
-def _is_into_zeros(scatter: ScatterOp) -> bool:
-    into = scatter.inputs[0].owner
+def _is_zero(value: SSAValue) -> bool:
+    op = value.owner
     return (
-        scatter.kind.data == "add"
-        and not scatter.outs
-        and isinstance(into, ConstantOp)
-        and into.splat is not None
-        and into.splat.value.data == 0
+        isinstance(op, ConstantOp) and op.splat is not None and op.splat.value.data == 0
     )
+
+
+def _is_stacked(add: AddOp, update: DynamicUpdateSliceOp, value: SSAValue) -> bool:
+    """Whether the rows that are added to are zeros still."""
+    loop, read = add.parent_op(), value.owner
+    if not isinstance(loop, WhileOp) or not isinstance(read, ReadOp):
+        return False
+    number = cast(BlockArgument, read.variable).index
+    counted, writer = counter(loop), only_writer(loop, number)
+    if counted is None or not isinstance(writer, AssignOp):
+        return False
+    _, rows, *starts = update.inputs
+    shape = shape_of(tensor_type_of(value.type))
+    place = linear(starts[0], loop, counted)
+    if place is None or abs(place.slope) != 1:
+        return False
+    low, high = place.ends(counted.trips)
+    return (
+        writer.value is add.result
+        and _is_zero(loop.inputs[number])
+        and shape_of(tensor_type_of(rows.type))[0] == 1
+        and 0 <= low
+        and high < shape[0]
+    )
+
+
+def _added(add: AddOp, update: DynamicUpdateSliceOp) -> SSAValue:
+    """The sum of what is written and what is there."""
+    into, rows, *starts = update.inputs
+    old = DynamicSliceOp(
+        [into, *starts],
+        result_types=[rows.type],
+        properties={"slice_sizes": ints(shape_of(tensor_type_of(rows.type)))},
+    )
+    sum = AddOp([old.result, rows], result_types=[rows.type])
+    for op in (old, sum):
+        op.location = add.location
+        op.attributes |= add.attributes
+        Rewriter.insert_op(op, InsertPoint.before(add))
+    return sum.result
 
 
 def _hits_once(scatter: ScatterOp) -> bool:
