@@ -287,10 +287,10 @@ def _stacked(loop: WhileOp, index: int, counted: Counter) -> Stack | None:
     shape = shape_of(tensor_type_of(row.type))
     if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
         return None
-    return Stack(index, _plain(row), update, place)
+    return Stack(index, unshaped(row), update, place)
 
 
-def _plain(value: SSAValue) -> SSAValue:
+def unshaped(value: SSAValue) -> SSAValue:
     """The same elements in the same order, before they got another shape."""
     op = value.owner
     if not isinstance(op, ReshapeOp | BroadcastInDimOp) or op.outs:
@@ -301,4 +301,4 @@ def _plain(value: SSAValue) -> SSAValue:
         same = prod(shape_of(tensor_type_of(value.type))) == count
         if not same or list(dims) != sorted(dims):
             return value
-    return _plain(op.inputs[0])
+    return unshaped(op.inputs[0])

@@ -172,17 +172,12 @@ def test_networks_however_they_are_written(
         np.testing.assert_allclose(a, b, 1e-4, 1e-5 * float(np.abs(b).max()))
 
 
-@pytest.mark.parametrize(("cell", "stacks"), [("plain", 1), ("residual", 2)])
-def test_a_network_takes_as_much_however_it_is_written(cell: str, stacks: int) -> None:
-    """What iterations begin with is stacked, and nothing else; but unrolled, gradients
-    of several rows are put together."""
-
-    def size(form: str) -> int:
-        step, arrays = network(cell, form, 24, 0)
-        return planned_bytes(tensorplan.plan(tensorplan.from_jax(step, *arrays)))
-
-    once = size("1")
-    assert once < 24 * 3 * 8 * 4 * (stacks + 0.6)
-    assert size("fori") <= 1.1 * once
-    assert size("2") <= 1.35 * once
-    assert size("4") <= 1.6 * once
+@pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
+def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
+    sizes: list[int] = []
+    for form in ("1", "2", "4", "fori"):
+        step, arrays = network(cell, form, trips=96, first=0)
+        sizes += [planned_bytes(tensorplan.plan(tensorplan.from_jax(step, *arrays)))]
+    assert max(sizes) <= 1.1 * sizes[0]
+    if cell == "plain":  # what iterations begin with is stacked, and nothing else
+        assert max(sizes) < 96 * 3 * 8 * 4 * 1.2

@@ -20,7 +20,7 @@ other loop, so that values stay bit for bit, is
   begins with: the other loop, if it begins with the last row, carries that row.
 
 However many rows an iteration of the first loop stacks, as an unrolled one does, each
-of them counts as a stack, if the other loop reads them one by one.
+of them counts as a stack, if the other loop reads them one by one (shared/unrolled.py).
 
 The first loop has to write all rows: it counts from 0, by 1, to the number of rows.
 Where rows lie may be said in any way that is linear in the counter.

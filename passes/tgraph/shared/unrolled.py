@@ -8,10 +8,15 @@
 %0:2 = tgraph.while ...        // %a into one of a tensor<12x1x8xf32>, %b of another
 ...
 %1 = tgraph.dynamic_slice %t, %j, %c0, %c0 ... : ... -> tensor<1x1x8xf32>
+
+Where the rows are read as a whole, the parts are put into them one after the other: none
+waits for the rest.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from ....analysis.loops import integer
@@ -21,6 +26,7 @@ from ....analysis.scans import (
     given,
     row_slices,
     stacks,
+    unshaped,
     without_stacks,
     without_unused,
 )
@@ -31,17 +37,21 @@ from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 
 
 def taken_apart(loop: WhileOp) -> WhileOp:
-    """The loop with a stack for each part of the rows that others read in parts."""
+    """The loop with a stack for each part of the rows that others read in parts, and
+    with rows that are put together in place."""
     dropped: list[int] = []
     for stack in stacks(loop):
+        if not (parts := _parts(stack)):
+            continue
         begun = loop.inputs[stack.number].owner
-        if not isinstance(begun, ConstantOp) or begun.splat is None:
-            continue
-        parts = _parts(stack)
-        slices = row_slices(loop.res[stack.number]) if parts else None
+        slices = row_slices(loop.res[stack.number])
         starts = [_start(slice, parts) for slice in slices or ()]
-        if not slices or None in starts:
+        if not isinstance(begun, ConstantOp) or not begun.splat or None in starts:
+            slices = None
+        if not slices:
+            _put_one_by_one(loop, stack, parts)
             continue
+        assert isinstance(begun, ConstantOp)
         first = len(loop.res)
         loop = _stacked(loop, stack, parts, begun)
         wholes = dict(zip(parts, loop.res[first:], strict=True))
@@ -82,6 +92,30 @@ def _start(slice: DynamicSliceOp, parts: dict[int, SSAValue]) -> int | None:
     if at not in parts or any(integer(other) != 0 for other in others):
         return None
     return at if _shape(slice.result) == (1, *_shape(parts[at])) else None
+
+
+def _put_one_by_one(loop: WhileOp, stack: Stack, parts: dict[int, SSAValue]) -> None:
+    """Writes each part to its place in the row, rather than all of the row at once."""
+    variable, update = loop.body.block.args[stack.number], stack.update
+    whole, _, row, within, *others = update.inputs
+    (use,) = update.result.uses
+    assign, type = use.operation, tensor_type_of(within.type)
+    position = {op: n for n, op in enumerate(loop.body.block.ops)}
+
+    def computed(item: tuple[int, SSAValue]) -> int:
+        return position.get(cast(Operation, unshaped(item[1]).owner), -1)
+
+    for start, part in sorted(parts.items(), key=computed):
+        at = ConstantOp(IntegerAttr(start, cast(IntegerType, type.element_type)), type)
+        read = ReadOp(variable)
+        for op in (at, read):
+            _insert(op, update, assign)
+        changed = _put(read.result, part, [row, at.result, *others], update, assign)
+        _insert(AssignOp(variable, changed), update, assign)
+    for op in (assign, update, whole.owner):
+        assert isinstance(op, Operation)
+        op.detach()
+        op.erase()
 
 
 def _put(
