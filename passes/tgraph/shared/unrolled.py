@@ -9,7 +9,7 @@
 ...
 %1 = tgraph.dynamic_slice %t, %j, %c0, %c0 ... : ... -> tensor<1x1x8xf32>
 
-Where the rows are read as a whole, the parts are put into them one after the other: none
+Where rows are read as a whole, the parts are put into them one after the other: none
 waits for the rest.
 """
 
