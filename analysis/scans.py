@@ -11,7 +11,7 @@ The loop of a backward pass begins with the last row: it is the row 31 - %i.
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -27,6 +27,7 @@ from ..dialects.tgraph.elementwise import (
     AddOp,
     CompareOp,
     ConvertOp,
+    MultiplyOp,
     SelectOp,
     SubtractOp,
 )
@@ -59,14 +60,21 @@ class Linear(NamedTuple):
         return min(self.start, last), max(self.start, last)
 
 
+class Put(NamedTuple):
+    """A row that is written in each iteration."""
+
+    value: SSAValue  # in the body, whatever its shape
+    update: DynamicUpdateSliceOp  # that puts it there
+    assign: AssignOp
+    place: Linear  # where, in iteration i
+
+
 class Stack(NamedTuple):
-    """A tensor each row of which is written by an iteration of a loop, and by nobody
-    else."""
+    """A tensor each row of which is written by one iteration of a loop, once, and by
+    nobody else."""
 
     number: int  # of the loop's result
-    value: SSAValue  # a row, in the body, whatever its shape
-    update: DynamicUpdateSliceOp  # that puts it there
-    place: Linear  # where, in iteration i
+    puts: Sequence[Put]  # one after the other, as many in each iteration
 
 
 def stacks(loop: WhileOp) -> list[Stack]:
@@ -74,14 +82,12 @@ def stacks(loop: WhileOp) -> list[Stack]:
     if (counted := counter(loop)) is None:
         return []
     position = {op: index for index, op in enumerate(loop.body.block.ops)}
-    iterations = counted.trips
     found: list[Stack] = []
     for index, type in enumerate(loop.declared):
-        if is_static(type) and shape_of(type)[:1] == (iterations,):
-            stack = _stacked(loop, index, counted)
-            if stack and stack.place in (Linear(1, 0), Linear(-1, iterations - 1)):
-                found.append(stack)
-    return sorted(found, key=lambda stack: _place(stack.value, position))
+        if is_static(type) and shape_of(type):
+            if puts := _puts(loop, index, counted, position):
+                found.append(Stack(index, puts))
+    return sorted(found, key=lambda stack: _place(stack.puts[0].value, position))
 
 
 def row_slices(stack: SSAValue) -> Sequence[DynamicSliceOp] | None:
@@ -130,13 +136,11 @@ def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
     """Takes out results that are stacked but that nobody reads."""
     for index in indices:
         users = [use.operation for use in loop.body.block.args[index].uses]
-        for assign in users:
-            if isinstance(assign, AssignOp):
-                update = assign.value.owner
-                assert isinstance(update, DynamicUpdateSliceOp)
-                for op in (assign, update, *(u for u in users if u is not assign)):
-                    op.detach()
-                    op.erase()
+        assigns = [op for op in users if isinstance(op, AssignOp)]
+        updates = [cast(Operation, assign.value.owner) for assign in assigns]
+        for op in (*assigns, *updates, *(u for u in users if u not in assigns)):
+            op.detach()
+            op.erase()
     erase_unused(loop.body.block)
     return _rebuild(loop, set(indices))
 
@@ -227,6 +231,10 @@ def _linear(
             return left.plus(right)
         case SubtractOp(), [Linear() as left, Linear() as right]:
             return left.plus(right, -1)
+        case MultiplyOp(), [Linear(0, factor), Linear() as other]:
+            return Linear(factor * other.slope, factor * other.start)
+        case MultiplyOp(), [Linear() as other, Linear(0, factor)]:
+            return Linear(factor * other.slope, factor * other.start)
         case SelectOp(), [_, yes, no]:
             holds = _holds(op.inputs[0].owner, loop, counted, depth - 1)
             return None if holds is None else yes if holds else no
@@ -265,20 +273,39 @@ def _holds(
     return True if high < 0 else False if low >= 0 else None
 
 
-def _stacked(loop: WhileOp, index: int, counted: Counter) -> Stack | None:
-    """What the loop puts into a result's rows, if that is all it does with it."""
-    assign = only_writer(loop, index)
-    if not isinstance(assign, AssignOp):
-        return None
+def _puts(
+    loop: WhileOp, index: int, counted: Counter, position: Position
+) -> Sequence[Put]:
+    """What the loop puts into a result's rows, if that is all it does with it, and
+    fills them."""
+    users = [use.operation for use in loop.body.block.args[index].uses]
+    users.sort(key=position.__getitem__)
+    found = [_put(op, loop, counted) for op in users if isinstance(op, AssignOp)]
+    puts = [put for put in found if put is not None]
+    count, rows = len(puts), shape_of(loop.declared[index])[0]
+    accesses = [(put.update.inputs[0].owner, put.assign) for put in puts]
+    if (
+        not puts
+        or loop.condition.block.args[index].uses
+        or users != [op for pair in accesses for op in pair]
+        or counted.trips * count != rows
+        or {abs(put.place.slope) for put in puts} != {count}
+        or len({put.place.slope for put in puts}) > 1
+        or len({put.place.start % count for put in puts}) < count
+    ):
+        return ()
+    ends = [put.place.ends(counted.trips) for put in puts]
+    return puts if all(0 <= low and high < rows for low, high in ends) else ()
+
+
+def _put(assign: AssignOp, loop: WhileOp, counted: Counter) -> Put | None:
+    """What an assign puts into a row of its variable."""
     update = assign.value.owner
     if not isinstance(update, DynamicUpdateSliceOp) or update.outs:
         return None
     whole, row, *starts = update.inputs
-    users = [use.operation for use in loop.body.block.args[index].uses]
     if (
-        not is_read(whole, loop, index)
-        or len(users) != 2
-        or loop.condition.block.args[index].uses
+        not isinstance(whole.owner, ReadOp)
         or not (whole.has_one_use() and update.result.has_one_use())
         or (place := linear(starts[0], loop, counted)) is None
         or any(linear(start, loop, counted) != Linear(0, 0) for start in starts[1:])
@@ -287,7 +314,7 @@ def _stacked(loop: WhileOp, index: int, counted: Counter) -> Stack | None:
     shape = shape_of(tensor_type_of(row.type))
     if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
         return None
-    return Stack(index, unshaped(row), update, place)
+    return Put(unshaped(row), update, assign, place)
 
 
 def unshaped(value: SSAValue) -> SSAValue:

@@ -39,6 +39,7 @@ from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter
 from ...analysis.scans import (
     Linear,
+    Put,
     Stack,
     extended,
     linear,
@@ -240,7 +241,8 @@ class _Finding:
         counted = counter(self.loop)
         assert counted is not None
         row, *others = (linear(start, self.loop, counted) for start in op.inputs[1:])
-        return row == self.stack.place and all(x == Linear(0, 0) for x in others)
+        places = [put.place for put in self.stack.puts]
+        return row in places and all(x == Linear(0, 0) for x in others)
 
     def _is_before(self, op: Operation) -> bool:
         return self.position.get(op, self.at) < self.at
@@ -331,48 +333,58 @@ class _Rows:
         self.loop = loop
         self.block = loop.body.block
         self.given = given
-        first, last = self.block.first_op, self.block.last_op
-        assert first is not None
+        last = self.block.last_op
         assert last is not None
-        self.first, self.last = first, last
+        self.last = last  # everything else in the body reads old contents
 
     def add(self, update: _Update, results: Sequence[int]) -> None:
         """Adds an update of variables, which become results of the loop."""
-        _, row, *starts = update.stack.update.inputs
-        self.starts = starts
+        pairs = list(zip(update.assigns, results, strict=True))
+        for assign, number in pairs:
+            if (old := update.olds[assign.variable]) is not None:
+                self._read_there(old, self.block.args[number])
+        for put in update.stack.puts:
+            self._add_row(update, put, pairs)
+        for assign, number in pairs:
+            assign.operands[1] = self.loop.res[number]
+
+    def _add_row(
+        self, update: _Update, put: Put, pairs: Sequence[tuple[AssignOp, int]]
+    ) -> None:
+        """Adds the update of a row."""
+        _, row, *self.starts = put.update.inputs
         self.shape = shape_of(tensor_type_of(row.type))
         self.rows: dict[SSAValue, SSAValue] = {self.loop.res[update.stack.number]: row}
         self.wholes = {value: self.given[value] for value in update.given}
         contents: list[SSAValue] = []
-        for assign, number in zip(update.assigns, results, strict=True):
+        for assign, number in pairs:
             read = ReadOp(self.block.args[number])
-            self.block.insert_op_before(read, self.first)
+            self.block.insert_op_before(read, self.last)
             contents.append(read.result)
             if (old := update.olds[assign.variable]) is not None:
                 self.wholes[old] = read.result
-                self._read_there(old, read.result)
         for op in update.ops:
             operands = [self._row(value) for value in op.inputs]
             self.rows[op.result] = self._emit(op, operands)
-        for assign, number, whole in zip(
-            update.assigns, results, contents, strict=True
-        ):
+        for (assign, number), whole in zip(pairs, contents, strict=True):
             changed = DynamicUpdateSliceOp(
-                [whole, self.rows[assign.value], *starts], result_types=[whole.type]
+                [whole, self.rows[assign.value], *self.starts],
+                result_types=[whole.type],
             )
             store = AssignOp(self.block.args[number], changed.result)
             for op in (changed, store):
                 op.location = assign.location
                 self.block.insert_op_before(op, self.last)
-            assign.operands[1] = self.loop.res[number]
 
-    def _read_there(self, old: SSAValue, whole: SSAValue) -> None:
+    def _read_there(self, old: SSAValue, variable: SSAValue) -> None:
         """What the loop reads of a variable's rows, it reads where it updates them."""
         inputs = self.loop.inputs
         for index in range(len(self.loop.res), len(inputs)):
             if inputs[index] is old:
                 for use in list(self.block.args[index].uses):
-                    use.operation.operands[use.index] = whole
+                    read = ReadOp(variable)
+                    self.block.insert_op_before(read, use.operation)
+                    use.operation.operands[use.index] = read.result
 
     def _row(self, value: SSAValue) -> SSAValue:
         """A row of what is computed after the loop."""

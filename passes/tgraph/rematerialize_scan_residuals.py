@@ -66,7 +66,7 @@ from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
-from .shared.unrolled import taken_apart
+from .shared.unrolled import row_by_row
 
 MOST = 4
 """Operations that are repeated for a value, at most."""
@@ -155,7 +155,7 @@ class _Residuals:
 
     def is_computed(self, stack: Stack) -> bool:
         """Whether a stack is needed no more, as those who read it compute its rows."""
-        whole, value = self.loop.res[stack.number], stack.value
+        whole, value = self.loop.res[stack.number], stack.puts[0].value
         readers = _readers(whole)
         if readers and self._is_computed(whole, value, readers):
             return True
@@ -255,7 +255,7 @@ class _Residuals:
         """Whether what an iteration leaves to the next one is stacked as what that
         begins with, too: then those who read rows from the last one on keep one."""
         whole, rows = self.loop.res[stack.number], self.counted.trips
-        readers, begun = _readers(whole), self._begun(stack.value)
+        readers, begun = _readers(whole), self._begun(stack.puts[0].value)
         if not readers or begun is None or rows < FEW:
             return False
         if len({reader.loop for reader in readers}) > 1:
@@ -294,9 +294,9 @@ class _Residuals:
 
 
 def _rewritten(loop: WhileOp) -> WhileOp:
-    loop = taken_apart(loop)
+    loop = row_by_row(loop)
     counted = counter(loop)
-    found = [stack for stack in stacks(loop) if stack.place == Linear(1, 0)]
+    found = [stack for stack in stacks(loop) if stack.puts[0].place == Linear(1, 0)]
     if counted is None or not found:
         return loop
     residuals = _Residuals(loop, counted)

@@ -1,63 +1,65 @@
-"""Stacks of several rows in each iteration, as an unrolled scan has them, taken apart.
+"""Loops that read and write several rows in each iteration, as unrolled scans do.
 
-%0 = tgraph.while ...          // iteration i puts %r into row i of a tensor<12x2x8xf32>
 %r = tgraph.concatenate %a, %b {dimension = 0 : i64} : ... -> tensor<2x8xf32>
-...
-%1 = tgraph.dynamic_slice %s, %j, %c1, %c0 ... : ... -> tensor<1x1x8xf32>
+...                            // iteration i puts %r into row i of a tensor<12x2x8xf32>
 
-%0:2 = tgraph.while ...        // %a into one of a tensor<12x1x8xf32>, %b of another
-...
-%1 = tgraph.dynamic_slice %t, %j, %c0, %c0 ... : ... -> tensor<1x1x8xf32>
-
-Where rows are read as a whole, the parts are put into them one after the other: none
-waits for the rest.
+Where other loops read rows of %a and of %b, each gets a stack of its own, a
+tensor<12x1x8xf32>. Where all of it is read as a tensor<24x8xf32>, the loop writes rows
+2 i and 2 i + 1 of that, each when it is computed. And what the loop is given as a
+tensor<12x2x8xf32>, but is a tensor<24x8xf32> outside, it reads as that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ....analysis.loops import integer
+from ....analysis.loops import Counter, counter, integer
 from ....analysis.scans import (
     Stack,
     extended,
     given,
+    linear,
     row_slices,
     stacks,
     unshaped,
     without_stacks,
     without_unused,
 )
-from ....dialects.tgraph.base import Shape, shape_of, tensor_type_of, with_shape
+from ....dialects.tgraph.base import Shape, ints, shape_of, tensor_type_of, with_shape
+from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 
+_Parts = Mapping[int, SSAValue]
+"""What is stacked in a row, by where it begins."""
 
-def taken_apart(loop: WhileOp) -> WhileOp:
-    """The loop with a stack for each part of the rows that others read in parts, and
-    with rows that are put together in place."""
+
+def row_by_row(loop: WhileOp) -> WhileOp:
+    """The loop with one row in each slice that it reads or writes."""
+    loop = _with_flat_reads(loop)
     dropped: list[int] = []
     for stack in stacks(loop):
-        if not (parts := _parts(stack)):
-            continue
+        parts = _parts(stack)
         begun = loop.inputs[stack.number].owner
-        slices = row_slices(loop.res[stack.number])
-        starts = [_start(slice, parts) for slice in slices or ()]
-        if not isinstance(begun, ConstantOp) or not begun.splat or None in starts:
-            slices = None
-        if not slices:
-            _put_one_by_one(loop, stack, parts)
+        if not parts or not isinstance(begun, ConstantOp) or begun.splat is None:
             continue
-        assert isinstance(begun, ConstantOp)
-        first = len(loop.res)
-        loop = _stacked(loop, stack, parts, begun)
-        wholes = dict(zip(parts, loop.res[first:], strict=True))
-        for slice, start in zip(slices, starts, strict=True):
-            assert start is not None
-            _read(slice, wholes[start])
+        result, first = loop.res[stack.number], len(loop.res)
+        slices = row_slices(result) or ()
+        starts = [_start(slice, parts) for slice in slices]
+        if slices and None not in starts:
+            loop = _with_a_stack_each(loop, stack, parts, begun)
+            wholes = dict(zip(parts, loop.res[first:], strict=True))
+            for slice, start in zip(slices, starts, strict=True):
+                _read_stack(slice, wholes[start or 0])
+        elif (flat := _flat(result, parts)) is not None:
+            loop = _with_flat_stack(loop, stack, parts, begun)
+            flat.result.replace_all_uses_with(loop.res[first])
+            _erase(flat)
+        else:
+            continue
         dropped.append(stack.number)
     if not dropped:
         return loop
@@ -72,12 +74,24 @@ def _shape(value: SSAValue) -> Shape:
     return shape_of(tensor_type_of(value.type))
 
 
-def _parts(stack: Stack) -> dict[int, SSAValue]:
-    """What is stacked in a row, by where it begins; nothing if that is one tensor."""
-    op, found, at = stack.value.owner, dict[int, SSAValue](), 0
+def _insert(op: Operation, like: Operation, before: Operation) -> None:
+    op.location = like.location
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
+
+
+def _parts(stack: Stack) -> _Parts:
+    """What is put together for a row; nothing if that is one tensor."""
+    put, found, at = stack.puts[0], dict[int, SSAValue](), 0
+    op = put.value.owner
     if not isinstance(op, ConcatenateOp) or op.outs or op.dimension.value.data:
         return {}
-    if _shape(stack.update.inputs[1]) != (1, *_shape(op.result)):
+    if _shape(put.update.inputs[1]) != (1, *_shape(op.result)) or len(stack.puts) > 1:
         return {}
     for part in op.inputs:
         found[at] = part
@@ -85,85 +99,61 @@ def _parts(stack: Stack) -> dict[int, SSAValue]:
     return found
 
 
-def _start(slice: DynamicSliceOp, parts: dict[int, SSAValue]) -> int | None:
+def _start(slice: DynamicSliceOp, parts: _Parts) -> int | None:
     """Where the part begins that a slice takes a row of."""
     _, _, start, *others = slice.inputs
     at = integer(start)
-    if at not in parts or any(integer(other) != 0 for other in others):
+    if at is None or any(integer(other) != 0 for other in others):
         return None
-    return at if _shape(slice.result) == (1, *_shape(parts[at])) else None
+    is_part = at in parts and _shape(slice.result) == (1, *_shape(parts[at]))
+    return at if is_part else None
 
 
-def _put_one_by_one(loop: WhileOp, stack: Stack, parts: dict[int, SSAValue]) -> None:
-    """Writes each part to its place in the row, rather than all of the row at once."""
-    variable, update = loop.body.block.args[stack.number], stack.update
-    whole, _, row, within, *others = update.inputs
-    (use,) = update.result.uses
-    assign, type = use.operation, tensor_type_of(within.type)
-    position = {op: n for n, op in enumerate(loop.body.block.ops)}
-
-    def computed(item: tuple[int, SSAValue]) -> int:
-        return position.get(cast(Operation, unshaped(item[1]).owner), -1)
-
-    for start, part in sorted(parts.items(), key=computed):
-        at = ConstantOp(IntegerAttr(start, cast(IntegerType, type.element_type)), type)
-        read = ReadOp(variable)
-        for op in (at, read):
-            _insert(op, update, assign)
-        changed = _put(read.result, part, [row, at.result, *others], update, assign)
-        _insert(AssignOp(variable, changed), update, assign)
-    for op in (assign, update, whole.owner):
-        assert isinstance(op, Operation)
-        op.detach()
-        op.erase()
-
-
-def _put(
-    whole: SSAValue,
-    part: SSAValue,
-    starts: Sequence[SSAValue],
-    like: DynamicUpdateSliceOp,
-    before: Operation,
-) -> SSAValue:
-    """The tensor with a part in it."""
-    shape = with_shape(tensor_type_of(part.type), (1, *_shape(part)))
-    row = ReshapeOp([part], result_types=[shape])
-    put = DynamicUpdateSliceOp([whole, row.result, *starts], result_types=[whole.type])
-    for op in (row, put):
-        _insert(op, like, before)
-    return put.result
-
-
-def _insert(op: Operation, like: Operation, before: Operation) -> None:
-    op.location = like.location
-    assert before.parent is not None
-    before.parent.insert_op_before(op, before)
-
-
-def _stacked(
-    loop: WhileOp, stack: Stack, parts: dict[int, SSAValue], begun: ConstantOp
+def _with_a_stack_each(
+    loop: WhileOp, stack: Stack, parts: _Parts, begun: ConstantOp
 ) -> WhileOp:
     """The loop with further results, the stacks of parts."""
-    rows, first = _shape(begun.result)[0], len(loop.res)
-    empty: list[SSAValue] = []
-    for part in parts.values():
-        type = with_shape(tensor_type_of(part.type), (rows, *_shape(part)))
-        constant = ConstantOp(begun.value, type)
-        _insert(constant, begun, loop)
-        empty.append(constant.result)
-    loop = extended(loop, empty, ())
-    body, update = loop.body.block, stack.update
-    last = body.last_op
+    (put,), rows, first = stack.puts, _shape(begun.result)[0], len(loop.res)
+    shapes = [(rows, *_shape(part)) for part in parts.values()]
+    loop = extended(loop, [_filled(begun, shape, loop) for shape in shapes], ())
+    last = loop.body.block.last_op
     assert last is not None
     for number, part in enumerate(parts.values(), first):
-        read = ReadOp(variable := body.args[number])
-        _insert(read, update, last)
-        whole = _put(read.result, part, update.inputs[2:], update, last)
-        _insert(AssignOp(variable, whole), update, last)
+        row = (1, *_shape(part))
+        _put(loop, number, (part, row), put.update.inputs[2:], (put.update, last))
     return loop
 
 
-def _read(slice: DynamicSliceOp, whole: SSAValue) -> None:
+def _filled(begun: ConstantOp, shape: Shape, before: Operation) -> SSAValue:
+    type = with_shape(tensor_type_of(begun.result.type), shape)
+    constant = ConstantOp(begun.value, type)
+    _insert(constant, begun, before)
+    return constant.result
+
+
+def _put(
+    loop: WhileOp,
+    number: int,
+    part: tuple[SSAValue, Shape],
+    starts: Sequence[SSAValue],
+    place: tuple[Operation, Operation],
+) -> None:
+    """Writes a value, under a shape, into what the loop carries: like an operation, and
+    before another."""
+    (value, shape), (like, before) = part, place
+    variable = loop.body.block.args[number]
+    read = ReadOp(variable)
+    row = ReshapeOp(
+        [value], result_types=[with_shape(tensor_type_of(value.type), shape)]
+    )
+    update = DynamicUpdateSliceOp(
+        [read.result, row.result, *starts], result_types=[read.result.type]
+    )
+    for op in (read, row, update, AssignOp(variable, update.result)):
+        _insert(op, like, before)
+
+
+def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
     """Takes a row of a part's own stack instead."""
     _, row, start, *others = slice.inputs
     only = others[0] if others else start  # as rows begin at 0, and 0 is all that fits
@@ -175,5 +165,103 @@ def _read(slice: DynamicSliceOp, whole: SSAValue) -> None:
     new.attributes |= slice.attributes
     _insert(new, slice, slice)
     slice.result.replace_all_uses_with(new.result)
-    slice.detach()
-    slice.erase()
+    _erase(slice)
+
+
+def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
+    """What makes one dimension of iterations and parts, if nothing else reads them."""
+    users = [use.operation for use in result.uses]
+    if len(users) != 1 or not isinstance(users[0], ReshapeOp) or users[0].outs:
+        return None
+    rows, count, *rest = _shape(result)
+    is_flat = _shape(users[0].result) == (rows * count, *rest)
+    return users[0] if is_flat and len(parts) == count else None
+
+
+def _with_flat_stack(
+    loop: WhileOp, stack: Stack, parts: _Parts, begun: ConstantOp
+) -> WhileOp:
+    """The loop with a further result, the parts in one dimension: each is written when
+    it is computed."""
+    (put,), number = stack.puts, len(loop.res)
+    rows, count, *rest = _shape(begun.result)
+    loop = extended(loop, [_filled(begun, (rows * count, *rest), loop)], ())
+    position = {op: n for n, op in enumerate(loop.body.block.ops)}
+
+    def computed(item: tuple[int, SSAValue]) -> int:
+        return position.get(cast(Operation, unshaped(item[1]).owner), -1)
+
+    update = put.update
+    _, _, row, _, *others = update.inputs
+    for start, part in sorted(parts.items(), key=computed):
+        at = _flat_row(row, count, start, update)
+        _put(loop, number, (part, _shape(part)), [at, *others], (update, update))
+    return loop
+
+
+def _flat_row(row: SSAValue, count: int, start: int, before: Operation) -> SSAValue:
+    """The number `count * row + start`."""
+    type = tensor_type_of(row.type)
+    element = cast(IntegerType, type.element_type)
+    numbers = [ConstantOp(IntegerAttr(n, element), type) for n in (count, start)]
+    times = MultiplyOp([row, numbers[0].result], result_types=[type])
+    plus = AddOp([times.result, numbers[1].result], result_types=[type])
+    for op in (*numbers, times, plus):
+        _insert(op, before, before)
+    return plus.result
+
+
+def _with_flat_reads(loop: WhileOp) -> WhileOp:
+    """The loop with rows read of what it is given under another shape."""
+    if (counted := counter(loop)) is None:
+        return loop
+    block, inputs = loop.body.block, list(loop.inputs)
+    for index in range(len(loop.res), len(inputs)):
+        reshape, argument = inputs[index].owner, block.args[index]
+        if not isinstance(reshape, ReshapeOp) or reshape.outs:
+            continue
+        source, shape = reshape.inputs[0], _shape(argument)
+        slices = [use.operation for use in argument.uses]
+        if (
+            len(shape) > 1
+            and _shape(source) == (shape[0] * shape[1], *shape[2:])
+            and all(_is_in_row(op, argument, loop, counted) for op in slices)
+        ):
+            for slice in slices:
+                _read_flat(cast(DynamicSliceOp, slice), source, shape[1])
+            loop = cast(WhileOp, block.parent_op())
+    return without_unused(loop)
+
+
+def _is_in_row(
+    op: Operation, argument: SSAValue, loop: WhileOp, counted: Counter
+) -> bool:
+    """Whether an operation takes a known part of one row."""
+    if not isinstance(op, DynamicSliceOp) or op.outs or op.inputs[0] is not argument:
+        return False
+    rows, count, *rest = _shape(argument)
+    one, size, *sizes = op.slice_sizes.get_values()
+    row = linear(op.inputs[1], loop, counted)
+    start = integer(op.inputs[2])
+    if one != 1 or sizes != rest or row is None or start is None:
+        return False
+    low, high = row.ends(counted.trips)
+    return 0 <= low and high < rows and 0 <= start <= count - size
+
+
+def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
+    whole = given(slice, source)
+    _, row, start, *others = slice.inputs
+    at = _flat_row(row, count, cast(int, integer(start)), slice)
+    sizes = _shape(slice.result)[1:]
+    new = DynamicSliceOp(
+        [whole, at, *others],
+        result_types=[with_shape(tensor_type_of(slice.result.type), sizes)],
+        properties={"slice_sizes": ints(sizes)},
+    )
+    new.attributes |= slice.attributes
+    shaped = ReshapeOp([new.result], result_types=[slice.result.type])
+    for op in (new, shaped):
+        _insert(op, slice, slice)
+    slice.result.replace_all_uses_with(shaped.result)
+    _erase(slice)
