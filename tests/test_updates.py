@@ -99,6 +99,19 @@ def test_a_part_is_copied(why: str) -> None:
     assert "dynamic_update_slice" in str(planned)
 
 
+def test_what_is_updated_is_computed_in_the_result() -> None:
+    types = "(tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>)"
+    module = parse(f"""
+func.func @main(%x: tensor<4x8xf32>, %i: tensor<i32>, %p: tensor<2x8xf32>)
+    -> tensor<4x8xf32> {{
+  %0 = tgraph.negate %x : tensor<4x8xf32>
+  %1 = tgraph.dynamic_update_slice %0, %p, %i, %i : {types} -> tensor<4x8xf32>
+  %2 = tgraph.dynamic_update_slice %1, %p, %i, %i : {types} -> tensor<4x8xf32>
+  func.return %2 : tensor<4x8xf32>
+}}""")
+    assert "memref.alloc" not in str(planned_with_values(module))
+
+
 def test_starts_are_clamped() -> None:
     body = f"{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}"
     body = body.replace("constant<2 :", "constant<9 :")

@@ -151,12 +151,14 @@ class _Block(Storage):
                 self._updates[value] = self.early[value] = op
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
-        """Has a value computed into a buffer, and what a loop starts from, too."""
+        """Has a value computed into a buffer, and what a loop or an update starts from,
+        too."""
         while isinstance(value.owner, ReshapeOp):
             value = value.owner.inputs[0]
         while isinstance(owner := value.owner, TensorOp | ReadOp):
             self._destinations.setdefault(value, buffer)
-            if not isinstance(owner, WhileOp) or buffer.is_variable:
+            starts = isinstance(owner, WhileOp | DynamicUpdateSliceOp)
+            if buffer.is_variable or not starts or owner.outs:
                 return
             value = owner.inputs[owner.res.index(value)]
             if not value.has_one_use() or isinstance(value.owner, ViewOp | ReadOp):
