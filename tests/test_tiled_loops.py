@@ -11,50 +11,21 @@ from levels import READY, REST, inputs, planned_bytes
 from modules import run
 from programs import Program, programs
 from sampling import examples
+from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
-from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
-from tensorplan.passes.tgraph.tiling.loop_rewriting import write_loop
-from tensorplan.passes.tgraph.tiling.loops import Needed, TiledLoop, tiled_loop
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 4
 """Loops that are written of each program."""
-
-
-def loops_of(block: Block) -> list[tuple[int, int, int]]:
-    """All that there are in a block: the seed's number, a dimension, a number of
-    tiles."""
-    return [
-        (number, dim, tiles)
-        for number, op in enumerate(block.ops)
-        if isinstance(op, TensorOp) and len(op.res) == 1
-        for dim, size in enumerate(shape_of(tensor_type_of(op.result.type)))
-        for tiles in range(2, size + 1)
-        if size % tiles == 0 and loop_at(block, op, dim, tiles)
-    ]
-
-
-def loop_at(block: Block, op: Operation, dim: int, tiles: int) -> TiledLoop | None:
-    return tiled_loop(block, op, dim, tiles, Needed())
-
-
-def with_loop(module: ModuleOp, number: int, dim: int, tiles: int) -> ModuleOp:
-    module = module.clone()
-    ((_, block),) = tensor_functions(module)
-    loop = loop_at(block, list(block.ops)[number], dim, tiles)
-    assert loop is not None
-    write_loop(loop)
-    module.verify()
-    return module
 
 
 def assert_close(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:

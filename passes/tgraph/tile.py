@@ -48,13 +48,19 @@ have the dimension are put together. A tile needs half a core's second cache, or
 where that raises the peak little or where each tile reads much anew. Loops are written
 on a copy whose groups are taken apart, which is then grouped and put into order again.
 
+Convolutions and pooling are computed by rows, so many that windows reach into the next
+tile at most. What that reads again of a value is kept (Alwani et al., "Fused-layer CNN
+accelerators", 2016), so nothing is computed twice. The first tile and the last, which
+have the padding, are outside of the loop.
+
 The peak is brought as low as it goes, if that is a tenth or more below what plan-memory
 needs as it is; otherwise nothing is changed. What each tile reads all of, such as
 weights, it reads anew: `max-slowdown` limits an estimate of the time for that.
 
 Needs: level 1, in the order in which it is to run: after tgraph-schedule. Leaves:
-level 1. Does not: cut into unequal tiles; cut windows, whose tiles overlap; or touch
-functions whose operations have streams, which could run the tiles side by side.
+level 1. Does not: cut into unequal tiles; cut windows in slices, or those that lack the
+padding for a row of the result at each stride; or touch functions whose operations have
+streams, which could run the tiles side by side.
 """
 
 from collections.abc import Sequence
@@ -88,9 +94,10 @@ MOST_TILES = 1024
 ROUNDS = 3
 """In which loops get larger tiles, as they take too long."""
 
-UNSEEN = 3
-"""Times what slices may, loops may take longer by the estimate: it does not see that
-tiles stay in a core's cache."""
+UNSEEN = 6
+"""Times what slices may, loops may take longer by the estimate. It sees neither that
+tiles stay in a core's cache, nor that in a loop of native calls an operation starts at
+once: layer norms that should take a tenth longer take half as long."""
 
 FAR = 3
 """Times the bytes needed, an estimate with loops makes these not worth a try."""

@@ -8,9 +8,10 @@ bytes.py           what a region needs in tiles, and how much longer it takes
 search.py          the regions and tiles that lower the peak
 rewriting.py       regions written out in tiles
 
-In loops, through sums:
+In loops, through sums and windows:
 
 parts.py           which operations combine tiles
+windows.py         which rows convolutions and pooling read
 loops.py           operations that one loop can compute
 loop_search.py     the loops that may lower the peak, and their tiles
 loop_rewriting.py  loops written out

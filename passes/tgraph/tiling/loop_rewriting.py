@@ -17,19 +17,35 @@
 }
 
 What is sliced has its tiled dimension divided in two, so that an iteration reads, and a
-result that is put together gets, what has the iteration's number.
+result that is put together gets, what has the iteration's number. Windows read rows of
+several tiles, so these are counted:
+
+%f = ...                                  // the first tile, with padding before it
+%n, %r, %k = tgraph.while %c0, %f, ... {  // %k: the last rows of the tile before
+  ... %i < tiles - 2
+} do {
+  %s = tgraph.add %i_times_rows, ...
+  %x = tgraph.dynamic_slice %image, ...   // these rows, and those that windows reach
+  %0 = tgraph.exponential %x
+  %1 = tgraph.concatenate %vk, %0 {dimension = 1, tgraph.in_place}
+  tgraph.assign %vk, %last_of_1
+  %2 = tgraph.convolution %1, %w ...      // no padding along this dimension
+  tgraph.dynamic_update_slice %vr, %2, %s ...
+}
+...                                       // the last tile, with padding behind it
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i1, i32
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f32, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects.tgraph import elementwise as e
 from ....dialects.tgraph.base import (
+    IN_PLACE,
     TILES,
     AnyTensor,
-    Shape,
     TensorOp,
     VariableType,
     ints,
@@ -46,14 +62,16 @@ from ....dialects.tgraph.indexing import (
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
+    ConcatenateOp,
     ConstantOp,
     IotaOp,
     ReshapeOp,
 )
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
-from .dimensions import is_repeated
+from .dimensions import is_repeated, shape_of
 from .loops import Needed, TiledLoop
-from .rewriting import in_tile
+from .rewriting import in_tile, resized, slice_of
+from .windows import Rows, padding, scale, window
 
 _COMBINE: Mapping[str, type[e.BinaryOp]] = {
     "add": e.AddOp,
@@ -76,7 +94,7 @@ def write_loop(loop: TiledLoop) -> WhileOp:
     inside = set(loop.members)
     writer = _Writer(loop, anchor)
     written = writer.write()
-    for op, result in writer.results(written).items():
+    for op, result in writer.results().items():
         result.name_hint = op.results[0].name_hint
         for use in list(op.results[0].uses):
             if use.operation not in inside:
@@ -93,7 +111,11 @@ def write_loop(loop: TiledLoop) -> WhileOp:
 
 
 class _Writer:
-    """Writes a loop in front of an operation, and what comes before and after it."""
+    """Writes a loop in front of an operation, and what comes before and after it.
+
+    A loop through windows has its first and its last tile in front of it and behind it:
+    only these have padding.
+    """
 
     def __init__(self, loop: TiledLoop, anchor: Operation):
         self.loop = loop
@@ -101,82 +123,66 @@ class _Writer:
         self.origin = loop.members[0]  # of what is written
         type = tensor_type_of(self.origin.results[0].type)
         self.number = with_element(with_shape(type, ()), i32)
-        self.condition, self.body = Block(), Block()
-        self.inputs: list[SSAValue] = []
-        self.given: dict[SSAValue, SSAValue] = {}
-        """Values from outside, as they are called in the body."""
-        self.divided: dict[tuple[SSAValue, int], SSAValue] = {}
-        """Values whose tiles are read, with a dimension for the tiles' number."""
-        self.tiles: dict[SSAValue, SSAValue] = {}
-        """Of the members' results, in the body."""
-        self.read: dict[tuple[SSAValue, int], SSAValue] = {}
-        """What a member reads, slices and views; each has its own, so that none is kept
-        for others."""
-        self.needed = Needed()
+        self.place = {op: n for n, op in enumerate((*loop.outputs, *loop.parts), 1)}
+        """Of what is carried, after the counter: what is put together and added up."""
+        self.line = {op: n for n, op in enumerate(loop.kept, len(self.place) + 1)}
+        """And rows that the next tile reads again."""
+        self.carried: list[SSAValue] = []
 
     def write(self) -> WhileOp:
-        self._carry(self._before(self._constant(0)))
-        for op in self.loop.outputs:
-            self._carry(self._before(self._empty(op)))
-        for op in self.loop.parts:
-            self._carry(self._first_sum(op))
-        types = [value.type for value in self.inputs]
-        self._write_body()
-        self._write_condition()
-        regions = [Region(self.condition), Region(self.body)]
-        loop = WhileOp(self.inputs, result_types=types, regions=regions)
-        loop.attributes[TILES] = IntegerAttr(self.loop.tiles, i32)
-        self._insert(loop)
-        return loop
+        """Writes all tiles."""
+        loop = self.loop
+        self.carried = [
+            self.before(self.constant(0)),
+            *(self._empty(op) for op in loop.outputs),
+            *(self._first_sum(op) for op in loop.parts),
+            *(self._first_line(op) for op in loop.kept),
+        ]
+        if loop.is_peeled:
+            _Peeled(self, 0).write()
+        iteration = _Iteration(self)
+        iteration.write()
+        regions = [Region(self._condition(iteration)), Region(iteration.block)]
+        types = [value.type for value in self.carried]
+        written = WhileOp(iteration.inputs, result_types=types, regions=regions)
+        written.attributes[TILES] = IntegerAttr(loop.tiles, i32)
+        self.insert(written)
+        self.carried = list(written.res)
+        if loop.is_peeled:
+            _Peeled(self, loop.tiles - 1).write()
+        return written
 
-    def _write_body(self) -> None:
-        """Writes the members; then the counter, and what is put together and added
-        up."""
-        outputs = self.loop.outputs
-        places = {op: n for n, op in enumerate((*outputs, *self.loop.parts), 1)}
-        next: dict[Operation, SSAValue] = {}
-        self.index = self._read(0)
-        self.zero = self._add(self._constant(0))
-        for op in self.loop.members:
-            self.origin = op
-            self.read.clear()
-            if op in self.loop.parts:
-                next[op] = self._sum(op, places[op])
-            else:
-                self._write_tile(op)
-        for op in outputs:
-            self.origin = op
-            next[op] = self._put(op, places[op])
-        one = self._add(self._constant(1))
-        counted = self._add(e.AddOp([self.index, one], result_types=[self.number]))
-        self.body.add_op(AssignOp(self.body.args[0], counted))
-        for op, place in places.items():
-            self.body.add_op(AssignOp(self.body.args[place], next[op]))
-        self.body.add_op(YieldOp())
-
-    def results(self, written: WhileOp) -> Mapping[Operation, SSAValue]:
+    def results(self) -> Mapping[Operation, SSAValue]:
         """What replaces the results of members."""
-        members = (*self.loop.outputs, *self.loop.parts)
-        results = zip(members, written.res[1:], strict=True)
-        return {op: self._whole(op, result) for op, result in results}
+        return {op: self._whole(op, self.carried[n]) for op, n in self.place.items()}
 
-    # Around the loop
-
-    def _insert(self, op: Operation) -> None:
+    def insert(self, op: Operation) -> None:
         op.location = self.origin.location
         block = self.anchor.parent
         assert block is not None
         block.insert_op_before(op, self.anchor)
 
-    def _before(self, op: TensorOp) -> SSAValue:
-        self._insert(op)
+    def before(self, op: TensorOp) -> SSAValue:
+        self.insert(op)
         return op.result
 
-    def _empty(self, op: Operation) -> ConstantOp:
+    def constant(self, number: int) -> ConstantOp:
+        return ConstantOp(IntegerAttr(number, i32), self.number)
+
+    def with_tiles(self, type: AnyTensor, dim: int) -> AnyTensor:
+        """With a dimension for the tiles' number in front of that which is tiled."""
+        shape = type.get_shape()
+        size = shape[dim] // self.loop.tiles
+        return with_shape(
+            type, (*shape[:dim], self.loop.tiles, size, *shape[dim + 1 :])
+        )
+
+    def _empty(self, op: Operation) -> SSAValue:
         """What tiles of a result are put into."""
         type = tensor_type_of(op.results[0].type)
-        type = with_shape(type, self._with_tiles(type, self.loop.dims[op]))
-        return ConstantOp(number_of(0, type.element_type), type)
+        if not self.loop.is_peeled:
+            type = self.with_tiles(type, self.loop.dims[op])
+        return self.before(ConstantOp(number_of(0, type.element_type), type))
 
     def _first_sum(self, op: Operation) -> SSAValue:
         """What parts are combined with, first."""
@@ -184,172 +190,360 @@ class _Writer:
             return op.inputs[0]
         type, kind = _sum_type(op, self.loop), self.loop.parts[op].kind
         number = number_of(identity(kind, type.element_type), type.element_type)
-        return self._before(ConstantOp(number, type))
+        return self.before(ConstantOp(number, type))
+
+    def _first_line(self, op: Operation) -> SSAValue:
+        """What the first tile's last rows are put into."""
+        type = tensor_type_of(op.results[0].type)
+        type = resized(type, self.loop.dims[op], self.loop.kept[op])
+        return self.before(ConstantOp(number_of(0, type.element_type), type))
 
     def _whole(self, op: Operation, result: SSAValue) -> SSAValue:
-        """A member's result, from the loop's."""
+        """A member's result, from what is carried."""
         self.origin = op
         type = op.results[0].type
         if result.type == type:
             return result
         kind = e.ConvertOp if op in self.loop.parts else ReshapeOp
-        return self._before(kind([result], result_types=[type]))
+        return self.before(kind([result], result_types=[type]))
 
-    def _with_tiles(self, type: AnyTensor, dim: int) -> Shape:
-        """With a dimension for the tiles' number in front of that which is tiled."""
-        shape = type.get_shape()
-        size = shape[dim] // self.loop.tiles
-        return (*shape[:dim], self.loop.tiles, size, *shape[dim + 1 :])
-
-    # What the loop is given
-
-    def _carry(self, value: SSAValue) -> None:
-        self.inputs.append(value)
-        for block in (self.condition, self.body):
-            type = VariableType(tensor_type_of(value.type))
-            block.insert_arg(type, len(block.args))
-
-    def _give(self, value: SSAValue) -> SSAValue:
-        """A value from outside, in the body."""
-        if value not in self.given:
-            self.inputs.append(value)
-            for block in (self.condition, self.body):
-                block.insert_arg(value.type, len(block.args))
-            self.given[value] = self.body.args[-1]
-        return self.given[value]
-
-    # Its body
-
-    def _add(self, op: TensorOp | ReadOp) -> SSAValue:
-        op.location = self.origin.location
-        self.body.add_op(op)
-        return op.results[0]
-
-    def _read(self, place: int) -> SSAValue:
-        return self._add(ReadOp(self.body.args[place]))
-
-    def _constant(self, number: int) -> ConstantOp:
-        return ConstantOp(IntegerAttr(number, i32), self.number)
-
-    def _write_tile(self, op: Operation) -> None:
-        assert isinstance(op, TensorOp)
-        dim = self.loop.dims[op]
-        tile = in_tile(op, self._operands(op), dim, self.loop.tiles)
-        self.tiles[op.result] = self._add(tile)
-        tile.result.name_hint = op.result.name_hint
-
-    def _operands(self, op: TensorOp) -> Sequence[SSAValue]:
-        return [
-            self._give(value) if along is None else self._tile(value, along)
-            for value, along in zip(op.inputs, self.loop.needs[op], strict=True)
-        ]
-
-    def _tile(self, value: SSAValue, along: int) -> SSAValue:
-        """A tile of a value: made by a member, a view of one, or sliced."""
-        views: list[tuple[TensorOp, int]] = []
-        while value not in self.tiles and (value, along) not in self.read:
-            op, needed = value.owner, None
-            if isinstance(op, TensorOp) and is_repeated(op):
-                needed = self.needed.divided(op, along, self.loop.tiles)
-            if needed is None:
-                self.read[value, along] = self._slice(value, along)
-                continue
-            assert isinstance(op, TensorOp)
-            if needed and needed[0] is not None:
-                views.append((op, along))
-                value, along = op.inputs[0], needed[0]
-                continue
-            operands = [self._give(operand) for operand in op.inputs]
-            self.read[value, along] = self._view(op, along, operands)
-        tile = self.tiles.get(value) or self.read[value, along]
-        for view, along in reversed(views):
-            tile = self.read[view.result, along] = self._view(view, along, [tile])
-        return tile
-
-    def _view(self, op: TensorOp, along: int, operands: Sequence[SSAValue]) -> SSAValue:
-        """A tile of a view, an iota or a number."""
-        if not isinstance(op, IotaOp) or op.dimension.value.data != along:
-            return self._add(in_tile(op, operands, along, self.loop.tiles))
-        tile = in_tile(op, operands, along, self.loop.tiles, i32)
-        counted = tensor_type_of(tile.result.type)
-        type = with_element(counted, tensor_type_of(op.result.type).element_type)
-        step = self._add(self._constant(type.get_shape()[along]))
-        product = e.MultiplyOp([self.index, step], result_types=[self.number])
-        start = BroadcastInDimOp(
-            [self._add(product)],
-            result_types=[counted],
-            properties={"broadcast_dimensions": ints(())},
-        )
-        operands = [self._add(tile), self._add(start)]
-        iota = self._add(e.AddOp(operands, result_types=[counted]))
-        if counted == type:
-            return iota
-        return self._add(e.ConvertOp([iota], result_types=[type]))
-
-    def _slice(self, value: SSAValue, along: int) -> SSAValue:
-        """This iteration's tile of a value from outside."""
-        type = tensor_type_of(value.type)
-        shape = self._with_tiles(type, along)
-        if (value, along) not in self.divided:
-            divided = ReshapeOp([value], result_types=[with_shape(type, shape)])
-            self.divided[value, along] = self._before(divided)
-        sizes = (*shape[:along], 1, *shape[along + 1 :])
-        taken = DynamicSliceOp(
-            [self._give(self.divided[value, along]), *self._starts(shape, along)],
-            result_types=[with_shape(type, sizes)],
-            properties={"slice_sizes": ints(sizes)},
-        )
-        without = with_shape(type, (*shape[:along], *shape[along + 1 :]))
-        return self._add(ReshapeOp([self._add(taken)], result_types=[without]))
-
-    def _put(self, op: Operation, place: int) -> SSAValue:
-        """The tiles so far of a result, and this iteration's."""
-        dim = self.loop.dims[op]
-        tile = self.tiles[op.results[0]]
-        type = tensor_type_of(tile.type)
-        shape = type.get_shape()
-        with_number = with_shape(type, (*shape[:dim], 1, *shape[dim:]))
-        row = self._add(ReshapeOp([tile], result_types=[with_number]))
-        whole = self._read(place)
-        starts = self._starts(with_number.get_shape(), dim)
-        return self._add(
-            DynamicUpdateSliceOp([whole, row, *starts], result_types=[whole.type])
-        )
-
-    def _starts(self, shape: Shape, along: int) -> Sequence[SSAValue]:
-        return [self.index if d == along else self.zero for d in range(len(shape))]
-
-    def _sum(self, op: Operation, place: int) -> SSAValue:
-        """The parts so far of a result, combined with this iteration's."""
-        assert isinstance(op, TensorOp)
-        if isinstance(op, ScatterOp):
-            so_far = self._read(place)
-            tiles = [
-                self._tile(value, along)
-                for value, along in zip(op.inputs, self.loop.needs[op], strict=True)
-                if along is not None
-            ]
-            operands = [so_far, *tiles]
-            return self._add(in_tile(op, operands, None, self.loop.tiles))
-        type = _sum_type(op, self.loop)
-        operands = self._operands(op)
-        if isinstance(op, ReduceOp) and op.result.type != type:
-            wide = with_element(tensor_type_of(operands[0].type), type.element_type)
-            operands = [self._add(e.ConvertOp(operands, result_types=[wide]))]
-        added = in_tile(op, operands, None, self.loop.tiles, type.element_type)
-        together = [self._read(place), self._add(added)]
-        combine = _COMBINE[self.loop.parts[op].kind]
-        return self._add(combine(together, result_types=[type]))
-
-    def _write_condition(self) -> None:
-        read = ReadOp(self.condition.args[0])
-        count = self._constant(self.loop.tiles)
+    def _condition(self, iteration: "_Iteration") -> Block:
+        block = Block(arg_types=iteration.block.arg_types)
+        read = ReadOp(block.args[0])
+        count = self.constant(self.loop.tiles - 2 * self.loop.is_peeled)
         goes_on = e.CompareOp(
             [read.result, count.result],
             result_types=[with_element(self.number, i1)],
             properties={"direction": StringAttr("LT")},
         )
-        self.condition.add_ops([read, count, goes_on, YieldOp(goes_on.result)])
+        block.add_ops([read, count, goes_on, YieldOp(goes_on.result)])
+        return block
+
+
+class _Tile(ABC):
+    """Writes what is computed of one tile."""
+
+    is_first = False
+    is_last = False
+
+    def __init__(self, writer: _Writer):
+        self.writer = writer
+        self.loop = writer.loop
+        self.tiles: dict[SSAValue, tuple[SSAValue, int]] = {}
+        """Of the members' results, and the row of the tile that they begin with."""
+        self.new: dict[Operation, SSAValue] = {}
+        """What this tile adds to them."""
+        self.read: dict[tuple[SSAValue, int], SSAValue] = {}
+        """What a member reads, slices and views; each has its own, so that none is kept
+        for others."""
+        self.needed = Needed()
+
+    def write(self) -> None:
+        """Writes the members; then what is put together."""
+        place = self.writer.place
+        self.zero = self.add(self.writer.constant(0))
+        for op in self.loop.members:
+            self.writer.origin = op
+            self.read.clear()
+            if op in self.loop.parts:
+                self.new[op] = self._sum(op, place[op])
+            else:
+                self._compute(op)
+        for op in self.loop.outputs:
+            self.writer.origin = op
+            self.new[op] = self._put(op, place[op])
+        for op, number in place.items():
+            self.set(number, self.new[op])
+
+    # Where the tile is
+
+    @abstractmethod
+    def add(self, op: TensorOp | ReadOp) -> SSAValue: ...
+
+    @abstractmethod
+    def get(self, place: int) -> SSAValue:
+        """What is carried."""
+
+    @abstractmethod
+    def set(self, place: int, value: SSAValue) -> None: ...
+
+    @abstractmethod
+    def give(self, value: SSAValue) -> SSAValue:
+        """A value from outside."""
+
+    @abstractmethod
+    def start(self, size: int, row: int) -> SSAValue:
+        """The number among all rows that a row of the tile has, which has `size`."""
+
+    @abstractmethod
+    def slice(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
+        """Rows of a value from outside."""
+
+    # What it computes
+
+    def size(self, value: SSAValue, along: int) -> int:
+        """The rows that a tile has."""
+        return shape_of(value)[along] // self.loop.tiles
+
+    def _rows(self, op: Operation) -> Rows:
+        """Those that a member computes, counted from the first row of the tile."""
+        size = self.size(op.results[0], self.loop.dims[op])
+        ahead = self.loop.ahead[op]
+        return 0 if self.is_first else ahead, size + (0 if self.is_last else ahead)
+
+    def _compute(self, op: Operation) -> None:
+        """Adds a member's rows."""
+        assert isinstance(op, TensorOp)
+        dim, rows = self.loop.dims[op], self._rows(op)
+        read, padded = rows, {}
+        if moving := window(op, dim):
+            first, last = moving.read(rows)
+            low = max(0, -first) if self.is_first else 0
+            size = self.size(op.inputs[0], moving.along)
+            high = max(0, last - size) if self.is_last else 0
+            read, padded = (first + low, last - high), padding(op, moving, low, high)
+        operands = [
+            self.give(value) if along is None else self._tile(value, along, read)
+            for value, along in zip(op.inputs, self.loop.needs[op], strict=True)
+        ]
+        tile = in_tile(op, operands, dim, rows[1] - rows[0])
+        tile.properties |= padded
+        tile.result.name_hint = op.result.name_hint
+        self.new[op] = self.add(tile)
+        self.tiles[op.result] = self._with_line(op, self.new[op], rows[0])
+
+    def _with_line(
+        self, op: Operation, rows: SSAValue, start: int
+    ) -> tuple[SSAValue, int]:
+        """A member's rows behind those that were kept of the tile before, and where
+        they start; keeps what the next tile needs."""
+        if op not in self.loop.kept:
+            return rows, start
+        dim, place, kept = self.loop.dims[op], self.writer.line[op], self.loop.kept[op]
+        if not self.is_first:
+            rows, start = self._joined(self.get(place), rows, dim), start - kept
+        if not self.is_last:
+            end = shape_of(rows)[dim]
+            last = self.add(slice_of(rows, dim, (end - kept, end)))
+            if self.is_first:  # so that no more is stored than these
+                last = self._update(self.get(place), last, dim, self.zero)
+            self.set(place, last)
+        return rows, start
+
+    def _joined(self, first: SSAValue, second: SSAValue, dim: int) -> SSAValue:
+        rows = shape_of(first)[dim] + shape_of(second)[dim]
+        joined = ConcatenateOp(
+            [first, second],
+            result_types=[resized(tensor_type_of(first.type), dim, rows)],
+            properties={"dimension": IntegerAttr(dim, i64)},
+        )
+        joined.attributes[IN_PLACE] = UnitAttr()
+        return self.add(joined)
+
+    def _sum(self, op: Operation, place: int) -> SSAValue:
+        """The parts so far of a result, combined with this tile's."""
+        assert isinstance(op, TensorOp)
+        tiles = [
+            self._tile(value, along, (0, self.size(value, along)))
+            for value, along in zip(op.inputs, self.loop.needs[op], strict=True)
+            if along is not None
+        ]
+        if isinstance(op, ScatterOp):
+            return self.add(in_tile(op, [self.get(place), *tiles], None))
+        type = _sum_type(op, self.loop)
+        if isinstance(op, ReduceOp) and op.result.type != type:
+            wide = with_element(tensor_type_of(tiles[0].type), type.element_type)
+            tiles = [self.add(e.ConvertOp(tiles, result_types=[wide]))]
+        added = in_tile(op, tiles, None, element=type.element_type)
+        together = [self.get(place), self.add(added)]
+        combine = _COMBINE[self.loop.parts[op].kind]
+        return self.add(combine(together, result_types=[type]))
+
+    def _put(self, op: Operation, place: int) -> SSAValue:
+        """The tiles so far of a result, and this one's."""
+        dim, whole, rows = self.loop.dims[op], self.get(place), self.new[op]
+        start = self.start(self.size(op.results[0], dim), self._rows(op)[0])
+        return self._update(whole, rows, dim, start)
+
+    def _update(
+        self, whole: SSAValue, rows: SSAValue, along: int, start: SSAValue
+    ) -> SSAValue:
+        starts = self.starts(tensor_type_of(rows.type), along, start)
+        return self.add(
+            DynamicUpdateSliceOp([whole, rows, *starts], result_types=[whole.type])
+        )
+
+    def starts(
+        self, type: AnyTensor, along: int, start: SSAValue
+    ) -> Sequence[SSAValue]:
+        return [start if d == along else self.zero for d in range(type.get_num_dims())]
+
+    # What it reads
+
+    def _tile(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
+        """Rows of a value: made by a member, a view of one, or sliced."""
+        views: list[tuple[TensorOp, int, Rows]] = []
+        while value not in self.tiles and (value, along) not in self.read:
+            op, needed = value.owner, None
+            if isinstance(op, TensorOp) and is_repeated(op):
+                needed = self.needed.divided(op, along, self.loop.tiles)
+            if needed is None:
+                self.read[value, along] = self.slice(value, along, rows)
+                continue
+            assert isinstance(op, TensorOp)
+            if needed and needed[0] is not None:
+                views.append((op, along, rows))
+                size = shape_of(value)[along]
+                value, along = op.inputs[0], needed[0]
+                rows = scale(rows, size, shape_of(value)[along])
+                continue
+            operands = [self.give(operand) for operand in op.inputs]
+            self.read[value, along] = self._view(op, along, rows, operands)
+        tile = self.read.get((value, along)) or self._made(value, along, rows)
+        for view, along, rows in reversed(views):
+            tile = self._view(view, along, rows, [tile])
+            self.read[view.result, along] = tile
+        return tile
+
+    def _made(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
+        """Rows that a member has made."""
+        tile, start = self.tiles[value]
+        if rows == (start, start + shape_of(tile)[along]):
+            return tile
+        return self.add(slice_of(tile, along, (rows[0] - start, rows[1] - start)))
+
+    def _view(
+        self, op: TensorOp, along: int, rows: Rows, operands: Sequence[SSAValue]
+    ) -> SSAValue:
+        """Rows of a view, an iota or a number."""
+        size = rows[1] - rows[0]
+        if not isinstance(op, IotaOp) or op.dimension.value.data != along:
+            return self.add(in_tile(op, operands, along, size))
+        tile = in_tile(op, operands, along, size, i32)
+        counted = tensor_type_of(tile.result.type)
+        type = with_element(counted, tensor_type_of(op.result.type).element_type)
+        start = BroadcastInDimOp(
+            [self.start(self.size(op.result, along), rows[0])],
+            result_types=[counted],
+            properties={"broadcast_dimensions": ints(())},
+        )
+        operands = [self.add(tile), self.add(start)]
+        iota = self.add(e.AddOp(operands, result_types=[counted]))
+        if counted == type:
+            return iota
+        return self.add(e.ConvertOp([iota], result_types=[type]))
+
+
+class _Peeled(_Tile):
+    """The first or the last tile, outside of the loop."""
+
+    def __init__(self, writer: _Writer, number: int):
+        super().__init__(writer)
+        self.number = number
+        self.is_first, self.is_last = number == 0, number > 0
+
+    def add(self, op: TensorOp | ReadOp) -> SSAValue:
+        self.writer.insert(op)
+        return op.results[0]
+
+    def get(self, place: int) -> SSAValue:
+        return self.writer.carried[place]
+
+    def set(self, place: int, value: SSAValue) -> None:
+        self.writer.carried[place] = value
+
+    def give(self, value: SSAValue) -> SSAValue:
+        return value
+
+    def start(self, size: int, row: int) -> SSAValue:
+        return self.add(self.writer.constant(self.number * size + row))
+
+    def slice(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
+        first = self.number * self.size(value, along)
+        return self.add(slice_of(value, along, (first + rows[0], first + rows[1])))
+
+
+class _Iteration(_Tile):
+    """The tile of an iteration, in the body of the loop."""
+
+    def __init__(self, writer: _Writer):
+        super().__init__(writer)
+        self.inputs = list(writer.carried)
+        types = [VariableType(tensor_type_of(value.type)) for value in self.inputs]
+        self.block = Block(arg_types=types)
+        self.given: dict[SSAValue, SSAValue] = {}
+        """Values from outside, as they are called in the body."""
+        self.divided: dict[tuple[SSAValue, int], SSAValue] = {}
+        """Values whose tiles are read, with a dimension for the tiles' number."""
+        self.index = self.get(0)
+
+    def write(self) -> None:
+        super().write()
+        one = self.add(self.writer.constant(1))
+        counted = e.AddOp([self.index, one], result_types=[self.writer.number])
+        self.set(0, self.add(counted))
+        self.block.add_op(YieldOp())
+
+    def add(self, op: TensorOp | ReadOp) -> SSAValue:
+        op.location = self.writer.origin.location
+        self.block.add_op(op)
+        return op.results[0]
+
+    def get(self, place: int) -> SSAValue:
+        return self.add(ReadOp(self.block.args[place]))
+
+    def set(self, place: int, value: SSAValue) -> None:
+        self.block.add_op(AssignOp(self.block.args[place], value))
+
+    def give(self, value: SSAValue) -> SSAValue:
+        if value not in self.given:
+            self.inputs.append(value)
+            self.given[value] = self.block.insert_arg(value.type, len(self.block.args))
+        return self.given[value]
+
+    def start(self, size: int, row: int) -> SSAValue:
+        type = self.writer.number
+        step = self.add(self.writer.constant(size))
+        start = self.add(e.MultiplyOp([self.index, step], result_types=[type]))
+        if not self.loop.is_peeled:
+            return start
+        offset = self.add(self.writer.constant(size + row))
+        return self.add(e.AddOp([start, offset], result_types=[type]))
+
+    def slice(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
+        type = tensor_type_of(value.type)
+        if self.loop.is_peeled:
+            start = self.start(self.size(value, along), rows[0])
+            taken = resized(type, along, rows[1] - rows[0])
+            return self._taken(self.give(value), taken, along, start)
+        if (value, along) not in self.divided:
+            divided = self.writer.with_tiles(type, along)
+            reshaped = ReshapeOp([value], result_types=[divided])
+            self.divided[value, along] = self.writer.before(reshaped)
+        whole = self.give(self.divided[value, along])
+        one = resized(tensor_type_of(whole.type), along, 1)
+        row = self._taken(whole, one, along, self.index)
+        tile = resized(type, along, self.size(value, along))
+        return self.add(ReshapeOp([row], result_types=[tile]))
+
+    def _taken(
+        self, whole: SSAValue, type: AnyTensor, along: int, start: SSAValue
+    ) -> SSAValue:
+        return self.add(
+            DynamicSliceOp(
+                [whole, *self.starts(type, along, start)],
+                result_types=[type],
+                properties={"slice_sizes": ints(type.get_shape())},
+            )
+        )
+
+    def _put(self, op: Operation, place: int) -> SSAValue:
+        if self.loop.is_peeled:
+            return super()._put(op, place)
+        dim, whole, rows = self.loop.dims[op], self.get(place), self.new[op]
+        one = resized(tensor_type_of(whole.type), dim, 1)
+        row = self.add(ReshapeOp([rows], result_types=[one]))
+        return self._update(whole, row, dim, self.index)
 
 
 def _sum_type(op: Operation, loop: TiledLoop) -> AnyTensor:

@@ -6,7 +6,7 @@ So the outcome is a proposal, which is to be measured.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isqrt
+from math import isqrt, prod
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -19,7 +19,7 @@ from ....dialects.tgraph.structure import IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from .dimensions import shape_of
 from .loop_rewriting import write_loop
-from .loops import Needed, TiledLoop, tiled_loop, users
+from .loops import LEAST_TILES, Needed, TiledLoop, tiled_loop, users
 from .ungrouping import ungroup
 
 IN_CACHE = 1 << 19
@@ -105,7 +105,8 @@ class Estimate:
         outside = max(_profile(order, sizes), default=0)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
-        return outside, inside + sum(map(bytes_of, loop.sliced))
+        inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
+        return outside, inside
 
 
 def _live(
@@ -220,26 +221,41 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
 def _around(
     estimate: Estimate, seed: TensorOp, dim: int, tile_bytes: int
 ) -> Proposal | None:
-    """The loop around a seed along a dimension, in as many tiles as it needs."""
+    """The loop around a seed along a dimension with which the least lives, in no more
+    tiles than it needs."""
     size = shape_of(seed.result)[dim]
     numbers = _divisors(size)[1:]
+    numbers = [n for n in numbers if n >= LEAST_TILES] or numbers
     if tile_bytes >= IN_CACHE:
-        numbers = [n for n in numbers if size // n >= LEAST_ROWS] or numbers
+        rows = size * prod(shape_of(seed.result)[dim + 1 : -1])
+        numbers = [n for n in numbers if rows // n >= LEAST_ROWS] or numbers
+    best: Proposal | None = None
     tiles = next(iter(numbers), None)
     while tiles is not None:
         loop = tiled_loop(estimate.block, seed, dim, tiles, estimate.needed)
         if loop is None:
-            return None
+            break
         outside, inside = estimate.with_loop(loop)
+        peak = outside + inside // tiles
+        if best is None or peak < best.peak:
+            best = Proposal(loop, peak, inside // tiles)
         wanted = max(tile_bytes, outside // A_SIXTH)
         most = estimate.time // AGAIN // max(_again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         enough = (n for n in numbers if inside <= n * wanted)
         more = next(enough, numbers[-1])
-        if more <= tiles:
-            return Proposal(loop, outside + inside // tiles, inside // tiles)
-        tiles = more
-    return None
+        if loop.is_peeled:  # smaller tiles take in less
+            more = next((n for n in numbers if tiles < n <= more), tiles)
+        tiles = more if more > tiles else None
+    return best
+
+
+def _of_lines(loop: TiledLoop) -> int:
+    """Bytes of the rows that tiles keep for the next."""
+    return sum(
+        bytes_of(op.results[0]) * rows // shape_of(op.results[0])[loop.dims[op]]
+        for op, rows in loop.kept.items()
+    )
 
 
 def _again(loop: TiledLoop) -> int:

@@ -15,6 +15,15 @@ has ended. So the values in between need the memory of one tile.
 Views, iotas and constants of one number are no members: each tile makes its own. What
 members need whole is computed before the loop, so nothing that it depends on can be a
 member; what depends on parts comes after.
+
+A window reads rows of the tile before, which are kept, and of the one after. So what
+it reads is computed ahead, and what that reads even more so: where rows [4, 8) belong
+to a tile, rows [4 + ahead, 8 + ahead) are computed. Windows that would reach further
+than one tile are no members.
+
+    %a = relu(%x)                 ahead 2, 2 rows kept
+    %b = conv3x3(%a)              ahead 1, 1 row kept
+    %c = conv3x3(%b), stride 2    reads one row after those of its tile
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +37,10 @@ from ....dialects.tgraph.shaping import IotaOp
 from .dimensions import Needs, is_repeated, needs, shape_of
 from .parts import Part, part
 from .regions import has_effect
+from .windows import Rows, rows_read, scale, window
+
+LEAST_TILES = 3
+"""Through windows: the first and the last, which have padding, and one between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +55,9 @@ class TiledLoop:
     before: Sequence[Operation]  # what else of the block comes before the loop
     after: Sequence[Operation]  # and after it
     sliced: Sequence[SSAValue]  # what it takes tiles of, but for what members make
+    ahead: Mapping[Operation, int]  # rows by which members are ahead of their tiles
+    kept: Mapping[Operation, int]  # rows that the next tile reads again
+    is_peeled: bool  # whether a tile reads rows of others
 
     @cached_property
     def outputs(self) -> Sequence[Operation]:
@@ -61,7 +77,9 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     """
 
     def __missing__(self, key: tuple[Operation, int]) -> Needs | None:
-        found = () if isinstance(key[0], IotaOp) else needs(*key)
+        found: Needs | None = () if isinstance(key[0], IotaOp) else needs(*key)
+        if found is None and (moving := window(*key)):
+            found = [moving.along, *(None for _ in key[0].operands[1:])]
         self[key] = found
         return found
 
@@ -94,6 +112,8 @@ class _Growth:
         self.needed = needed
         self.dims: dict[Operation, int] = {}
         self.parts: dict[Operation, Part] = {}
+        self.ahead: dict[Operation, int] = {}
+        """How many rows of an operation's result members read ahead of their tiles."""
         self.earlier: set[Operation] = set()
         """What members need whole, and what that depends on."""
         self.queue: list[Operation] = []
@@ -104,7 +124,7 @@ class _Growth:
             return self.dims[op] == dim
         if not self._is_new(op) or shape_of(op.results[0])[dim] % self.tiles:
             return False
-        if not self._can_read(op, self.needed[op, dim]):
+        if not self._can_read(op, self.needed[op, dim], dim):
             return False
         self.dims[op] = dim
         self.queue.append(op)
@@ -139,7 +159,7 @@ class _Growth:
 
     def _join_part(self, op: Operation, operand: int, dim: int) -> None:
         if self._is_new(op) and (found := part(op, operand, dim)):
-            if self._can_read(op, found.needs):
+            if self._can_read(op, found.needs, None):
                 self.parts[op] = found
                 self.queue.append(op)
 
@@ -155,22 +175,25 @@ class _Growth:
             and op not in self.parts
         )
 
-    def _can_read(self, op: Operation, needed: Needs | None) -> bool:
+    def _can_read(self, op: Operation, needed: Needs | None, dim: int | None) -> bool:
         """Whether operands are there when a tile needs them; remembers which have to
-        be there as a whole."""
+        be there as a whole, and which ahead.
+
+        dim: of the result, along which there are tiles.
+        """
         if needed is None:
             return False
         whole: list[Operation] = []
         for value, along in zip(op.operands, needed, strict=True):
-            for source, dim in self._sources(value, along):
+            for source, tiled in self._sources(value, along):
                 owner = source.owner
                 if not isinstance(owner, Operation):
                     continue
-                if owner in self.parts or self.dims.get(owner, dim) != dim:
+                if owner in self.parts or self.dims.get(owner, tiled) != tiled:
                     return False
-                if dim is None:
+                if tiled is None:
                     whole.append(owner)
-                elif shape_of(source)[dim] % self.tiles:
+                elif shape_of(source)[tiled] % self.tiles:
                     return False
         earlier = set[Operation]()
         for owner in whole:  # grows
@@ -181,10 +204,53 @@ class _Growth:
                 whole += (
                     v.owner for v in owner.operands if isinstance(v.owner, Operation)
                 )
-        if op in earlier:
+        if op in earlier or not self._move_ahead(op, needed, dim):
             return False
         self.earlier |= earlier
         return True
+
+    def _move_ahead(self, op: Operation, needed: Needs, dim: int | None) -> bool:
+        """Has members compute what a new one's windows read; whether these stay within
+        the tiles before and after."""
+        ahead: dict[Operation, int] = {}
+        queue = [(op, needed, dim)]
+        for op, needed, dim in queue:  # grows
+            by = ahead.get(op, self.ahead.get(op, 0))
+            for source, size, rows in self._rows(op, needed, dim, by):
+                if rows is None or not (-size <= rows[0] and rows[1] < 2 * size):
+                    return False
+                if rows != (0, size) and self.tiles < LEAST_TILES:
+                    return False
+                owner, more = source.owner, rows[1] - size
+                if not isinstance(owner, Operation):
+                    continue
+                if more > ahead.get(owner, self.ahead.get(owner, 0)):
+                    ahead[owner] = more
+                    if owner in self.dims:
+                        along = self.dims[owner]
+                        queue.append((owner, self._needs(owner), along))
+        self.ahead |= ahead
+        return True
+
+    def _rows(
+        self, op: Operation, needed: Needs, dim: int | None, ahead: int
+    ) -> Iterator[tuple[SSAValue, int, Rows | None]]:
+        """What a member reads tiles of: the rows that a tile has, and those that are
+        read, counted from its first; None if views mix rows."""
+        for value, along in zip(op.operands, needed, strict=True):
+            for source, tiled in self._sources(value, along):
+                if along is None:
+                    continue
+                read = shape_of(value)[along]
+                size = read if tiled is None else shape_of(source)[tiled]
+                rows = tile = 0, read // self.tiles
+                if dim is not None:
+                    end = ahead + shape_of(op.results[0])[dim] // self.tiles
+                    rows = rows_read(op, dim, (ahead, end))
+                is_exact = all(row * size % read == 0 for row in rows)
+                is_known = rows == tile or (is_exact and tiled is not None)
+                scaled = scale(rows, read, size) if is_known else None
+                yield source, size // self.tiles, scaled
 
     def _sources(
         self, value: SSAValue, along: int | None
@@ -241,6 +307,7 @@ class _Growth:
                     v.owner for v in op.operands if isinstance(v.owner, Operation)
                 )
         moved = {*before, *members}
+        kept, is_peeled = self._kept(members)
         loop = TiledLoop(
             self.tiles,
             members,
@@ -250,8 +317,27 @@ class _Growth:
             before[::-1],
             [op for op in ops if op not in moved],
             list(sliced),
+            {op: self.ahead.get(op, 0) for op in members},
+            kept,
+            is_peeled,
         )
         return loop if _keeps_effects(loop, position) else None
+
+    def _kept(
+        self, members: Sequence[Operation]
+    ) -> tuple[Mapping[Operation, int], bool]:
+        """The rows of members that the next tile reads again, and whether rows of other
+        tiles are read at all."""
+        ahead = {op: self.ahead.get(op, 0) for op in members}
+        behind, is_peeled = dict(ahead), False
+        for op in members:
+            needed, dim = self._needs(op), self.dims.get(op)
+            for value, size, rows in self._rows(op, needed, dim, ahead[op]):
+                assert rows is not None
+                is_peeled |= rows != (0, size)
+                if isinstance(owner := value.owner, Operation) and owner in behind:
+                    behind[owner] = min(behind[owner], rows[0])
+        return {op: n for op in members if (n := ahead[op] - behind[op])}, is_peeled
 
     def _needs(self, op: Operation) -> Needs:
         """What a member needs of each of its operands."""

@@ -41,7 +41,8 @@ from ....dialects.tgraph.indexing import (
 from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
 from ....dialects.tgraph.structure import FusionOp, ReadOp, YieldOp
 from . import regions
-from .dimensions import body_dimensions, needs
+from .dimensions import body_dimensions, needs, shape_of
+from .windows import Rows
 
 
 def write(region: regions.TileableRegion, tiles: int, last: Operation) -> None:
@@ -114,7 +115,9 @@ def _write_tile(
         if value.owner in region.dims:
             return new[value]
         if (value, along) not in slices:
-            taken = _slice(now.get(value, value), along, tile, tiles)
+            size = shape_of(value)[along] // tiles
+            rows = tile * size, (tile + 1) * size
+            taken = slice_of(now.get(value, value), along, rows)
             taken.location = reader.location
             taken.attributes |= reader.attributes
             block.insert_op_before(taken, anchor)
@@ -127,7 +130,7 @@ def _write_tile(
             operand(value, along, op)
             for value, along in zip(op.inputs, region.needs[op], strict=False)
         ]
-        copy = in_tile(op, operands, dim, tiles)
+        copy = in_tile(op, operands, dim, shape_of(op.result)[dim] // tiles)
         block.insert_op_before(copy, anchor)
         new[op.results[0]] = copy.results[0]
         copy.results[0].name_hint = op.results[0].name_hint
@@ -158,15 +161,14 @@ def _update(
     )
 
 
-def _slice(value: SSAValue, dim: int, tile: int, tiles: int) -> SliceOp:
-    type = tensor_type_of(value.type)
-    shape = type.get_shape()
+def slice_of(value: SSAValue, dim: int, rows: Rows) -> SliceOp:
+    """Some of a value along a dimension."""
+    shape = shape_of(value)
     starts, limits = [0] * len(shape), list(shape)
-    size = shape[dim] // tiles
-    starts[dim], limits[dim] = tile * size, (tile + 1) * size
+    starts[dim], limits[dim] = rows
     return SliceOp(
         [value],
-        result_types=[divided(type, dim, tiles)],
+        result_types=[resized(tensor_type_of(value.type), dim, rows[1] - rows[0])],
         properties={
             "start_indices": ints(starts),
             "limit_indices": ints(limits),
@@ -175,30 +177,32 @@ def _slice(value: SSAValue, dim: int, tile: int, tiles: int) -> SliceOp:
     )
 
 
-def divided(type: AnyTensor, dim: int | None, tiles: int) -> AnyTensor:
-    if dim is None:
-        return type
-    shape = list(type.get_shape())
-    shape[dim] //= tiles
-    return with_shape(type, shape)
+def resized(type: AnyTensor, dim: int, size: int) -> AnyTensor:
+    """The type with another size along a dimension."""
+    shape = type.get_shape()
+    return with_shape(type, (*shape[:dim], size, *shape[dim + 1 :]))
 
 
 def in_tile(
     op: TensorOp,
     operands: Sequence[SSAValue],
     dim: int | None,
-    tiles: int,
+    size: int = 0,
     element: Attribute | None = None,
 ) -> TensorOp:
-    """The operation on tiles of its operands, with a tile of its result, which may have
-    elements of another type."""
+    """The operation on tiles of its operands, with a tile of its result.
+
+    size: of the result along the dimension that is tiled, if it has it.
+    element: the type of the result's elements, if it is another.
+    """
+    type = tensor_type_of(op.results[0].type)
     properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
-    if dim is not None:
-        properties |= _sizes_in_tile(op, dim, tiles)
     body = []
-    if isinstance(op, FusionOp) and dim is not None:
-        body = [Region(_body(op, dim, tiles))]
-    type = divided(tensor_type_of(op.results[0].type), dim, tiles)
+    if dim is not None:
+        if isinstance(op, FusionOp):
+            body = [Region(_body(op, dim, type.get_shape()[dim] // size))]
+        properties |= _sizes_in_tile(op, dim, size)
+        type = resized(type, dim, size)
     if element is not None:
         type = with_element(type, element)
     return op.__class__.create(
@@ -211,7 +215,7 @@ def in_tile(
     )
 
 
-def _sizes_in_tile(op: TensorOp, dim: int, tiles: int) -> Mapping[str, Attribute]:
+def _sizes_in_tile(op: TensorOp, dim: int, size: int) -> Mapping[str, Attribute]:
     """Properties that say how much there is along a dimension of the result, which is
     all of the operand's."""
     match op:
@@ -224,8 +228,7 @@ def _sizes_in_tile(op: TensorOp, dim: int, tiles: int) -> Mapping[str, Attribute
         case _:
             return {}
     sizes = cast(DenseArrayBase[IntegerType], op.properties[name]).get_values()
-    parts = (size // tiles if d == along else size for d, size in enumerate(sizes))
-    return {name: ints(list(parts))}
+    return {name: ints([size if d == along else n for d, n in enumerate(sizes)])}
 
 
 def _body(op: FusionOp, dim: int, tiles: int) -> Block:
@@ -233,15 +236,20 @@ def _body(op: FusionOp, dim: int, tiles: int) -> Block:
     dims = body_dimensions(op, dim)
     assert dims is not None
     old = op.body.block
-    types = [divided(tensor_type_of(a.type), dims[a], tiles) for a in old.args]
-    block = Block(arg_types=types)
-    new: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
-    for value, argument in zip(old.args, block.args, strict=True):
-        argument.name_hint = value.name_hint
+    block = Block()
+    new: dict[SSAValue, SSAValue] = {}
+    for value in old.args:
+        type, along = tensor_type_of(value.type), dims[value]
+        if along is not None:
+            type = resized(type, along, type.get_shape()[along] // tiles)
+        new[value] = block.insert_arg(type, len(block.args))
+        new[value].name_hint = value.name_hint
     for inner in old.ops:
         if isinstance(inner, TensorOp) and inner.results[0] in dims:
             operands = [new[value] for value in inner.operands]
-            copy = in_tile(inner, operands, dims[inner.results[0]], tiles)
+            along = dims[inner.results[0]]
+            size = 0 if along is None else shape_of(inner.results[0])[along] // tiles
+            copy = in_tile(inner, operands, along, size)
             copy.results[0].name_hint = inner.results[0].name_hint
             block.add_op(copy)
             new[inner.results[0]] = copy.results[0]

@@ -1,0 +1,40 @@
+// RUN: plan-opt %s -p 'tgraph-tile{tile-bytes=65536}' | filecheck %s
+
+// Convolutions with padding, by rows. The first tile and the last, which have the padding,
+// are in front of the loop and behind it.
+// CHECK-LABEL: func.func @windows
+
+// The first tile computes as many rows more as later convolutions reach ahead: two rows of
+// the last one's result need five of the second's, six of the first's and seven of %x.
+// CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 0, 0, 0>, {{.*}} -> tensor<1x7x64x16xf32>
+// CHECK:         padding_low = array<i64: 1, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x6x64x16xf32>
+// CHECK:         padding_low = array<i64: 1, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x5x64x16xf32>
+// CHECK:         padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x2x32x16xf32>
+
+// An iteration reads the rows that the one before has kept, and keeps its own last ones.
+// CHECK:         tgraph.while {{.*}} {tgraph.tiles = 16 : i32}
+// CHECK:           tgraph.constant<14 : i32>
+// CHECK:           tgraph.dynamic_slice {{.*}} -> tensor<1x6x64x16xf32>
+// CHECK-NEXT:      {{.*}} padding_low = array<i64: 0, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x4x64x16xf32>
+// CHECK:           [[KEPT:%[a-z0-9_]+]] = tgraph.read [[LINE:%[a-z0-9_]+]] : tensor<1x2x64x16xf32>
+// CHECK:           [[ROWS:%[a-z0-9_]+]] = tgraph.concatenate [[KEPT]], {{.*}} {dimension = 1 : i64, tgraph.in_place} : {{.*}} -> tensor<1x6x64x16xf32>
+// CHECK:           [[LAST:%[a-z0-9_]+]] = tgraph.slice [[ROWS]] {start_indices = array<i64: 0, 4, 0, 0>
+// CHECK:           tgraph.assign [[LINE]], [[LAST]] : tensor<1x2x64x16xf32>
+// CHECK:           tgraph.convolution [[ROWS]], {{.*}} padding_low = array<i64: 0, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x4x64x16xf32>
+// CHECK:           tgraph.dynamic_update_slice {{.*}} outs(
+
+// The last tile has what is left.
+// CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 61, 0, 0>, {{.*}} -> tensor<1x3x64x16xf32>
+// CHECK:         padding_low = array<i64: 0, 1>, padding_high = array<i64: 1, 1>, {{.*}} -> tensor<1x2x64x16xf32>
+// CHECK:         padding_low = array<i64: 0, 1>, padding_high = array<i64: 1, 1>, {{.*}} -> tensor<1x3x64x16xf32>
+// CHECK:         padding_low = array<i64: 0, 0>, padding_high = array<i64: 1, 1>, {{.*}} -> tensor<1x2x32x16xf32>
+// CHECK:         tgraph.dynamic_update_slice
+// CHECK-NEXT:    return
+func.func @windows(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> tensor<1x32x32x16xf32> {
+  %0 = tgraph.convolution %x, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x64x64x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x64x64x16xf32>
+  %1 = tgraph.tanh %0 : tensor<1x64x64x16xf32>
+  %2 = tgraph.convolution %1, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x64x64x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x64x64x16xf32>
+  %3 = tgraph.tanh %2 : tensor<1x64x64x16xf32>
+  %4 = tgraph.convolution %3, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x64x64x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x32x32x16xf32>
+  func.return %4 : tensor<1x32x32x16xf32>
+}
