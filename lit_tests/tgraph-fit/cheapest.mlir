@@ -18,7 +18,7 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x
 // -----
 
 // It is the other way round where there is hardly anything to compute.
-// CHECK:       remark: recomputation meets the budget of 2097152 bytes, with 2097152 ({{.*}}% longer); tried as well: {{.*}}, copies to cpu:1 2097152 ({{.*}}% longer)
+// CHECK:       remark: cheap recomputation meets the budget of 2097152 bytes, with 2097152 ({{.*}}% longer); tried as well: {{.*}}, copies to cpu:1 2097152 ({{.*}}% longer)
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   tgraph.device_copy
 // CHECK:       recomputed

@@ -9,7 +9,7 @@
 // %a cannot be computed again once its variable is overwritten: without another device the
 // budget is not met: 61 is prime, so there are no tiles either. With another device,
 // nothing has to be computed again.
-// AGAIN: remark: fusion and order comes nearest to the budget of 32768 bytes, with 44708; tried as well: a longer search 44708, smaller groups 44708, no groups 44708, more tiles 44708, loops over tiles 44708, recomputation 44708
+// AGAIN: remark: fusion and order comes nearest to the budget of 32768 bytes, with 44708; tried as well: cheap recomputation 44708, a longer search 44708, smaller groups 44708, no groups 44708, more tiles 44708, loops over tiles 44708, many tiles
 
 // MOVED: remark: copies to cpu:1 meets the budget of 32768 bytes, with 29796 ({{.*}}% longer); tried as well: {{.*}}, recomputation 44708
 // MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">

@@ -1,19 +1,24 @@
-"""`tgraph-fit`: lowers the peak, what costs the least first, until a budget is met.
+"""`tgraph-fit`: lowers the peak, at the least cost in time, until a budget is met.
 
 It begins as the default sequence does, with tgraph-eliminate-assigns, tgraph-fuse,
-tgraph-schedule and tgraph-tile. If that is not enough, it tries in this order:
+tgraph-schedule and tgraph-tile. If that is not enough, it lowers the program in other
+ways:
 
+ * cheap values are computed again, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other groups: NNVM's, or none, where a group keeps what it reads for too long;
- * more tiles, and slower ones, of chains with a wide middle, then loops over tiles;
- * tgraph-rematerialize: values are computed again rather than kept; or, with a device
-   for that, tgraph-offload: values are there in between. If both are enough, that which
-   takes less time, estimated from types (analysis/cost.py);
- * both.
+ * more tiles, and slower ones, of chains with a wide middle, and loops over tiles, down
+   to tiles of a fourth of the budget.
 
-The last ones go on from the best of the others. Each is planned on a copy of the
-program, and what fits first is taken; a remark says what each of them reached, and how
-much longer it takes.
+It goes on from each of these than which no other takes less time and fewer bytes:
+
+ * tgraph-rematerialize: values are computed again rather than kept; or, with a device
+   for that, tgraph-offload: values are there in between;
+ * both, if neither is enough.
+
+Each is planned on a copy of the program. What takes the least time of those that fit is
+kept, estimated from types (analysis/cost.py); a remark says what each of them reached,
+and how much longer it takes.
 
 Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-offload. Does
 not: fail where nothing fits: then it leaves what takes the fewest bytes, so that
@@ -22,13 +27,11 @@ plan-budget can say what is in the way; or place operations on streams.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ...analysis.cost import duration
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
 from ..options import Budget, Placing, TimeLimit, check_offload
@@ -37,18 +40,21 @@ from .fuse import TGraphFuse
 from .offload import TGraphOffload
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
-from .shared.candidates import Candidate, Candidates
+from .shared.candidates import Candidate, Candidates, undominated
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
 LONGER = 1.0
 """The effort of a longer search for an order."""
 
-MOST_TILES, SLOWDOWN = 32, 0.1
-"""Of more tiles."""
+MORE, MANY = (32, 0.1), (128, 1.0)
+"""Tiles, and the part of the time that they may take longer."""
 
 A_TILE = 4
 """Of the budget, what a tile in a loop may need: a fourth."""
+
+SMALLER = 8
+"""By what the bytes of tiles are divided until they are no more than that."""
 
 LITTLE = 0.001
 """A part of the time that is not worth to be told."""
@@ -80,72 +86,129 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not any(True for _ in tensor_functions(op)):
             return
-        candidates = Candidates(ctx, self, self.offload, self.time_limit)
-        best = self._fitted(op, candidates)
-        text = self._described(best, candidates.made)
-        best.adopt(op)
-        if len(candidates.made) > 1:
+        fitted = Lowerings(self, ctx, op).fitted(self.bytes_allowed)
+        fitted.best.adopt(op)
+        if len(fitted.tried) > 1:
+            text = fitted.described(self.bytes_allowed)
             remark(text, next(tensor_functions(op))[0])
 
-    def _fitted(self, given: ModuleOp, candidates: Candidates) -> Candidate:
-        """What meets the budget at the least cost, or comes nearest to it."""
-        budget = self.bytes_allowed
-        placing = self.shared(Placing)
-        for what, passes in self._cheap_changes(placing):
-            found = candidates.run(what, given, passes)
-            if found is None or found.bytes <= budget:
-                return candidates.best
-        best = candidates.best
-        after = "" if best is candidates.made[0] else f" after {best.what}"
-        again = TGraphRematerialize(budget, **placing)
-        tried = [candidates.run(f"recomputation{after}", best.module, [again])]
-        if self.offload:
-            move = TGraphOffload(budget, self.device, self.offload, **placing)
-            what = f"copies to {self.offload}{after}"
-            tried.append(candidates.run(what, best.module, [move]))
-            fitting = [found for found in tried if found and found.bytes <= budget]
-            if fitting:
-                return min(fitting, key=lambda candidate: duration(candidate.module))
-            what = f"recomputation and {what}"
-            candidates.run(what, best.module, [again, move])
-        return candidates.best
 
-    def _cheap_changes(
-        self, placing: Mapping[str, Any]
-    ) -> Iterator[tuple[str, Sequence[ModulePass]]]:
-        """What can be done at little cost: what costs the least comes first."""
-        fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
-        order = TGraphSchedule(self.effort, alignment=self.alignment)
-        tiling: list[ModulePass] = []
-        if self.tiles:
-            tiling = [TGraphTile(**placing)]
-        yield "fusion and order", [assigns, fuse, order, *tiling]
-        if self.effort < LONGER:
-            longer = TGraphSchedule(LONGER, alignment=self.alignment)
-            yield "a longer search", [assigns, fuse, longer, *tiling]
-        for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [assigns, TGraphFuse(mode), order, *tiling]
-        if self.tiles:
-            more = TGraphTile(MOST_TILES, SLOWDOWN, 0, **placing)
-            yield "more tiles", [assigns, fuse, order, more]
-            bytes = max(min(IN_CACHE, self.bytes_allowed // A_TILE), 1)
-            loops = TGraphTile(MOST_TILES, SLOWDOWN, bytes, **placing)
-            yield "loops over tiles", [assigns, fuse, order, loops]
+@dataclass(frozen=True)
+class Fitted:
+    """What meets a budget in the least time, or comes nearest to it, and all that was
+    tried, from what the default sequence does."""
 
-    def _described(self, best: Candidate, tried: Sequence[Candidate]) -> str:
+    best: Candidate
+    tried: Sequence[Candidate]
+
+    def described(self, budget: int) -> str:
         """What each candidate has reached, and how much longer it takes."""
-        budget = self.bytes_allowed
-        usual = max(duration(tried[0].module), 1)
+        usual = max(self.tried[0].time, 1)
 
         def reached(candidate: Candidate) -> str:
-            longer = duration(candidate.module) / usual - 1
+            longer = candidate.time / usual - 1
             if longer < LITTLE:
                 return f"{candidate.bytes}"
             return f"{candidate.bytes} ({longer:.1%} longer)"
 
-        outcome = "meets" if best.bytes <= budget else "comes nearest to"
-        others = [f"{a.what} {reached(a)}" for a in tried if a is not best]
+        outcome = "meets" if self.best.bytes <= budget else "comes nearest to"
+        others = [f"{a.what} {reached(a)}" for a in self.tried if a is not self.best]
         return (
-            f"{best.what} {outcome} the budget of {budget} bytes, with "
-            f"{reached(best)}; tried as well: {', '.join(others)}"
+            f"{self.best.what} {outcome} the budget of {budget} bytes, with "
+            f"{reached(self.best)}; tried as well: {', '.join(others)}"
         )
+
+
+class Lowerings:
+    """Ways to lower a program, for one budget or for several, which share work.
+
+    What is found for a budget does not depend on those that were asked before.
+    """
+
+    def __init__(self, fit: TGraphFit, ctx: Context, given: ModuleOp):
+        self._fit = fit
+        self._given = given
+        self._placing = fit.shared(Placing)
+        self._candidates = Candidates(ctx, fit, fit.offload, fit.time_limit)
+        self._known: dict[str, Candidate | None] = {}
+
+    def fitted(self, budget: int) -> Fitted:
+        """What meets the budget in the least time, or comes nearest to it."""
+        tried: list[Candidate] = []
+        for what, passes in self._ways(budget):
+            found = self._found(what, passes)
+            if found is None:
+                break
+            tried.append(found)
+            if found.bytes <= budget and found.time <= tried[0].time:
+                return Fitted(found, tried)
+        for start in undominated(tried):
+            best = _best(tried, budget)
+            if best.bytes <= budget and best.time <= start.time:
+                break
+            after = "" if start is tried[0] else f" after {start.what}"
+            tried += self._lowered(start.module, after, budget)
+        return Fitted(_best(tried, budget), tried)
+
+    def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
+        """What passes make of the program, which does not depend on the budget."""
+        if what not in self._known:
+            self._known[what] = self._candidates.run(what, self._given, passes)
+        return self._known[what]
+
+    def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
+        """What the default sequence does, then what may take fewer bytes."""
+        fit, placing = self._fit, self._placing
+        fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
+        order = TGraphSchedule(fit.effort, alignment=fit.alignment)
+        tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
+        yield "fusion and order", [assigns, fuse, order, *tiling]
+        again = TGraphRematerialize(**placing)
+        yield "cheap recomputation", [assigns, fuse, order, *tiling, again]
+        if fit.effort < LONGER:
+            longer = TGraphSchedule(LONGER, alignment=fit.alignment)
+            yield "a longer search", [assigns, fuse, longer, *tiling]
+        for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
+            yield what, [assigns, TGraphFuse(mode), order, *tiling]
+        if fit.tiles:
+            for what, (tiles, slowdown, bytes) in _tilings(budget).items():
+                tiled = TGraphTile(tiles, slowdown, bytes, **placing)
+                yield what, [assigns, fuse, order, tiled]
+
+    def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
+        """What meets the budget, or comes nearer to it, by repetitions and copies."""
+        fit = self._fit
+        again = TGraphRematerialize(budget, **self._placing)
+        ways: dict[str, list[ModulePass]] = {f"recomputation{after}": [again]}
+        if fit.offload:
+            move = TGraphOffload(budget, fit.device, fit.offload, **self._placing)
+            copies = f"copies to {fit.offload}{after}"
+            ways[copies] = [move]
+            ways[f"recomputation and {copies}"] = [again, move]
+        fits = False
+        for what, passes in ways.items():
+            is_last_resort = len(passes) > 1
+            if fits and is_last_resort:
+                break
+            if found := self._candidates.run(what, start, passes):
+                fits |= found.bytes <= budget
+                yield found
+
+
+def _best(tried: Sequence[Candidate], budget: int) -> Candidate:
+    """What fits in the least time, or comes nearest."""
+    return min(tried, key=lambda c: (max(c.bytes - budget, 0), c.time, c.bytes))
+
+
+def _tilings(budget: int) -> Mapping[str, tuple[int, float, int]]:
+    """Tiles, slowdowns and bytes of tiles in loops, as tgraph-tile has them."""
+    size = IN_CACHE
+    found = {
+        "more tiles": (*MORE, 0),
+        "loops over tiles": (*MORE, size),
+        "many tiles": (*MANY, 0),
+    }
+    while size > max(budget // A_TILE, 1):
+        size = max(size // SMALLER, 1)
+        found[f"loops over tiles of {size} bytes"] = (*MANY, size)
+    return found

@@ -74,7 +74,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         total, again = flops(best.module), _computed_again(best.module)
         best.adopt(op)
         remark(
-            f"of {len(candidates.made)} candidates, {best.what} takes the fewest "
+            f"of {candidates.made} candidates, {best.what} takes the fewest "
             f"bytes: {best.bytes} after {first.bytes}; {again} of {total} "
             "FLOPs are computed again",
             next(iter(tensor_functions(op)))[0],
@@ -177,7 +177,7 @@ class _Search:
         ahead: list[ModuleOp] = []
         start = self._ahead[at]
         if found := self.candidates.run(what, start, passes, ahead):
-            number = len(self.candidates.made)
+            number = self.candidates.made
             text = "search: candidate %d, %s: %d bytes"
             PROGRESS.info(text, number, what, found.bytes)
         return found, ahead

@@ -1,15 +1,17 @@
 """Candidates for a lowering: each is made on a copy of the program, and measured."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
+from typing import Protocol, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ....analysis.cost import duration
 from ....analysis.functions import tensor_functions
 from ....dialects.diagnostics import held_back, say
 from ....planning import deadline
@@ -28,6 +30,7 @@ class Candidate:
     what: str  # in words
     module: ModuleOp  # level 1
     bytes: int  # of the largest arena that counts
+    time: int  # nanoseconds, estimated from types
     remarks: Sequence[logging.LogRecord]  # held back
 
     def adopt(self, op: ModuleOp) -> None:
@@ -37,10 +40,34 @@ class Candidate:
         say(self.remarks)
 
 
+class Costly(Protocol):
+    """What takes bytes and time."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def time(self) -> int: ...
+
+
+T = TypeVar("T", bound=Costly)
+
+
+def undominated(candidates: Iterable[T]) -> Sequence[T]:
+    """Those than which no other takes less time and no more bytes, or as much time and
+    fewer bytes; what takes the least time first."""
+    kept: list[T] = []
+    for candidate in sorted(candidates, key=lambda c: (c.time, c.bytes)):
+        if not kept or candidate.bytes < kept[-1].bytes:
+            kept.append(candidate)
+    return kept
+
+
 class Candidates:
     """Candidates for a program, until the time is up.
 
     unlimited: a device whose arena does not count.
+    made: how many there were.
     time_limit: the seconds on the clock, from when the passes of this run began, that
         these, all candidates, and planning the outcome may take.
     """
@@ -55,14 +82,9 @@ class Candidates:
         self.ctx = ctx
         self.placing = placing
         self.unlimited = unlimited
-        self.made: list[Candidate] = []
+        self.made = 0
         self._end = driver.due(time_limit)
         self._planned = PlannedBytes(placing)
-
-    @property
-    def best(self) -> Candidate:
-        """That with the fewest bytes, the first of these."""
-        return min(self.made, key=lambda candidate: candidate.bytes)
 
     def run(
         self,
@@ -94,8 +116,8 @@ class Candidates:
             return None
         if not self.made:
             self._end -= REST * (monotonic() - begin)  # for what comes after it
-        self.made.append(Candidate(what, module, bytes, remarks))
-        return self.made[-1]
+        self.made += 1
+        return Candidate(what, module, bytes, duration(module), remarks)
 
     def _check(self) -> None:
         if self.made and deadline.passed():
