@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .passes.plan.pipeline import PlanPipeline
     from .reporting.explanation import Explanation
+    from .reporting.frontier import FrontierPoint
     from .reporting.report import Report
     from .runtime.callable import CallableProgram
     from .runtime.dynamic import DynamicExecutable
@@ -54,6 +55,7 @@ __all__ = [
     "from_onnx",
     "from_stablehlo",
     "from_torch",
+    "frontier",
     "load",
     "plan",
     "read",
@@ -384,6 +386,32 @@ def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
 
     module = _module_of(program)
     return explain(context(), module, _pipeline(options), limit=options.limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FrontierOptions(PlanOptions):
+    points: int = 20
+
+
+@_takes(_FrontierOptions)
+def frontier(
+    program: ModuleOp | Model, options: _FrontierOptions
+) -> Sequence[FrontierPoint]:
+    """Plans of the program with ever fewer bytes, which take ever more time: those than
+    which none that is found takes less time and no more bytes.
+
+    Each has its `bytes` (of the largest arena, as it is planned), its `time`
+    (nanoseconds of a run, estimated from types), the `change` that lowers the peak, and
+    the `budget` with which `plan`, given the same other options, makes this plan.
+    `program` stays as it is. There are `points` at most, fewer where no more are found.
+
+    Raises what `plan` does, `ValueError` for a budget or fewer than two points, and
+    `LocatedError` for a program that is not on tensors, or whose sizes are not known.
+    """
+    from .reporting.frontier import frontier
+
+    module = _module_of(program)
+    return frontier(context(), module, _pipeline(options), options.points)
 
 
 @dataclass(frozen=True, kw_only=True)

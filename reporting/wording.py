@@ -30,5 +30,14 @@ def readable(count: int) -> str:
     return f"{scaled.normalize():f} {_UNITS[power - 1]}"
 
 
+def readable_time(nanoseconds: int) -> str:
+    """`640 ns`, `2.5 us`, ... with three digits."""
+    value, unit = float(nanoseconds), "ns"
+    for larger in ("us", "ms", "s"):
+        if value >= 1000:
+            value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}"
+
+
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)

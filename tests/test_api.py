@@ -145,6 +145,7 @@ def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
     [
         (tensorplan.plan, {}),
         (tensorplan.explain, {"limit": 60.0}),
+        (tensorplan.frontier, {"points": 20}),
         (tensorplan.compile, {"workspaces": "native"}),
     ],
 )

@@ -94,6 +94,7 @@ PLANNERS: list[Callable[[Any], object]] = [
     tensorplan.compile,
     tensorplan.report,
     tensorplan.explain,
+    tensorplan.frontier,
 ]
 
 
@@ -114,7 +115,7 @@ def test_figures_of_what_is_not_valid() -> None:
         tensorplan.report(tensorplan.read(ERRORS / "symbolic-count.mlir"))
 
 
-@pytest.mark.parametrize("name", ["plan", "compile", "explain"])
+@pytest.mark.parametrize("name", ["plan", "compile", "explain", "frontier"])
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

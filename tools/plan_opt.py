@@ -22,6 +22,7 @@ examples:
   plan-opt model.mlir -p 'tgraph-infer-shapes, tgraph-fuse' -o fused.mlir
   plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --report report.json
   plan-opt model.mlir --explain
+  plan-opt model.mlir --frontier=json | plan-view --svg curve.svg
 """
 _STRAY = (
     "; there is one FILE, and passes are named by -p: -p 'plan-pipeline{budget=1MiB}'"
@@ -121,6 +122,21 @@ def _add_insight(parser: Parser) -> None:
         default=60.0,
         metavar="SECONDS",
         help="of CPU time, after which nothing more is tried (default: 60)",
+    )
+    group.add_argument(
+        "--frontier",
+        nargs="?",
+        const="text",
+        choices=("text", "json"),
+        help="instead of the IR, print the plans with ever fewer bytes that take ever "
+        "more time, as estimated, and the budget for each; json is for plan-view",
+    )
+    group.add_argument(
+        "--frontier-points",
+        type=int,
+        default=20,
+        metavar="N",
+        help="plans at most (default: 20)",
     )
     group.add_argument(
         "--report",

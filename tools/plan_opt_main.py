@@ -45,6 +45,11 @@ from .progress import tracked
 from .targets import get_all_targets
 from .timing import print_timing
 
+_QUESTIONS = ("explain", "frontier")
+"""Options that print something else instead of the IR."""
+
+_NOT_GIVEN = (None, False, "mlir")
+
 _get_multiverse = cache(Universe.get_multiverse)
 
 
@@ -54,8 +59,8 @@ class PlanOptMain(xDSLOptMain):
     passes: Sequence[ModulePass]
     """What `-p` names."""
 
-    explained: PlanPipeline
-    """The last of them, with `--explain`."""
+    asked: PlanPipeline
+    """The last of them, with `--explain` or `--frontier`."""
 
     def __init__(self, args: Namespace):
         # In place of the base class's, which parses the command line.
@@ -95,18 +100,19 @@ class PlanOptMain(xDSLOptMain):
         self.available_targets = {**_get_multiverse().all_targets, **get_all_targets()}
 
     def setup_pipeline(self) -> None:
-        named = self.args.passes or ("plan-pipeline" if self.args.explain else "")
+        question = next((o for o in _QUESTIONS if getattr(self.args, o)), None)
+        named = self.args.passes or ("plan-pipeline" if question else "")
         self.passes = pipelines.parse(named, self.available_passes)
-        if self.args.explain:
-            self._check_explain()
         try:
+            if question:
+                self._check_question(question)
             self.flat = list(flatten(self.passes))
         except OPTION_ERRORS as error:  # an option that a pipeline hands on
             raise UsageError(str(error)) from None
         for name in self.args.print_ir_after:
             if name != "all":
                 pipelines.check_name(name, self.available_passes)
-        for option in ("report", "explain"):
+        for option in ("report", *_QUESTIONS):
             if getattr(self.args, option) and self.args.split_input_file:
                 message = f"--{option} is about one program, not --split-input-file"
                 raise UsageError(message)
@@ -169,6 +175,8 @@ class PlanOptMain(xDSLOptMain):
             module = self._read(source)
             if self.args.explain:
                 return self._explained(module)
+            if self.args.frontier:
+                return self._frontier(module)
             self.apply_passes(module)
             start = time.process_time()
             text = self.output_resulting_program(module)
@@ -189,17 +197,21 @@ class PlanOptMain(xDSLOptMain):
             write_report(self.args.report, module, self.compiler.seconds())
         return text
 
-    def _check_explain(self) -> None:
+    def _check_question(self, option: str) -> None:
         last = self.passes[-1] if self.passes else None
         if not isinstance(last, PlanPipeline):
             raise UsageError(
-                f"--explain: the last pass is {last.name if last else 'missing'}, "
+                f"--{option}: the last pass is {last.name if last else 'missing'}, "
                 "expected plan-pipeline"
             )
-        for option in ("report", "timing", "target"):
-            if getattr(self.args, option) not in (None, False, "mlir"):
-                raise UsageError(f"--explain prints no IR: --{option} is of no use")
-        self.passes, self.explained = self.passes[:-1], last
+        for other in ("report", "timing", "target", *_QUESTIONS):
+            if other != option and getattr(self.args, other) not in _NOT_GIVEN:
+                raise UsageError(f"--{option} prints no IR: --{other} is of no use")
+        self.passes, self.asked = self.passes[:-1], last
+        if option == "frontier":
+            from ..reporting.frontier import check_options
+
+            check_options(last, self.args.frontier_points)
 
     def _explained(self, module: ModuleOp) -> str:
         from ..reporting.explanation import explain
@@ -208,7 +220,7 @@ class PlanOptMain(xDSLOptMain):
         explanation = explain(
             self.ctx,
             module,
-            self.explained,
+            self.asked,
             limit=self.args.explain_limit,
             track=lambda options: tracked("trying", options),
         )
@@ -216,6 +228,14 @@ class PlanOptMain(xDSLOptMain):
             return f"{explanation.json()}\n"
         is_shown = not self.args.output_file and colours.wanted(sys.stdout)
         return f"{explanation.text(colour=is_shown)}\n"
+
+    def _frontier(self, module: ModuleOp) -> str:
+        from ..reporting.frontier import as_json, frontier, table
+
+        self.apply_passes(module)
+        points = self.args.frontier_points
+        found = frontier(self.ctx, module, self.asked, points)
+        return f"{(as_json if self.args.frontier == 'json' else table)(found)}\n"
 
     def apply_passes(self, prog: ModuleOp) -> None:
         left = len(self.flat)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .arguments import Parser
 from .common import (
     FileError,
+    Source,
     check_outputs,
     guard,
     parse_sizes,
@@ -22,7 +23,7 @@ from .common import (
 from .plan_arguments import add_plan_options, given_options
 
 if TYPE_CHECKING:
-    from .views.model import PlanView
+    from .views.model import FrontierView, PlanView
 
 _DESCRIPTION = """\
 Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
@@ -33,6 +34,7 @@ the curve of live bytes and what is live at its peak. A FILE is one of these:
   planned IR     plan-opt model.mlir -p plan-pipeline -o FILE.mlir
                  (--print-debuginfo keeps places in the model)
   a report       plan-opt or plan-run with --report FILE.json
+  a frontier     plan-opt with --frontier=json; drawn in the terminal or as SVG
   buffers        in minimalloc's CSV: with a column 'offset' the plan is shown
                  as it is, else 'auto' places the buffers first (plan-solve)
 
@@ -45,6 +47,7 @@ examples:
   plan-opt model.mlir -p plan-pipeline | plan-view
   plan-view model.mlir --budget 64MiB
   plan-view before.mlir after.mlir -o page.html
+  plan-opt model.mlir --frontier=json | plan-view --svg curve.svg
   plan-view buffers.csv --compare greedy-by-size,auto --svg plans.svg
 """
 
@@ -126,22 +129,35 @@ def run(options: argparse.Namespace) -> int:
     strategies = chosen(options.compare) if options.compare is not None else ()
     planning = given_options(options)
     reader = Reader(strategies, options.inclusive, options.explain, planning)
+    plans: list[PlanView] = []
+    frontiers: list[FrontierView] = []
     try:
-        plans = [
-            plan
-            for file in options.files
-            for plan in reader.read(read_source(file, options.sizes))
-        ]
+        for file in options.files:
+            source = read_source(file, options.sizes)
+            if found := reader.frontier(source):
+                _expect_drawn(source, options)
+                frontiers.append(found)
+            else:
+                plans += reader.read(source)
     except FileError as error:
         print(f"{error.place}: error: {error.reason}", file=sys.stderr)
         return 1
-    for path, data in _outputs(plans, options):
+    for path, data in _outputs(plans, frontiers, options):
         write_atomically(path, data)
     return 0
 
 
+def _expect_drawn(source: Source, options: argparse.Namespace) -> None:
+    """Raises `FileError` for outputs that show plans only."""
+    for name in ("html", "trace", "snapshot"):
+        if getattr(options, name):
+            raise FileError(source, f"this is a frontier, --{name} shows plans only")
+
+
 def _outputs(
-    plans: "Sequence[PlanView]", options: argparse.Namespace
+    plans: "Sequence[PlanView]",
+    frontiers: "Sequence[FrontierView]",
+    options: argparse.Namespace,
 ) -> list[tuple[str, bytes]]:
     """(path, contents); all are made before the first is written."""
     from .views import page, snapshot, svg, terminal, trace
@@ -150,14 +166,14 @@ def _outputs(
     if options.html:
         made.append((options.html, page.page(plans).encode()))
     if options.svg:
-        made.append((options.svg, svg.draw(plans).encode()))
+        made.append((options.svg, svg.draw(plans, frontiers).encode()))
     if options.trace:
         made.append((options.trace, trace.trace(plans).encode()))
     if options.snapshot:
         made.append((options.snapshot, snapshot.snapshot(plans)))
     if options.ascii:
         width = shutil.get_terminal_size().columns
-        made.append(("-", terminal.draw(plans, width).encode()))
+        made.append(("-", terminal.draw(plans, width, frontiers).encode()))
     return made
 
 

@@ -1,4 +1,4 @@
-"""What there is to see: plans, their pools, and the buffers in them."""
+"""What there is to see: plans, their pools, and the buffers in them; frontiers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from ...reporting.wording import readable
 
 if TYPE_CHECKING:
     from ...reporting.explanation import Explanation
+    from ...reporting.frontier import FrontierPoint
 
 
 class ShownBuffer(NamedTuple):
@@ -88,6 +89,34 @@ class PlanView:
     pools: Sequence[PoolView]
     text: Sequence[str] = ()  # the lines of the program, if there is one
     explanation: "Explanation | None" = None  # if it was asked for
+
+
+@dataclass(frozen=True)
+class FrontierView:
+    """A program's curve of time against bytes, as `plan-opt --frontier` gives it."""
+
+    title: str
+    points: Sequence["FrontierPoint"]  # the fastest first, with ever fewer bytes
+
+    @property
+    def figures(self) -> str:
+        """Its ends in words."""
+        first, last = self.points[0], self.points[-1]
+        if len(self.points) == 1:
+            return f"one plan, {readable(first.bytes)}"
+        return (
+            f"{len(self.points)} plans, from {readable(first.bytes)} to "
+            f"{readable(last.bytes)} in {self.slowdown(last):.1%} more time"
+        )
+
+    @cached_property
+    def changes(self) -> Sequence[str]:
+        """What its plans do, each once."""
+        return list(dict.fromkeys(point.change for point in self.points))
+
+    def slowdown(self, point: "FrontierPoint") -> float:
+        """How much longer it takes than the first, as a part of that time."""
+        return point.time / max(self.points[0].time, 1) - 1
 
 
 def pool_of(name: str, buffers: Sequence[ShownBuffer]) -> PoolView:

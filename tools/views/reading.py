@@ -1,23 +1,30 @@
-"""Plans from files: programs, planned or not, a report of ours, or buffers as CSV.
+"""Plans from files: programs, planned or not, a report of ours, or buffers as CSV; and
+frontiers of ours.
 
 What a file holds is told by its name's end (`.csv`, `.json`), or by how it starts.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
 from ..common import FileError, Source
 from ..plan_arguments import option_of
-from .model import PlanView, PoolView, ShownBuffer, pool_of
+from .model import FrontierView, PlanView, PoolView, ShownBuffer, pool_of
+
+if TYPE_CHECKING:
+    from ...reporting.frontier import FrontierPoint
 
 EFFORT = 0.02
 """Of a strategy's usual work, as in plan-memory: seconds at most."""
 
 _DEFAULT_STRATEGY = "auto"
+_FRONTIER = re.compile(rb'\s*\{\s*"frontier"')
 _NOT_OURS = "expected a report of plan-opt or plan-run"
 
 
@@ -52,6 +59,32 @@ class Reader:
         else:
             own = self._from_program(source)
         return [own, *self._by_strategies(own)]
+
+    def frontier(self, source: Source) -> FrontierView | None:
+        """What `plan-opt --frontier=json` prints; None for anything else.
+
+        Raises `FileError`.
+        """
+        if not _FRONTIER.match(source.data):
+            return None
+        if self.strategies:
+            raise FileError(source, "this is a frontier, --compare expects buffers")
+        self._expect_program_for(source, "a frontier")
+        from ...reporting.frontier import FrontierPoint  # with it comes all that plans
+
+        report = _json(source)
+        try:
+            points = [
+                FrontierPoint(
+                    *(_get(row, name, int) for name in ("bytes", "time", "budget")),
+                    change=_get(row, "change", str),
+                )
+                for row in _rows(report, "frontier")
+            ]
+            _check_curve(points)
+        except ValueError as error:
+            raise FileError(source, str(error)) from None
+        return FrontierView(source.name, points)
 
     def _expect_program_for(self, source: Source, kind: str) -> None:
         """Raises `FileError` for options that are about programs only."""
@@ -115,15 +148,19 @@ def _planned(plan: PlanView, strategy: str) -> PlanView:
     return PlanView(f"{plan.title}, {strategy}", pools, plan.text)
 
 
-def _from_report(source: Source) -> PlanView:
-    """What `plan-opt --report` and `plan-run --report` write."""
+def _json(source: Source) -> Any:
     try:
-        report = json.loads(_text(source))
+        return json.loads(_text(source))
     except json.JSONDecodeError as error:
         reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
         raise FileError(source, reason, error.lineno) from None
     except (ValueError, RecursionError) as error:  # long numbers, deep nesting
         raise FileError(source, f"this cannot be read as JSON: {error}") from None
+
+
+def _from_report(source: Source) -> PlanView:
+    """What `plan-opt --report` and `plan-run --report` write."""
+    report = _json(source)
     try:
         pools = [
             PoolView(_get(pool, "device", str), _get(pool, "bytes", int), [])
@@ -163,6 +200,18 @@ def _placed(row: object) -> ShownBuffer:
 
 def _rows(whole: object, key: str) -> Sequence[object]:
     return cast(Sequence[object], _get(whole, key, list))
+
+
+def _check_curve(points: Sequence["FrontierPoint"]) -> None:
+    """Raises `ValueError` if they are none, or not in the order of a frontier."""
+    if not points or min(points[0].time, points[-1].bytes) < 0:
+        raise ValueError("the frontier has no points, or one with less than nothing")
+    for before, point in pairwise(points):
+        if point.bytes >= before.bytes or point.time <= before.time:
+            raise ValueError(
+                f"a point has {point.bytes} bytes and {point.time} ns, after one with "
+                f"{before.bytes} and {before.time}, expected fewer bytes and more time"
+            )
 
 
 _T = TypeVar("_T")

@@ -1,4 +1,4 @@
-"""A picture of a plan in plain characters.
+"""A picture of a plan, or of a frontier, in plain characters.
 
     cpu:0: 320 B, lower bound 320 B
         256 |....cccccc......|
@@ -10,13 +10,21 @@
       a  %0  128 B, steps [0, 7), tgraph.add, model.mlir:3:3
 
 Rows are addresses, columns are steps. A cell shows what is live at its middle.
+
+    model.json: 3 plans, from 48 KiB to 1.504 KiB in 250.4% more time
+      +250% |*...............|
+      +125% |................|
+        +0% |.*............*.|
+      bytes  0        48 KiB
+
+Of a frontier, rows are time and columns bytes.
 """
 
 from collections.abc import Iterator, Sequence
 from string import ascii_letters, digits
 
 from ...reporting.wording import readable
-from .model import PlanView, PoolView
+from .model import FrontierView, PlanView, PoolView
 
 ROWS = 16
 LISTED = 10
@@ -26,15 +34,36 @@ _SIGNS = ascii_letters + digits
 _MARGIN = 12  # columns for addresses
 
 
-def draw(plans: Sequence[PlanView], width: int) -> str:
-    """All pools of all plans; `width` is that of the terminal, in columns."""
+def draw(
+    plans: Sequence[PlanView], width: int, frontiers: Sequence[FrontierView] = ()
+) -> str:
+    """All pools of all plans, and all frontiers; `width` is that of the terminal, in
+    columns."""
     lines: list[str] = []
     for plan in plans:
         for pool in plan.pools:
             lines += ["", *_pool(plan.title, pool, max(width - _MARGIN - 3, 8))]
         if plan.explanation:
             lines += ["", *map(_plain, plan.explanation.text().splitlines())]
+    for view in frontiers:
+        lines += ["", *_frontier(view, max(width - _MARGIN - 3, 8))]
     return "\n".join(lines[1:]) + "\n"
+
+
+def _frontier(view: FrontierView, columns: int) -> Iterator[str]:
+    from ...reporting.frontier import table  # with it comes all that plans
+
+    yield _plain(f"{view.title}: {view.figures}")
+    most, high = view.slowdown(view.points[-1]), view.points[0].bytes
+    cells = [["."] * columns for _ in range(ROWS)]
+    for point in view.points:
+        row = round(view.slowdown(point) * (ROWS - 1) / (most or 1))
+        cells[row][point.bytes * (columns - 1) // max(high, 1)] = "*"
+    for row in reversed(range(ROWS)):
+        longer = f"+{most * row / (ROWS - 1):.1%}"
+        yield f"{longer:>{_MARGIN}} |{''.join(cells[row])}|"
+    yield f"{'bytes':>{_MARGIN}}  0{readable(high):>{columns - 1}}"
+    yield from map(_plain, table(view.points).splitlines())
 
 
 def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:

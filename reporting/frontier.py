@@ -1,0 +1,166 @@
+"""`tensorplan.frontier` and `plan-opt --frontier`: the curve of time against bytes.
+
+bytes      time   longer  plan-pipeline{budget=...}
+49152  37.0 us            49152: fusion and order
+24576  38.0 us     +2.7%  27645: more tiles
+ 6144  44.0 us    +18.7%  15360: many tiles
+
+Each point is the plan for a budget. The first is that of the default sequence before
+anything is computed again; the last has the fewest bytes that are found. The budgets
+in between halve the widest gap, again and again. What takes no less time with more
+bytes than another point is left out.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from heapq import heappop, heappush
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ..analysis.functions import tensor_functions
+from ..checking.plan_check import check_plan
+from ..dialects.diagnostics import LocatedError, held_back
+from ..passes import driver
+from ..passes.plan.budget import PlanBudget
+from ..passes.plan.pipeline import PlanPipeline
+from ..passes.tgraph.fit import Lowerings, TGraphFit
+from ..passes.tgraph.shared.candidates import undominated
+from ..passes.tgraph.shared.fitting import is_static_block
+from ..remarks import PROGRESS
+from .wording import aligned, readable_time
+
+POINTS = 20
+
+FINE = 2
+"""Gaps are halved down to a point's share of the bytes, divided by this."""
+
+_HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A plan on the curve of time against bytes.
+
+    bytes: of the largest arena, as it is planned.
+    time: nanoseconds that a run takes, estimated from types (analysis/cost.py).
+    budget: in bytes, for which plan-pipeline makes this plan.
+    change: in words, what it does for that.
+    """
+
+    bytes: int
+    time: int
+    budget: int
+    change: str
+
+
+def frontier(
+    ctx: Context,
+    module: ModuleOp,
+    pipeline: PlanPipeline | None = None,
+    points: int = POINTS,
+) -> Sequence[FrontierPoint]:
+    """The plans of a program than which none that is found takes less time and no more
+    bytes: the fastest first, each with fewer bytes than the one before.
+
+    pipeline: without a budget; what plans a copy of the module for each point.
+    points: how many at most; fewer where no more are found.
+
+    Raises `ValueError` for bad options, and `LocatedError` for IR that can't be
+    planned, that is not on tensors any more, or whose sizes are not known.
+    """
+    pipeline = pipeline or PlanPipeline()
+    check_options(pipeline, points)
+    found: list[FrontierPoint] = []
+    kept: Sequence[FrontierPoint] = ()
+    for point in _points(_Planner(ctx, module, pipeline), points):
+        found.append(point)
+        kept = undominated(found)
+        PROGRESS.info("frontier: point %d, %d bytes", len(kept), point.bytes)
+        if len(kept) == points:
+            break
+    return kept
+
+
+def check_options(pipeline: PlanPipeline, points: int) -> None:
+    """Raises `ValueError` for what a frontier can't be made with."""
+    if pipeline.budget is not None:
+        raise ValueError(
+            f"budget is {pipeline.budget}, expected none: a frontier has its own"
+        )
+    if points < 2:
+        raise ValueError(f"points is {points}, expected 2 or more")
+
+
+def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
+    """Plans for budgets that they meet: the largest, the smallest, then in between."""
+    high, low = (planner.plan(budget).bytes for budget in (sys.maxsize, 1))
+    for budget in dict.fromkeys((high, low)):
+        point = planner.plan(budget)
+        if point.bytes <= budget:
+            yield point
+    fine = max((high - low) // (FINE * points), 1)
+    gaps = [(low - high, low, high)]
+    while gaps:
+        width, low, high = heappop(gaps)
+        if -width <= fine:
+            break
+        middle = (low + high) // 2
+        point = planner.plan(middle)
+        if point.bytes <= middle:
+            yield point
+            heappush(gaps, (low - point.bytes, low, point.bytes))
+        heappush(gaps, (middle - high, middle, high))
+
+
+class _Planner:
+    """Plans a program for one budget after the other."""
+
+    def __init__(self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline):
+        passes = replace(pipeline, budget=1).passes()
+        at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
+        start = module.clone()
+        driver.run(ctx, start, passes[:at])
+        _expect_known_tensors(start, pipeline)
+        self._ctx = ctx
+        self._lowerings = Lowerings(fit, ctx, start)
+        self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
+
+    def plan(self, budget: int) -> FrontierPoint:
+        """What comes out for a budget, whether that is met or not."""
+        best = self._lowerings.fitted(budget).best
+        planned = best.module.clone()
+        with held_back():
+            driver.run(self._ctx, planned, self._rest, verify=False)
+        sizes = [pool.size for pool in check_plan(planned) if pool.result is None]
+        return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
+
+
+def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
+    functions = [func for func, _ in tensor_functions(module)]
+    if not functions:
+        raise LocatedError(
+            "a frontier is of a program on tensors: there are none, or it is planned"
+        )
+    for func in functions:
+        if not pipeline.bounds and not is_static_block(func.body.block):
+            raise LocatedError("a frontier of symbolic sizes takes bounds", func)
+
+
+def table(points: Sequence[FrontierPoint]) -> str:
+    """For people: each point's bytes, its time, and how much longer than the first's
+    that is; then the budget and what was done."""
+    rows: list[Sequence[str]] = [_HEAD]
+    for point in points:
+        slowdown = point.time / max(points[0].time, 1) - 1
+        longer = f"+{slowdown:.1%}" if point is not points[0] else ""
+        how = f"{point.budget}: {point.change}"
+        rows.append((str(point.bytes), readable_time(point.time), longer, how))
+    return "\n".join(aligned(rows, ">>>"))
+
+
+def as_json(points: Sequence[FrontierPoint]) -> str:
+    """For programs, such as plan-view."""
+    return json.dumps({"frontier": [asdict(point) for point in points]}, indent=2)

@@ -1,0 +1,207 @@
+"""`frontier`: each point is the plan that its budget makes, on a curve that falls."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from modules import parse
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.reporting.frontier import FrontierPoint
+from tensorplan.tools.plan_opt import main as plan_opt
+from tensorplan.tools.plan_view import main as plan_view
+
+MODELS = Path(__file__).parent / "models"
+
+DOT = "lhs_contracting_dimensions = array<i64: 1>, "
+DOT += "rhs_contracting_dimensions = array<i64: 0>"
+
+
+def chain(layers: int) -> str:
+    """A network's loss and the gradient by its input: each layer's values are kept."""
+    lines = ["func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>)"]
+    lines += ["    -> tensor<64x64xf32> {", "  %h0 = tgraph.abs %x : tensor<64x64xf32>"]
+    for i in range(layers):
+        lines.append(f"  %p{i} = tgraph.dot_general %h{i}, %w {{{DOT}}}")
+        lines.append("    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>")
+        lines.append(f"  %h{i + 1} = tgraph.tanh %p{i} : tensor<64x64xf32>")
+    lines.append(f'  %s = tgraph.reduce %h{layers} {{kind = "add",')
+    lines.append("    dimensions = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<f32>")
+    lines.append("  %g = tgraph.gradient %s wrt %x")
+    lines.append("    : tensor<f32> wrt tensor<64x64xf32>")
+    return "\n".join([*lines, "  func.return %g : tensor<64x64xf32>", "}"])
+
+
+CHAIN = chain(3)
+
+
+def arena(program: str, options: dict[str, object], budget: int) -> int:
+    planned = tensorplan.plan(parse(program), budget=budget, **options)  # pyright: ignore[reportArgumentType]
+    return max(pool["bytes"] for pool in tensorplan.report(planned)["pools"])
+
+
+def falls(points: Sequence[FrontierPoint]) -> bool:
+    return all(a.bytes > b.bytes and a.time < b.time for a, b in pairwise(points))
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        (chain(6), {}),
+        (chain(2), {"workspaces": "native", "alignment": 256, "reuse_outputs": False}),
+        (CHAIN, {"strategy": "naive"}),
+    ],
+)
+def test_a_point_is_the_plan_for_its_budget(
+    program: str, options: dict[str, object]
+) -> None:
+    points = tensorplan.frontier(parse(program), points=4, **options)  # pyright: ignore[reportArgumentType]
+    assert 2 <= len(points) <= 4
+    assert falls(points)
+    for point in points:
+        assert arena(program, options, point.budget) == point.bytes <= point.budget
+
+
+def test_ends() -> None:
+    """From the default sequence, without cheap recomputation, to what is refused."""
+    few, some = (tensorplan.frontier(parse(CHAIN), points=n) for n in (2, 7))
+    assert [few[0], few[-1]] == [some[0], some[-1]]
+    assert len(few) == 2 < len(some)
+    assert some[0].bytes == arena(CHAIN, {}, sys.maxsize)
+    with pytest.raises(LocatedError, match=f"takes {some[-1].bytes} bytes"):
+        arena(CHAIN, {}, 1)
+
+
+def test_what_no_plan_lowers_is_one_point() -> None:
+    step = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    (point,) = tensorplan.frontier(step)
+    pools = tensorplan.report(tensorplan.plan(step))["pools"]
+    assert point.bytes == point.budget == pools[0]["bytes"]
+
+
+def test_the_program_stays_as_it_is() -> None:
+    module = parse(chain(2))
+    before = str(module)
+    tensorplan.frontier(module, points=2)
+    assert str(module) == before
+
+
+def test_the_same_in_every_run(tmp_path: Path) -> None:
+    (tmp_path / "chain.mlir").write_text(CHAIN)
+    command = [sys.executable, "-m", "tensorplan.tools.plan_opt", "chain.mlir"]
+    command += ["--frontier=json", "--frontier-points", "4"]
+    texts = {
+        subprocess.run(
+            command,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_programs_without_a_frontier() -> None:
+    planned = tensorplan.plan(parse(CHAIN))
+    with pytest.raises(LocatedError, match="a frontier is of a program on tensors"):
+        tensorplan.frontier(planned)
+    type = "tensor<?xf32, #tgraph.dims<n>>"
+    text = f"func.func @main(%x: {type}) -> {type} {{\n"
+    text += f"  %y = tgraph.tanh %x : {type}\n  %z = tgraph.sine %y : {type}\n"
+    symbolic = parse(text + f"  func.return %z : {type}\n}}")
+    with pytest.raises(LocatedError, match="a frontier of symbolic sizes takes bounds"):
+        tensorplan.frontier(symbolic)
+    assert tensorplan.frontier(symbolic, bounds="n<=64")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"budget": 4096}, ValueError, "budget is 4096, expected none"),
+        ({"points": 1}, ValueError, "points is 1, expected 2 or more"),
+        ({"points": "2"}, TypeError, "points is '2', expected int"),
+    ],
+)
+def test_bad_options(
+    options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tensorplan.frontier(parse(CHAIN), **options)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--frontier-points", "1"], "points is 1, expected 2 or more"),
+        (["-p", "plan-pipeline{budget=4KiB}"], "budget is 4KiB, expected none"),
+        (["-p", "canonicalize"], "--frontier: the last pass is canonicalize, expected"),
+        (["--explain"], "--explain prints no IR: --frontier is of no use"),
+        (["--timing"], "--frontier prints no IR: --timing is of no use"),
+        (["--split-input-file"], "--frontier is about one program"),
+    ],
+)
+def test_bad_command_lines(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan_opt(["chain.mlir", "--frontier", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_tables_and_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("chain.mlir").write_text(CHAIN)
+    assert plan_opt(["chain.mlir", "--frontier"]) == 0
+    table = capsys.readouterr().out
+    assert plan_opt(["chain.mlir", "--frontier=json", "-o", "chain.json"]) == 0
+    points = json.loads(Path("chain.json").read_text())["frontier"]
+    for line, point in zip(table.splitlines()[1:], points, strict=True):
+        assert line.lstrip().startswith(str(point["bytes"]))
+        assert line.endswith(f"{point['budget']}: {point['change']}")
+    assert plan_view(["chain.json", "--svg", "chain.svg", "--ascii"]) == 0
+    picture = capsys.readouterr().out
+    assert picture.startswith(f"chain.json: {len(points)} plans, from 32 KiB to ")
+    assert picture.endswith(table)
+    drawn = Path("chain.svg").read_text()
+    for point in points:
+        assert f"{point['bytes']} bytes, " in drawn
+    assert drawn.count("<title>") == len(points)
+
+
+POINT = {"bytes": 64, "time": 100, "budget": 64, "change": "more tiles"}
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "message"),
+    [
+        ([POINT], ["-o", "page.html"], "this is a frontier, --html shows plans only"),
+        ([POINT], ["--compare", "naive"], "this is a frontier, --compare expects"),
+        ([POINT], ["--explain"], "this is a frontier, --explain expects a program"),
+        ([], [], "the frontier has no points"),
+        ([POINT | {"bytes": "x"}], [], "'bytes' is \"x\", expected"),
+        ([POINT, POINT], [], "a point has 64 bytes and 100 ns, after one with 64 and"),
+        ({}, [], "'frontier' is {}, expected"),
+    ],
+)
+def test_frontiers_that_are_not_drawn(
+    points: object,
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("curve.json").write_text(json.dumps({"frontier": points}))
+    assert plan_view(["curve.json", *options]) == 1
+    assert capsys.readouterr().err.startswith(f"curve.json: error: {message}")
