@@ -110,7 +110,11 @@ def _figures(explanation: Explanation) -> dict[str, Any]:
                 "lower_bound_bytes": peak.lower_bound,
                 **peak.site._asdict(),
                 "steps": peak.steps,
-                "largest": {**peak.largest._asdict(), "bytes": peak.needed},
+                "largest": {
+                    **peak.largest._asdict(),
+                    "bytes": peak.needed,
+                    "claim": peak.claim,
+                },
                 "buffers": [
                     {
                         "id": buffer.name,

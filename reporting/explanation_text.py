@@ -134,8 +134,7 @@ def summary(peak: ArenaPeak) -> Sequence[str]:
         f"{readable(peak.lower_bound)} are live at once"
     ] * bool(lost) + [
         f"most is live at step {peak.site.step} of {peak.steps}: {_site(peak.site)}",
-        f"{_site(peak.largest)} alone needs {readable(peak.needed)} in any order, "
-        "unless tiled",
+        f"{_site(peak.largest)} {peak.claim}",
     ]
 
 

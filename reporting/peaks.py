@@ -34,9 +34,11 @@ from ..dialects.tgraph.base import (
     element_bytes,
     is_static,
 )
+from ..passes.tgraph.tiling.claims import claim
 from ..planning import Buffer, Problem
 from .placements import PlacedBuffer, PlacedPool, described, placements
 from .printed import Printed, printed
+from .wording import readable
 
 
 class OperationSite(NamedTuple):
@@ -71,7 +73,8 @@ class ArenaPeak(NamedTuple):
     site: OperationSite
     steps: int  # of the function
     largest: OperationSite  # the operation whose buffers are the largest together
-    needed: int  # bytes of these: what no order of the operations can do without
+    needed: int  # bytes of these
+    claim: str  # in words, whether anything can do with less
     buffers: Sequence[LiveBuffer]  # largest first
 
 
@@ -148,13 +151,15 @@ class _Function:
             found,
         )
 
-    def _largest(self, buffers: Sequence[PlacedBuffer]) -> tuple[OperationSite, int]:
+    def _largest(
+        self, buffers: Sequence[PlacedBuffer]
+    ) -> tuple[OperationSite, int, str]:
         needed: dict[Operation, int] = {}
         for placed in buffers:
             for op in placed.ops:
                 needed[op] = needed.get(op, 0) + placed.buffer.size
         op = max(needed, key=lambda op: needed[op])
-        return self._site(op), needed[op]
+        return self._site(op), needed[op], claim(op, readable(needed[op]))
 
     def _live(self, placed: PlacedBuffer, step: int) -> LiveBuffer | None:
         """The buffer as it is at the step, if it is live there."""

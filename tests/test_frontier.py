@@ -18,6 +18,7 @@ from tensorplan.tools.plan_view import main as plan_view
 
 MODELS = Path(__file__).parent / "models"
 
+MATRIX = "tensor<64x64xf32>"
 DOT = "lhs_contracting_dimensions = array<i64: 1>, "
 DOT += "rhs_contracting_dimensions = array<i64: 0>"
 
@@ -28,10 +29,14 @@ def chain(layers: int) -> str:
     lines += ["    -> tensor<64x64xf32> {", "  %h0 = tgraph.abs %x : tensor<64x64xf32>"]
     for i in range(layers):
         lines.append(f"  %p{i} = tgraph.dot_general %h{i}, %w {{{DOT}}}")
-        lines.append("    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>")
+        lines.append(
+            "    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>"
+        )
         lines.append(f"  %h{i + 1} = tgraph.tanh %p{i} : tensor<64x64xf32>")
     lines.append(f'  %s = tgraph.reduce %h{layers} {{kind = "add",')
-    lines.append("    dimensions = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<f32>")
+    lines.append(
+        "    dimensions = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<f32>"
+    )
     lines.append("  %g = tgraph.gradient %s wrt %x")
     lines.append("    : tensor<f32> wrt tensor<64x64xf32>")
     return "\n".join([*lines, "  func.return %g : tensor<64x64xf32>", "}"])

@@ -607,7 +607,7 @@ def test_the_page_explains_the_peak(window: Browser):
     for part in (
         "waits for step 10: tgraph.fusion (dot_general, multiply)",
         "is not in place: %x is an argument that is not donated",
-        "alone needs 32 KiB in any order, unless tiled",
+        "alone takes 32 KiB, unless in tiles along dimension 0 or 1",
         "What would help",
         "without effect on bytes: ",
     ):

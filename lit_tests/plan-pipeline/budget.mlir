@@ -16,7 +16,7 @@
 // ERROR-NEXT:   14884 bytes of %a, from tgraph.exponential ({{.*}}budget.mlir:[[#]]:8)
 // ERROR-NEXT:   14884 bytes of %b, from tgraph.dot_general ({{.*}}budget.mlir:[[#]]:8)
 // ERROR-NEXT: in this order, 29796 bytes are live at once
-// ERROR-NEXT: tgraph.dot_general ({{.*}}budget.mlir:[[#]]:8) alone needs 29768 bytes in any order, unless tiled
+// ERROR-NEXT: tgraph.dot_general ({{.*}}budget.mlir:[[#]]:8) alone takes 29768 bytes, unless in tiles along dimension 0 or 1
 
 // EFFORT: error: pass plan-pipeline: effort is 'some', expected one of low, high
 // SIZE:   error: pass plan-pipeline: size is some, expected bytes such as 4096, 64MiB or 1.5GB

@@ -5,8 +5,8 @@
         2048 bytes of %big, from tgraph.concatenate (model.mlir:5:10)
         1024 bytes of %s, from tgraph.add (model.mlir:4:8)
       in this order, 3072 bytes are live at once
-      tgraph.concatenate alone (model.mlir:5:10) needs 2048 bytes in any order,
-      unless tiled
+      tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes, unless in tiles along
+      dimension 1
 
 Needs: level 3. Leaves: the same.
 """
@@ -24,6 +24,7 @@ from ...dialects.diagnostics import LocatedError, name_of, place_of
 from ...dialects.memory import is_view
 from ...planning import Buffer, Problem
 from ..options import Budget
+from ..tgraph.tiling.claims import claim, why_whole
 
 LISTED = 12
 """Buffers that an error names, at most."""
@@ -76,8 +77,8 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
         for b in pool.buffers
     ]
     yield f"in this order, {Problem(buffers).lower_bound} bytes are live at once"
-    op, needed = _largest(pool)
-    yield f"{_described(op)} alone needs {needed} bytes in any order, unless tiled"
+    op, needed = _in_the_way(pool, budget)
+    yield f"{_described(op)} {claim(op, f'{needed} bytes')}"
 
 
 def _live(pool: PlannedPool, step: int) -> list[PlannedBuffer]:
@@ -110,12 +111,14 @@ def _described(op: Operation) -> str:
     return f"{name_of(op)} ({place})" if place else name_of(op)
 
 
-def _largest(pool: PlannedPool) -> tuple[Operation, int]:
-    """The operation whose buffers are the largest, and their bytes."""
+def _in_the_way(pool: PlannedPool, budget: int) -> tuple[Operation, int]:
+    """The operation whose buffers are the largest, and their bytes: of those that need
+    more than the budget in any case, if there are any."""
     needed: dict[Operation, dict[SSAValue, int]] = {}
     for buffer in pool.buffers:
         for op, _ in _users(buffer.value):
             needed.setdefault(op, {})[buffer.value] = buffer.size
     sums = {op: sum(sizes.values()) for op, sizes in needed.items()}
-    op = max(sums, key=lambda op: sums[op])
+    proved = [op for op in sums if sums[op] > budget and why_whole(op)]
+    op = max(proved or sums, key=lambda op: sums[op])
     return op, sums[op]

@@ -16,4 +16,8 @@ loops.py           operations that one loop can compute
 loop_search.py     the loops that may lower the peak, and their tiles
 loop_rewriting.py  loops written out
 ungrouping.py      groups taken apart, before loops are written
+
+What is not tiled:
+
+claims.py          what an operation takes alone, and whether tiles of it take less
 """

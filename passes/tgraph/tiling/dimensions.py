@@ -47,6 +47,11 @@ def shape_of(value: SSAValue) -> Shape:
     return tensor_type_of(value.type).get_shape()
 
 
+def result_shape(op: TensorOp) -> Shape:
+    """Of the first result, be it a tensor or a destination."""
+    return shape_of((op.res or op.outs)[0])
+
+
 def needs(op: Operation, dim: int) -> Needs | None:
     """What a tile of the only result along `dim` needs; None if it can't be sliced."""
     match op:
@@ -88,7 +93,7 @@ def _along(op: Operation, dim: int) -> Needs | None:
     """Of operations that leave some dimensions as they are, and mix others."""
     match op:
         case SliceOp():
-            result = shape_of(op.result)
+            result = result_shape(op)
             whole = result[dim] == shape_of(op.inputs[0])[dim]
             return [dim] if whole else None
         case ReverseOp():
@@ -98,7 +103,7 @@ def _along(op: Operation, dim: int) -> Needs | None:
                 return None
             return [dim] * len(op.inputs)
         case DynamicSliceOp():
-            whole = shape_of(op.result)[dim] == shape_of(op.inputs[0])[dim]
+            whole = result_shape(op)[dim] == shape_of(op.inputs[0])[dim]
             return [dim, *(None for _ in op.inputs[1:])] if whole else None
         case DynamicUpdateSliceOp():
             whole = shape_of(op.inputs[1])[dim] == shape_of(op.inputs[0])[dim]
@@ -154,7 +159,7 @@ def _of_gather(op: GatherOp, dim: int) -> Needs | None:
         along = kept[sorted(offsets).index(dim)]
         is_whole = op.slice_sizes.get_values()[along] == sizes[along]
         return [along, None] if is_whole else None
-    batch = [d for d in range(len(shape_of(op.result))) if d not in offsets]
+    batch = [d for d in range(len(result_shape(op))) if d not in offsets]
     of_indices = _batch_dimensions(op)[batch.index(dim)]
     together = op.start_indices_batching_dims.get_values()
     if of_indices in together:
@@ -173,7 +178,7 @@ def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
     dropped = {*op.inserted_window_dims.get_values(), *batching}
     if dim in dropped:
         return None
-    kept = [d for d in range(len(shape_of(op.result))) if d not in dropped]
+    kept = [d for d in range(len(result_shape(op))) if d not in dropped]
     along = sorted(op.update_window_dims.get_values())[kept.index(dim)]
     is_whole = shape_of(op.inputs[2])[along] == shape_of(op.inputs[0])[dim]
     return [dim, None, along] if is_whole else None
@@ -199,7 +204,7 @@ def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
 
     Both have to be divisible by the number of tiles.
     """
-    source, result = shape_of(op.inputs[0]), shape_of(op.result)
+    source, result = shape_of(op.inputs[0]), result_shape(op)
     before = prod(result[:dim])
     fits = [d for d in range(len(source)) if prod(source[:d]) == before]
     return [max(fits, key=lambda d: source[d])] if fits else None
