@@ -16,7 +16,7 @@ from tensorplan.reporting.frontier import FrontierPoint
 from tensorplan.tools.plan_opt import main as plan_opt
 from tensorplan.tools.plan_view import main as plan_view
 
-MODELS = Path(__file__).parent / "models"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 MATRIX = "tensor<64x64xf32>"
 DOT = "lhs_contracting_dimensions = array<i64: 1>, "
@@ -83,7 +83,7 @@ def test_ends() -> None:
 
 
 def test_what_no_plan_lowers_is_one_point() -> None:
-    step = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir")
+    step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
     (point,) = tensorplan.frontier(step)
     pools = tensorplan.report(tensorplan.plan(step))["pools"]
     assert point.bytes == point.budget == pools[0]["bytes"]

@@ -108,6 +108,16 @@ def convolutions(x: Any, w: Any, u: Any) -> Any:
     return jax.value_and_grad(net, (0, 1))(w, u)
 
 
+def pooling(x: Any, w: Any) -> Any:
+    def net(w: Any) -> Any:
+        h = jnp.tanh(x * w)
+        zero = -jnp.inf
+        h = jax.lax.reduce_window(h, zero, jax.lax.max, (1, 2, 2), (1, 2, 2), "VALID")
+        return (h * h).sum()
+
+    return jax.value_and_grad(net)(w)
+
+
 def layer_norms(x: Any, scale: Any) -> Any:
     def net(scale: Any) -> Any:
         h = x
@@ -151,6 +161,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         convolutions,
         [normal(4, 6, 6, 2), normal(3, 3, 2, 4), normal(4, 2)],
     ),
+    "pooling": (pooling, [normal(4, 6, 6), normal(1, 6, 6)]),
     "layer_norms": (layer_norms, [normal(4, 6), normal(1, 6)]),
     "reductions": (reductions, [normal(8, 3)]),
     "half": (

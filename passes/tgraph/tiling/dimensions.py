@@ -9,6 +9,7 @@ go.
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
@@ -24,6 +25,7 @@ from ....dialects.tgraph.reducing import (
     DotGeneralOp,
     ReduceOp,
     ReduceWindowOp,
+    SelectAndScatterOp,
 )
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -113,13 +115,24 @@ def _along(op: Operation, dim: int) -> Needs | None:
             padded = any(amount.get_values()[dim] for amount in amounts)
             return None if padded else [dim, None]
         case ReduceWindowOp():
-            ones = op.window_dimensions, op.window_strides, op.base_dilations
-            zeros = op.padding_low, op.padding_high
-            plain = all(n.get_values()[dim] == 1 for n in ones)
-            plain = plain and not any(n.get_values()[dim] for n in zeros)
-            return [dim] if plain else None
+            return [dim] if _is_pointwise(op, dim, op.base_dilations) else None
+        case SelectAndScatterOp():
+            return [dim, dim] if _is_pointwise(op, dim) else None
         case _:
             return None
+
+
+def _is_pointwise(
+    op: ReduceWindowOp | SelectAndScatterOp,
+    dim: int,
+    *further: DenseArrayBase[IntegerType],
+) -> bool:
+    """Whether the window has one element along a dimension, in each place another."""
+    ones = op.window_dimensions, op.window_strides, *further
+    zeros = op.padding_low, op.padding_high
+    return all(n.get_values()[dim] == 1 for n in ones) and not any(
+        n.get_values()[dim] for n in zeros
+    )
 
 
 def _of_product(op: DotGeneralOp, dim: int) -> Needs:
