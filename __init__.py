@@ -112,7 +112,8 @@ def from_stablehlo(
     """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
     at a `Path`; see `read`.
 
-    A donated argument becomes a variable. `parameters` are the arrays for arguments
+    A donated argument becomes a variable that holds a result of its type, or, if there
+    is none, memory for other buffers. `parameters` are the arrays for arguments
     that are the same in every run, by number; see `from_jax`, also for `simplify`.
     Sizes `?` must follow from others, or be those of arguments that the program
     computes with, as `jax.export` writes them.
@@ -148,7 +149,8 @@ def from_jax(
     """A `tgraph` program from a JAX function, traced for arguments like `args`.
 
     Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments that
-    `donate_argnums` names become variables, as under `jax.jit`.
+    `donate_argnums` names become variables, as under `jax.jit`, or, where no result has
+    their type, memory for other buffers: arrays given for them are overwritten.
     Those in `parameter_argnums` are the same in every run, like weights in inference:
     compiled programs take their arrays from here, not from calls, and bring them to the
     fastest layout, once. One that is a `ShapeDtypeStruct` is given in calls, or by

@@ -19,6 +19,13 @@ class Input(Slot):
     is_variable: bool
     is_parameter: bool
     """Whether it is the same in every run (`tgraph.parameter`)."""
+    is_donated: bool = False
+    """Whether its memory is given up (`tgraph.donated`)."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a run may change it."""
+        return self.is_variable or self.is_donated
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ from .control_flow import (
     moves,
     passes_on,
 )
-from .functions import tensor_functions
+from .functions import CallerMemory, caller_memories, tensor_functions
 from .liveness import Uses, live_steps
 from .sizes import SizeReader
 
@@ -142,38 +142,49 @@ def find_allocations(
     return list(found.values())
 
 
-def argument_uses(argument: SSAValue, func: FuncOp, flow: ControlFlow) -> Uses | None:
-    """What happens to the memory of a function's argument, which is used to the end;
-    None if nothing does, or not all of it is understood."""
-    trace = _Trace(argument)
+def caller_uses(memory: CallerMemory, func: FuncOp, flow: ControlFlow) -> Uses | None:
+    """What happens to the memory of a function's argument, by the caller too; None if
+    the function does nothing with it, or not all of that is understood."""
+    trace = _Trace(memory.argument)
     if trace.deallocs or not trace.accesses:
         return None
     for op, alias in trace.accesses:
         if _unclear(op, alias) or _unclear_around(op, flow.step_of(op)[1]):
             return None
-    accesses = {flow.step[end]: False for end in ends(func)}
-    return Uses(0, accesses | _accesses(trace, argument, flow))
+    return _caller_uses(memory, trace, func, flow)
+
+
+def _caller_uses(
+    memory: CallerMemory, trace: "_Trace", func: FuncOp, flow: ControlFlow
+) -> Uses:
+    """The uses of memory that the caller has filled before, or looks at afterwards."""
+    accesses = _accesses(trace, memory.argument, flow)
+    if memory.is_given:
+        accesses[0] = False
+    if memory.is_kept:
+        accesses = {flow.step[end]: False for end in ends(func)} | accesses
+    return Uses(0, accesses)
 
 
 def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
     """When the buffers of a pool are live, for reports: ranges in their function's
-    steps, ascending. They are views of an arena, or a result and views of it."""
+    steps, ascending. They are views of an arena, or an argument and views of it."""
     func = buffers[0].owner
     while not isinstance(func, FuncOp):
         around = func.parent_op()
         assert around is not None
         func = around
     flow = ControlFlow(func)
+    given = {memory.argument: memory for memory in caller_memories(func)}
     uses: list[Uses] = []
     for buffer in buffers:
-        accesses: dict[int, bool] = {}
-        made = 0
-        if isinstance(buffer.owner, Operation):
-            made, _ = flow.step_of(buffer.owner)
-        else:
-            accesses = {flow.step[end]: False for end in ends(func)}
-        accesses |= _accesses(_Trace(buffer), buffer, flow)
-        uses.append(Uses(made, accesses))
+        trace = _Trace(buffer)
+        if isinstance(op := buffer.owner, Operation):
+            made, _ = flow.step_of(op)
+            uses.append(Uses(made, _accesses(trace, buffer, flow)))
+        else:  # an arena that the caller gives is kept, too
+            memory = given.get(buffer) or CallerMemory(buffer, "", False, True)
+            uses.append(_caller_uses(memory, trace, func, flow))
     return live_steps(flow, uses)
 
 

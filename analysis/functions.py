@@ -1,19 +1,30 @@
 """Functions as the passes see them: which ones are on tensors, and their attributes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
     ModuleOp,
     StringAttr,
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, SSAValue
 
 from ..dialects.diagnostics import LocatedError
-from ..dialects.tgraph.base import NAME, TensorOp, VariableType
+from ..dialects.tgraph.base import (
+    DONATED,
+    NAME,
+    PARAMETER,
+    RESULT,
+    VARIABLE,
+    TensorOp,
+    VariableType,
+)
 from ..dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
@@ -92,6 +103,33 @@ def erase_unused(block: Block) -> None:
 
 def argument_attributes(func: FuncOp) -> list[Attributes]:
     return _dictionaries(func.arg_attrs, len(func.function_type.inputs))
+
+
+class CallerMemory(NamedTuple):
+    """A memref argument in whose memory other buffers may lie while its own contents
+    are not needed: until the last read of what the caller gave, and from the first
+    write of what the caller is to find."""
+
+    argument: SSAValue
+    title: str  # "result 1", "argument 0"
+    is_given: bool  # whether it holds something when the function starts
+    is_kept: bool  # whether it is to hold something when the function ends
+
+
+def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
+    """Those of results, variables and donated arguments, in order."""
+    entry = func.body.blocks[0]
+    for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
+        title, number = f"argument {argument.index}", attributes.get(RESULT)
+        if not isinstance(argument.type, MemRefType):
+            continue
+        if VARIABLE in attributes:
+            yield CallerMemory(argument, title, is_given=True, is_kept=True)
+        elif isinstance(number, IntegerAttr):
+            title = f"result {number.value.data}"
+            yield CallerMemory(argument, title, is_given=False, is_kept=True)
+        elif DONATED in attributes and PARAMETER not in attributes:
+            yield CallerMemory(argument, title, is_given=True, is_kept=False)
 
 
 def result_attributes(func: FuncOp) -> list[Attributes]:

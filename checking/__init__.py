@@ -8,7 +8,7 @@ dialects/linalg_memory.py), and how functions and index arithmetic are read
 plan_check.py       the whole; passes/plan/check.py says what is proved
 buffers.py          a memory and the buffers in it
 memories.py         which memories of a function hold buffers, and where
-result_pools.py     results with buffers in their memory: pools that the caller gives
+caller_pools.py     arguments with buffers in their memory
 pointees.py         which memrefs may be which buffers
 ranges.py           between which numbers an index lies
 extents.py          which bytes of its buffer a memref reaches

@@ -60,6 +60,7 @@ class Memories:
         self.pools = memories
         self.buffers = buffers = [b for memory in memories for b in memory.buffers]
         self.number = {b.value: n for n, b in enumerate(buffers)}
+        self.places = [(b.pool, b.offset, b.size) for b in buffers]
         self.members = _members(memories)
         self.globals = [m for m in memories if name_of_global(m.value)]
         self.allocates = {
@@ -74,8 +75,13 @@ class Memories:
             if b.value is not b.pool
         }
         """What makes a buffer, and which."""
-        self.is_result = {m.value: None for m in memories if m.result is not None}
-        self.results = [self.number[value] for value in self.is_result]
+        self.of_caller = {m.value: m.caller for m in memories if m.caller}
+        self.empty = [
+            self.number[v] for v, m in self.of_caller.items() if not m.is_given
+        ]
+        """The buffers that hold nothing when the function starts."""
+        self.kept = [self.number[v] for v, m in self.of_caller.items() if m.is_kept]
+        """Those that are to hold something when it ends."""
 
     def of_memory(self, index: int) -> int:
         """The buffers of a memory, as bits."""
@@ -176,7 +182,7 @@ class Accesses:
             for value in _operands(start):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
         if leaves(op):
-            touched.update(dict.fromkeys(self.memories.results, False))
+            touched.update(dict.fromkeys(self.memories.kept, False))
         if not touched and not taken:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]

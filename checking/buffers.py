@@ -8,6 +8,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from ..analysis.functions import CallerMemory
 from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.tgraph.base import AnyMemRef
 
@@ -16,7 +17,7 @@ SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | AssumeAlignmentOp
 
 
 class ArenaBuffer(NamedTuple):
-    """A view of an arena, or of a result's memory, or all of such a memory."""
+    """A view of an arena, or of an argument's memory, or all of such a memory."""
 
     name: str
     value: SSAValue
@@ -24,16 +25,24 @@ class ArenaBuffer(NamedTuple):
     offset: int  # bytes
     size: int  # bytes
 
+    def overlaps(self, other: "ArenaBuffer") -> bool:
+        """Whether both have some byte."""
+        return (
+            self.pool is other.pool
+            and self.offset < other.offset + other.size
+            and other.offset < self.offset + self.size
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryPool:
-    """An arena, or a result, with the buffers in it."""
+    """An arena, or an argument whose memory is reused, with the buffers in it."""
 
     value: SSAValue  # the allocation, the argument, the first of a global's
     size: int  # bytes
     alignment: int  # bytes; 1 where nothing is known of it
     buffers: Sequence[ArenaBuffer]  # in program order as far as known
-    result: int | None = None  # its number; None for an arena
+    caller: CallerMemory | None = None  # the argument that it is, if it is one
 
     @property
     def device(self) -> str:

@@ -11,7 +11,7 @@ function that was inlined into another.
     %a = memref.view %part[%c64][] : memref<256xi8> to memref<16xf32>    at byte 320
 
 What uses an arena in another way has all of its bytes: the arena is then one of its own
-buffers. Results with buffers in their memory (result_pools.py) are memories, too.
+buffers. Arguments with buffers in their memory (caller_pools.py) are memories, too.
 Shares no code with what plans.
 """
 
@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..analysis.functions import CallerMemory
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
@@ -34,8 +35,8 @@ from .buffers import (
     name_of_global,
     origin_of,
 )
+from .caller_pools import buffers_of, caller_pools
 from .pointees import is_memref, operations_in
-from .result_pools import ResultPool, buffers_of, result_pools
 from .symbolic_plan import CountedSizes
 from .unchecked import Unchecked
 
@@ -43,7 +44,7 @@ from .unchecked import Unchecked
 def find_memories(
     func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
 ) -> list[MemoryPool]:
-    """The arenas in program order, then the results.
+    """The arenas in program order, then what the caller gives.
 
     Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
     """
@@ -67,7 +68,7 @@ def find_memories(
     }
     arenas = sorted(by_arena, key=lambda arena: position.get(arena.owner, -1))
     memories = [_arena(a, by_arena[a], sizes, unchecked) for a in arenas]
-    return [*memories, *map(_result, result_pools(func))]
+    return [*memories, *map(_of_caller, caller_pools(func))]
 
 
 class _Finder:
@@ -184,7 +185,7 @@ def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
         )
 
 
-def _result(pool: ResultPool) -> MemoryPool:
+def _of_caller(pool: CallerMemory) -> MemoryPool:
     buffers = list(buffers_of(pool))
-    alignment = element_bytes(pool.type.element_type)
-    return MemoryPool(pool.argument, buffers[0].size, alignment, buffers, pool.number)
+    alignment = element_bytes(cast(AnyMemRef, pool.argument.type).element_type)
+    return MemoryPool(pool.argument, buffers[0].size, alignment, buffers, pool)

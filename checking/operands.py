@@ -2,7 +2,8 @@
 
     tgraph.negate %x outs(%x)     sound: each element is read, then written
     tgraph.reverse %x outs(%x)    fault: elements are read after they were overwritten
-    tgraph.negate %u outs(%v)     fault, if %u and %v are parts of %x that overlap
+    tgraph.negate %u outs(%v)     fault, if %u and %v are parts of %x that overlap;
+                                  sound, if they are two buffers at the same place
 
 Each destination has to be disjoint from every other operand, or be one that the
 operation declares it may overwrite, at the same place with the same layout. What a
@@ -11,6 +12,7 @@ other of the operand's, or on those of its row. Shares no code with what decides
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from xdsl.dialects import memref
@@ -24,7 +26,7 @@ from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
-from .buffers import origin_of
+from .buffers import ArenaBuffer, origin_of
 from .extents import Extent, extent_of, reach_of
 from .pointees import is_memref, may_be, operations_in
 from .ranges import Known
@@ -32,14 +34,17 @@ from .unchecked import Unchecked
 
 
 def check_operands(
-    func: FuncOp, buffers: Sequence[SSAValue], known: Known, unchecked: Unchecked
+    func: FuncOp, buffers: Sequence[ArenaBuffer], known: Known, unchecked: Unchecked
 ) -> None:
     """Raises `LocatedError` for an operation that writes what it still reads.
 
-    `buffers` are those in arenas and results, which are memories of their own here.
+    `buffers` are those in arenas and arguments, which are memories of their own here
+    but for those that share bytes.
     """
-    bases = _bases(func, buffers)
-    checker = _Checker(bases, may_be({b: n for n, b in enumerate(bases)}, set(bases)))
+    placed = {buffer.value: buffer for buffer in buffers}
+    bases = _bases(func, list(placed))
+    aliases = may_be({b: n for n, b in enumerate(bases)}, set(bases))
+    checker = _Checker(bases, placed, aliases)
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
@@ -68,9 +73,13 @@ def _bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
 
 class _Checker:
     def __init__(
-        self, bases: Sequence[SSAValue], may_be: Mapping[SSAValue, Sequence[int]]
+        self,
+        bases: Sequence[SSAValue],
+        placed: Mapping[SSAValue, ArenaBuffer],
+        may_be: Mapping[SSAValue, Sequence[int]],
     ):
         self._bases = bases
+        self._placed = placed
         self._may_be = may_be
 
     def check(
@@ -135,19 +144,33 @@ class _Checker:
         if a is b:
             return _Relation.EQUAL
         if not set(first) & set(second):
-            return _Relation.DISJOINT
+            return max(
+                (self._across(a, m, b, n) for m in first for n in second),
+                default=_Relation.DISJOINT,
+            )
         if len(first) > 1 or len(second) > 1:
             return _Relation.UNKNOWN
         base = self._bases[first[0]]
         x, y = extent_of(a, base), extent_of(b, base)
         if x and y:
-            if not x.overlaps(y):
-                return _Relation.DISJOINT
-            return _Relation.EQUAL if x.is_like(y) else _Relation.OVERLAPPING
+            return _of_bytes(x, y)
         r, s = reach_of(a, base, known), reach_of(b, base, known)
         if r and s and (r.most < s.least or s.most < r.least):
             return _Relation.DISJOINT
         return _Relation.UNKNOWN
+
+    def _across(self, a: SSAValue, m: int, b: SSAValue, n: int) -> "_Relation":
+        """The same of memrefs in two buffers, which may share bytes."""
+        one, other = (self._placed.get(self._bases[number]) for number in (m, n))
+        if one is None or other is None or not one.overlaps(other):
+            return _Relation.DISJOINT
+        x, y = extent_of(a, one.value), extent_of(b, other.value)
+        if x is None or y is None:
+            return _Relation.OVERLAPPING
+        return _of_bytes(
+            replace(x, start=x.start + one.offset),
+            replace(y, start=y.start + other.offset),
+        )
 
 
 def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
@@ -190,6 +213,12 @@ class _Relation(IntEnum):
     EQUAL = 1  # at each index the same
     OVERLAPPING = 2
     UNKNOWN = 3
+
+
+def _of_bytes(x: Extent, y: Extent) -> _Relation:
+    if not x.overlaps(y):
+        return _Relation.DISJOINT
+    return _Relation.EQUAL if x.is_like(y) else _Relation.OVERLAPPING
 
 
 class _Dependence(IntEnum):

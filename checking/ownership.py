@@ -12,7 +12,9 @@ Walks the operations in the order in which they run, with sets of buffers: those
 since their view was made, those that have lost bytes since, those whose memory was
 freed, those that are not written, or not as a whole. Each says what may be so: where
 paths meet the sets are united; loops are walked until nothing is new. A buffer that has
-lost bytes may only be overwritten as a whole. What goes on when an operation ends (a
+lost bytes may only be overwritten as a whole. In the memory of an argument, an
+operation that overwrites one buffer and reads another at the same place hands the bytes
+over; that it may, operands.py proves. What goes on when an operation ends (a
 DMA) is over at its wait, which uses its buffers once more. Concurrent loops count as
 one operation, but for the memories allocated inside, which are each iteration's own. A
 result is used when its function ends. Shares no code with what plans.
@@ -91,12 +93,12 @@ class _Walk:
         self.states: dict[tuple[Region, _State], _State] = {}
 
     def start(self) -> _State:
-        """Where the function begins: all that is given has contents, results have none.
+        """Where the function begins: what is given has contents, results have none.
 
         Of what the function makes it is said anew where that is made.
         """
-        blank = bits_of(self.memories.results)
-        missing = self.accesses.parts.all_of(self.memories.results)
+        blank = bits_of(self.memories.empty)
+        missing = self.accesses.parts.all_of(self.memories.empty)
         used = bits_of(range(len(self.memories.buffers))) & ~blank
         return _State(used=used, blank=blank, missing=missing)
 
@@ -242,17 +244,35 @@ class _Walk:
         for number, is_whole in access.read.items():
             if fault := self._unwritten(number, is_whole, state):
                 self._refuse(f"{name_of(op)} reads {fault}", number, op)
-        others = 0
+        others = given = 0
+        handed_over = self._handed_over(access)
         for number in access.touched:
-            others |= self.sharing.with_(number)
+            others |= self.sharing.with_(number) & ~handed_over.get(number, 0)
         if others & touched:
             raise self._fault(op, others & touched, touched)
+        for number in access.overwritten:
+            given |= handed_over.get(number, 0)
         return state._replace(
             used=used | touched,
-            lost=lost | ((others | access.taken) & used),
+            lost=lost | ((others | access.taken) & used) | given,
             blank=state.blank & ~access.begun,
             missing=state.missing & ~access.written,
         )
+
+    def _handed_over(self, access: Access) -> Mapping[int, int]:
+        """Buffers that an operation overwrites, or only reads, each with those at the
+        same place that it does the other with, as bits."""
+        found: dict[int, int] = {}
+        places = self.memories.places
+        for target in access.overwritten:
+            if places[target][0] not in self.memories.of_caller:
+                continue
+            near = self.sharing.with_(target) & ~access.begun
+            for source in access.read:
+                if near >> source & 1 and places[source] == places[target]:
+                    found[target] = found.get(target, 0) | 1 << source
+                    found[source] = found.get(source, 0) | 1 << target
+        return found
 
     def _unwritten(self, number: int, is_whole: bool, state: _State) -> str | None:
         """What a buffer that is read lacks."""
@@ -277,14 +297,14 @@ class _Walk:
         first. Other operations may read what is not defined."""
         pool = self.memories.buffers[number].pool
         if name_of(op).startswith("tgraph.") and (
-            pool.owner in self.memories.allocates or pool in self.memories.is_result
+            pool.owner in self.memories.allocates or pool in self.memories.of_caller
         ):
             raise LocatedError(message, op)
         self.unchecked.add("reads of what may not be written yet", op)
 
     def _leave(self, op: Operation, state: _State) -> None:
         """At the function's end."""
-        for number in self.memories.results:
+        for number in self.memories.kept:
             fault = self._unwritten(number, True, state)
             if fault and not state.used >> number & 1:
                 raise LocatedError(f"{name_of(op)} hands out {fault}", op)

@@ -36,7 +36,7 @@ class PlannedBuffer:
     """
 
     name: str
-    value: SSAValue  # a view of the pool, or, in a result's memory, the result
+    value: SSAValue  # a view of the pool, or the argument whose memory it is
     offset: int  # bytes
     size: int  # bytes
     first: int
@@ -46,17 +46,18 @@ class PlannedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPool:
-    """An arena, or a result with others in its memory, and what lies in it."""
+    """An arena, or an argument with others in its memory, and what lies in it."""
 
     device: str  # the memory space; "" if the arena names none
     size: int  # bytes
     alignment: int  # bytes
     buffers: Sequence[PlannedBuffer]
-    result: int | None = None  # its number; None for an arena
+    argument: str | None = None  # "result 1", "argument 0"; None for an arena
 
 
 def check_plan(module: ModuleOp) -> list[PlannedPool]:
-    """The arenas of the module's functions, proved sound, and the results like them."""
+    """The arenas of the module's functions, proved sound, and the arguments that have
+    buffers in their memory."""
     pools: list[PlannedPool] = []
     unchecked = Unchecked()
     for func in operations_in(module):
@@ -89,7 +90,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
                 _check_alignment(value, buffers[number], memories, unchecked)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
     accesses = check_owners(func.body, memories, aliases, frees, unchecked)
-    check_operands(func, list(values), sizes.range, unchecked)
+    check_operands(func, buffers, sizes.range, unchecked)
     if sizes.are_typical:
         prove(func, memories, aliases, frees, sizes)
     lives = _lives(func, buffers, accesses)
@@ -105,10 +106,10 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
                 for b in memory.buffers
                 for life in lives[b.value]
             ],
-            memory.result,
+            memory.caller and memory.caller.title,
         )
         for memory in memories
-        if memory.result is None or len(memory.buffers) > 1
+        if memory.caller is None or len(memory.buffers) > 1
     ]
     _check_streams(func, pools, values)
     return pools

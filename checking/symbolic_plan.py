@@ -123,7 +123,7 @@ def prove(
     fails, or a `LocatedError` where nobody checks the sizes of a call. `may_be` has the
     numbers of buffers, and others, which are larger.
     """
-    arenas = [memory for memory in memories if memory.result is None]
+    arenas = [memory for memory in memories if memory.caller is None]
     buffers = [buffer for memory in arenas for buffer in memory.buffers]
     known = {
         value: inside

@@ -222,12 +222,12 @@ _VIEWS = frozenset(
 
 
 BUFFER = "tgraph.buffer"
-"""On a `memref.reinterpret_cast` of a result: this is a buffer of its own, which only
-lies in the result's memory, as a `memref.view` lies in an arena."""
+"""On a `memref.reinterpret_cast` of an argument: this is a buffer of its own, which
+only lies in the argument's memory, as a `memref.view` lies in an arena."""
 
 
 def is_buffer(op: Operation) -> bool:
-    """Whether the operation makes a buffer in the memory of a result."""
+    """Whether the operation makes a buffer in the memory of an argument."""
     return isinstance(op, memref.ReinterpretCastOp) and BUFFER in op.attributes
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import BytesIO
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from .parameters import Parameter
@@ -62,10 +63,10 @@ def lower(
     """MLIR bytecode of `fn` for arguments like `args` (arrays or `ShapeDtypeStruct`s).
 
     The arguments numbered in `donate_argnums` are donated: they become variables that
-    the results overwrite. Unused arguments are kept, so that all of `args`, flattened,
-    are the program's arguments. Symbolic sizes go by `jax.export`. A function that is
-    already jitted keeps its options. The bytecode holds places in the Python source,
-    which messages then name.
+    the results overwrite, or memory for other buffers. Unused arguments are kept, so
+    that all of `args`, flattened, are the program's arguments. Symbolic sizes go by
+    `jax.export`. A function that is already jitted keeps its options. The bytecode
+    holds places in the Python source, which messages then name.
 
     Raises `LocatedError` without jax.
     """
@@ -77,7 +78,28 @@ def lower(
     )
     if _has_symbols(args):
         return import_module("jax.export").export(jitted)(*args).mlir_module_serialized
-    lowered = jitted.lower(*args)
+    with catch_warnings():
+        filterwarnings("ignore", "Some donated buffers were not usable")
+        lowered = jitted.lower(*args)
+    module = lowered.compiler_ir("stablehlo")
+    _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])
     bytecode = BytesIO()
-    lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)
+    module.operation.write_bytecode(bytecode)
     return bytecode.getvalue()
+
+
+def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
+    """Says of all arguments that are donated that they are: JAX forgets those for which
+    it finds no result."""
+    ir = import_module("jaxlib.mlir.ir")
+    (main,) = (op for op in module.body.operations if op.name.value == "main")
+    if len(main.arguments) != len(are_donated):  # unused ones are left out
+        return
+    with module.context:
+        attributes: list[dict[str, Any]] = [
+            {named.name: named.attr for named in given} for given in main.arg_attrs
+        ]
+        for given, is_donated in zip(attributes, are_donated, strict=True):
+            if is_donated and "tf.aliasing_output" not in given:
+                given["jax.buffer_donor"] = ir.BoolAttr.get(True)
+        main.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])

@@ -55,8 +55,8 @@ class Aligned(Options):
 class Packing(Aligned):
     """How buffers share memory.
 
-    reuse_outputs: whether buffers may lie in the memory of results that are not written
-    yet.
+    reuse_outputs: whether buffers may lie in the memory of results, variables and
+        donated arguments while that is not needed.
     """
 
     reuse_outputs: bool = True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from .output_reuse import Reuse, reuse
+from .output_reuse import HandOvers, Reuse, reuse
 from .problem import Buffer, Limits, Plan, Problem
 from .registry import solve
 
@@ -28,14 +28,16 @@ def arranged(
     buffers: Sequence[Buffer],
     outputs: Sequence[Buffer],
     place: Callable[[Sequence[int]], P],
+    hand_overs: HandOvers | None = None,
 ) -> tuple[Mapping[int, Reuse], P]:
     """What lies in outputs, and the plan of the arena, for all the others.
 
-    Each may lie in outputs of its own `pool`; `place` plans some of the buffers, by
+    Each may lie in outputs of its own `pool`, which may hand over their bytes as
+    `planning.output_reuse` says; `place` plans some of the buffers, by
     their indices. Nothing is reused where the arena is no larger without that.
     """
     every = range(len(buffers))
-    reuses = reuse(buffers, outputs)
+    reuses = reuse(buffers, outputs, hand_overs)
     rest = [i for i in every if i not in reuses]
     plan = place(rest)
     if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:

@@ -1,12 +1,15 @@
 """Output reuse: buffers in memory that is there anyhow, while its owner does not use
 it.
 
-    results    r: 8 bytes, live [4, 6)
+    outputs    r: 8 bytes, live [4, 6)
+               v: 4 bytes, live [0, 2) and [4, 6)
     buffers    a: 6 bytes, live [0, 3)    lies in r, at 0
-               b: 4 bytes, live [2, 4)    the arena's
+               b: 4 bytes, live [2, 4)    lies in v, at 0
+               c: 4 bytes, live [2, 4)    the arena's
 
 XLA and IREE place temporary values in the buffers of results in the same way, which do
-not count as temporary memory.
+not count as temporary memory. Here variables and donated inputs are outputs, too, and
+what is computed in place from one, or into one, may lie there as well.
 """
 
 from bisect import insort
@@ -14,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from .problem import Buffer, round_up
+from .problem import Buffer, common, round_up
 
 
 class Reuse(NamedTuple):
@@ -26,19 +29,36 @@ class Reuse(NamedTuple):
     offset: int  # bytes
 
 
-def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, Reuse]:
+class HandOver(NamedTuple):
+    """One of a buffer and an output is computed from the other, element by element:
+    both may have the same bytes if the one is done with then, and the other begun."""
+
+    step: int
+    is_to_output: bool
+
+
+HandOvers: TypeAlias = Mapping[tuple[int, int], Sequence[HandOver]]
+"""Those of a buffer and an output, by their indices."""
+
+
+def reuse(
+    buffers: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    hand_overs: HandOvers | None = None,
+) -> Mapping[int, Reuse]:
     """Places buffers, by their indices, in the memory of outputs.
 
-    An output's memory is free where the output is not live; it takes buffers of its own
-    `pool` only. Goes on as long as that lowers the largest sum of the live bytes of all
-    other buffers: takes the largest buffer that is live there and fits (of several the
-    one that lives longest), the smallest output with room for it, and the lowest
-    offset; and further ones until that sum is a sixteenth lower.
+    An output's memory is free where the output is not live, or is handed over; it takes
+    buffers of its own `pool` only. Goes on as long as that lowers the largest sum of
+    the live bytes of all other buffers: takes the largest buffer that is live there and
+    fits (of several the one that lives longest), the smallest output with room for it,
+    and the lowest offset; and further ones until that sum is a sixteenth lower.
     """
     memories: dict[str, list[_OutputMemory]] = {}
     for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
         output = outputs[index]
         memories.setdefault(output.pool, []).append(_OutputMemory(index, output))
+    hand_overs = hand_overs or {}
     reuses: dict[int, Reuse] = {}
     candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
     if not candidates:
@@ -55,8 +75,9 @@ def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, 
         moved = 0
         for index in live:
             del spans[index]  # what finds no room now will never do
-            buffer = buffers[index]
-            if reused := _reuse(buffer, memories[buffer.pool]):
+            buffer, pool = buffers[index], buffers[index].pool
+            found = {m: hand_overs.get((index, m.index), ()) for m in memories[pool]}
+            if reused := _reuse(buffer, found):
                 reuses[index] = reused
                 load.remove(index)
                 moved += buffer.size
@@ -66,7 +87,7 @@ def reuse(buffers: Sequence[Buffer], outputs: Sequence[Buffer]) -> Mapping[int, 
             return reuses
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _OutputMemory:
     """An output, and what lies in its memory."""
 
@@ -91,12 +112,13 @@ class _OutputMemory:
                 last = place + other.size
         self.free = max(*pieces, self.output.size - last, 0)
 
-    def room(self, buffer: Buffer) -> int | None:
+    def room(self, buffer: Buffer, hand_overs: Sequence[HandOver]) -> int | None:
         """The lowest offset at which the buffer fits."""
-        if buffer.overlaps(self.output):
-            return None
         size, alignment = buffer.size, buffer.alignment
         offset, last = 0, self.output.size - size
+        if buffer.overlaps(self.output):
+            if last or not _is_handed_over(buffer, self.output, hand_overs):
+                return None
         for place, other in self.placed:
             if offset > last or place >= offset + size:
                 break
@@ -116,14 +138,31 @@ def _is_live(buffer: Buffer, step: int) -> bool:
     return not any(start <= step < end for start, end in buffer.gaps)
 
 
-def _reuse(buffer: Buffer, memories: Sequence[_OutputMemory]) -> Reuse | None:
+def _reuse(
+    buffer: Buffer, memories: Mapping[_OutputMemory, Sequence[HandOver]]
+) -> Reuse | None:
     """In the first memory with room for a buffer that is live in their step."""
-    size = buffer.size
-    for memory in [m for m in memories if m.free >= size]:
-        if (offset := memory.room(buffer)) is not None:
+    for memory, hand_overs in memories.items():
+        if memory.free < buffer.size and not hand_overs:
+            continue
+        if (offset := memory.room(buffer, hand_overs)) is not None:
             memory.place(buffer, offset)
             return Reuse(memory.index, offset)
     return None
+
+
+def _is_handed_over(
+    buffer: Buffer, output: Buffer, hand_overs: Sequence[HandOver]
+) -> bool:
+    """Whether bytes are handed over wherever both are live."""
+    steps = {
+        (step, step + 1)
+        for step, is_to_output in hand_overs
+        for one, other in [(buffer, output) if is_to_output else (output, buffer)]
+        if any(end == step + 1 for _, end in one.live)
+        and any(start == step for start, _ in other.live)
+    }
+    return steps.issuperset(common(buffer.live, output.live))
 
 
 class _Load:

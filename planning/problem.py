@@ -15,6 +15,12 @@ Steps: TypeAlias = tuple[int, int]
 """A half-open range of steps."""
 
 
+def common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
+    """The ranges of steps in both."""
+    both = ((max(s, t), min(e, f)) for s, e in a for t, f in b)
+    return [(start, end) for start, end in both if start < end]
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A run of bytes that is needed for some steps.

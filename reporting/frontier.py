@@ -134,7 +134,7 @@ class _Planner:
         planned = best.module.clone()
         with held_back():
             driver.run(self._ctx, planned, self._rest, verify=False)
-        sizes = [pool.size for pool in check_plan(planned) if pool.result is None]
+        sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
         return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
 
 

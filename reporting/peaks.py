@@ -27,6 +27,7 @@ from ..analysis.functions import argument_attributes
 from ..dialects.diagnostics import place_of
 from ..dialects.memory import DestinationStyle, destinations, is_view
 from ..dialects.tgraph.base import (
+    DONATED,
     PARAMETER,
     RESULT,
     VARIABLE,
@@ -99,7 +100,7 @@ def peaks_of(
         if isinstance(func, FuncOp) and func.sym_name.data in pools:
             within = pools[func.sym_name.data]
             function = _Function(func, text.names, within)
-            found += [function.peak(pool) for pool in within if pool.result is None]
+            found += [function.peak(pool) for pool in within if pool.argument is None]
     return found
 
 
@@ -256,6 +257,8 @@ class _Function:
             return "is a result"
         if PARAMETER in attributes:
             return "is a parameter"
+        if DONATED in attributes:
+            return "is a donated argument"
         return "is an argument that is not donated"
 
 

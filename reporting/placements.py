@@ -83,11 +83,11 @@ class PlacedPool(NamedTuple):
     size: int  # bytes
     alignment: int  # bytes
     buffers: Sequence[PlacedBuffer]
-    result: int | None  # the number of the result whose memory it is, if it is one
+    argument: str | None  # "result 1", "argument 0"; None for an arena
 
 
 def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
-    """The module's arenas, and results with others in them, named as in `text`, its
+    """The module's arenas, and arguments with others in them, named as in `text`, its
     print.
 
     Checks the plan; raises `LocatedError` if it is not sound.
@@ -114,7 +114,7 @@ def _pool(pool: PlannedPool, text: Printed) -> PlacedPool:
     ]
     name = function.sym_name.data
     return PlacedPool(
-        name, pool.device, pool.size, pool.alignment, buffers, pool.result
+        name, pool.device, pool.size, pool.alignment, buffers, pool.argument
     )
 
 

@@ -32,21 +32,21 @@ class PoolReport(TypedDict):
     alignment: int
 
 
-class ResultReport(TypedDict):
-    """A result with other buffers in its memory. Sizes in bytes."""
+class ReusedReport(TypedDict):
+    """An argument with other buffers in its memory. Sizes in bytes."""
 
-    result: int  # its number
+    memory: str  # "result 1", "argument 0": a variable, or one that is donated
     device: str
     bytes: int
     reused_bytes: int  # up to where others lie in it
-    buffers: int  # without the result
+    buffers: int  # without the argument
     alignment: int
 
 
 class BufferReport(TypedDict):
     """A row of minimalloc's kind, with steps half-open, and where it comes from."""
 
-    pool: int  # its place among the report's pools and then its results
+    pool: int  # its place among the report's pools and then arguments
     id: str  # the value's name in the program's text
     lower: int  # steps
     upper: int
@@ -60,7 +60,7 @@ class BufferReport(TypedDict):
 
 class Report(TypedDict):
     pools: list[PoolReport]
-    results: list[ResultReport]
+    reused: list[ReusedReport]
     ops: dict[str, int]
     flops: int  # see analysis/cost.py
     recomputed_flops: int  # those of operations marked tgraph.recomputed
@@ -68,17 +68,17 @@ class Report(TypedDict):
 
 
 def report(module: ModuleOp) -> Report:
-    """The sizes of the module's arenas, what lies in results, its operations, and what
-    they cost.
+    """The sizes of the module's arenas, what lies in arguments, its operations, and
+    what they cost.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
     names = Counter(map(name_of, module.walk()))
     pools = check_plan(module)
     return {
-        "pools": [_pool(pool) for pool in pools if pool.result is None],
-        "results": [
-            _result(pool, pool.result) for pool in pools if pool.result is not None
+        "pools": [_pool(pool) for pool in pools if pool.argument is None],
+        "reused": [
+            _reused(pool, pool.argument) for pool in pools if pool.argument is not None
         ],
         "ops": dict(sorted(names.items())),
         "flops": flops(module),
@@ -100,13 +100,13 @@ def sizes(module: ModuleOp) -> dict[str, int]:
 
 
 def buffers(module: ModuleOp) -> list[BufferReport]:
-    """Every buffer of the module's arenas, then of the results that have others in
+    """Every buffer of the module's arenas, then of the arguments that have others in
     them; takes a print of the module, for the names.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
     placed = placements(module, printed(module))
-    pools = sorted(placed, key=lambda pool: pool.result is not None)
+    pools = sorted(placed, key=lambda pool: pool.argument is not None)
     return [
         {
             "pool": index,
@@ -151,10 +151,10 @@ def _pool(pool: PlannedPool) -> PoolReport:
     }
 
 
-def _result(pool: PlannedPool, number: int) -> ResultReport:
+def _reused(pool: PlannedPool, title: str) -> ReusedReport:
     reused = {b.value: b for b in pool.buffers if not isinstance(b.value.owner, Block)}
     return {
-        "result": number,
+        "memory": title,
         "device": pool.device,
         "bytes": pool.size,
         "reused_bytes": max(b.offset + b.size for b in reused.values()),

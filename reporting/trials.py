@@ -121,7 +121,7 @@ def try_out(
 
 def outcome(module: ModuleOp, seconds: float = 0.0) -> MemoryNeeds:
     """Measures a planned module."""
-    arenas = sum(pool.size for pool in check_plan(module) if pool.result is None)
+    arenas = sum(pool.size for pool in check_plan(module) if pool.argument is None)
     return MemoryNeeds(arenas, _callers(module), flops(module), seconds)
 
 

@@ -138,6 +138,10 @@ class Arguments:
                     f"there is no input {index}, expected 0 to {len(self.inputs) - 1}"
                 )
             slot = self.inputs[index]
+            if slot.is_donated:
+                raise ValueError(
+                    f"input {index} is donated, expected an array for each call"
+                )
             array, _ = _as_array(given, slot, f"argument {index}")
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
@@ -329,7 +333,7 @@ class Arguments:
         return changes
 
     def _note_written(self) -> None:
-        read = {m for m, n in self._numbers.items() if not self.inputs[n].is_variable}
+        read = {m for m, n in self._numbers.items() if not self.inputs[n].is_written}
         self._written = [
             (address(a), address(a) + a.nbytes)
             for memory, a in self._bound.items()
@@ -339,7 +343,7 @@ class Arguments:
     def _only_read(self, index: int) -> "_Input | None":
         """An input of which other plain arrays may be bound without ado."""
         slot = self.inputs[index]
-        if slot.is_variable or self._is_constant(index):
+        if slot.is_written or self._is_constant(index):
             return None
         memory = self._program.inputs[index]
         return _Input(index, slot, memory) if memory.moves else None
@@ -366,8 +370,9 @@ class Arguments:
             reason = f"{type(given).__name__} is no array in memory"
         elif not _is_plain(array):
             reason = "not C-contiguous and aligned"
-        elif slot.is_variable and not array.flags.writeable:
-            reason = "variable that cannot be written"
+        elif slot.is_written and not array.flags.writeable:
+            what = "variable" if slot.is_variable else "donated"
+            reason = f"{what} that cannot be written"
         else:
             return array, True
         self._copies["argument", index, reason] += 1
@@ -456,10 +461,10 @@ class Arguments:
         """Keeps what is written apart from all other arguments.
 
         An input that shares memory with what is written is copied. Raises `ValueError`
-        if two variables share memory, or an array in `out` and another.
+        if two that are written share memory, or an array in `out` and another.
         """
         numbers = self._numbers
-        variables = {m for m, n in numbers.items() if self.inputs[n].is_variable}
+        inputs = {m for m, n in numbers.items() if self.inputs[n].is_written}
         results = {m for m in self._bound if m not in numbers}
         given = {
             memory
@@ -467,22 +472,22 @@ class Arguments:
             if out is not None and out[number] is not None
         }
         for pair in list(_overlaps(self._bound | wanted)):
-            written = [m for m in pair if m in variables or m in results]
+            written = [m for m in pair if m in inputs or m in results]
             if not written or self._is_donation(*pair):
                 continue
             readers = [m for m in pair if m not in written]
-            moving = readers or [m for m in pair if m in variables]
+            moving = readers or [m for m in pair if m in inputs]
             if len(moving) != 1 or not given.isdisjoint(pair):
                 raise ValueError(
-                    "arrays for a variable or for a result share memory with one "
-                    "another or with an input"
+                    "arrays for a variable or for a result, or donated ones, share "
+                    "memory with one another or with an input"
                 )
             memory = moving[0]
             array = wanted.get(memory, self._bound[memory])
             if array is self._own[memory]:
                 continue
             self._copies["argument", numbers[memory], "in memory that is written"] += 1
-            if memory in variables:
+            if memory in inputs:
                 wanted[memory] = array.copy()
             else:
                 self._own[memory][...] = array

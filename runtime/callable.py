@@ -27,6 +27,8 @@ class CallableProgram:
       memory by `__array_interface__` or DLPack. Anything else is copied (`copies`).
     - A variable given as such an array, if writable, is updated in place and returned
       as a NumPy array. Otherwise a copy is updated and returned.
+    - One that is donated (`tgraph.donated`) is overwritten, if such an array and
+      writable; what it holds afterwards means nothing.
     - Other results are new arrays, which nothing changes later, or are written to the
       arrays in `out`.
 

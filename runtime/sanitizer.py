@@ -67,23 +67,23 @@ def sanitize(program: CompiledProgram, signature: Signature) -> None:
 
     Raises `PlanViolation` for what is wrong whatever the kernels do.
     """
-    results = {
-        number: program.memory.views[value]
-        for number, value in enumerate(signature.holders)
-        if signature.results[number].input is None
-    }
+    views = program.memory.views
+    kept = {number: views[value] for number, value in enumerate(signature.holders)}
+    inputs = zip(signature.inputs, signature.arguments, strict=True)
+    given = [views[value] for slot, value in inputs if slot.is_written]
     block = signature.function.body.block
     numbers = {op: number for number, op in enumerate(block.ops)}
-    uses = _Uses(program, results.values(), numbers)
+    uses = _Uses(program, kept.values(), given, numbers)
     uses.check_steps()
     for op in block.ops:
         if isinstance(op, ViewOp):
             uses.check_alignment(op)
     end = block.last_op
     assert end is not None
-    for number, view in results.items():
+    for number, view in kept.items():
         uses.check_read(view, end, f"result {number} is")
-    _Watch(program, numbers).install(results.values())
+    results = [v for n, v in kept.items() if signature.results[n].input is None]
+    _Watch(program, numbers).install(results)
 
 
 def _title(buffer: MemoryRange) -> str:
@@ -102,12 +102,14 @@ class _Uses:
         self,
         program: CompiledProgram,
         kept: Iterable[View],
+        given: Iterable[View],
         numbers: Mapping[Operation, int],
     ):
+        """Results are `kept` to the end; `given` are the inputs that may be written."""
         self._program = program
         self._numbers = numbers
         arguments = set(program.memory.arguments)
-        written = [v.buffer.memory for v in kept if v.buffer.memory in arguments]
+        written = {v.buffer.memory for v in (*kept, *given)} & arguments
         # For each byte of each memory, what was written there last: the number of a
         # buffer, or of several that branches have written.
         self._owners = {
@@ -115,6 +117,8 @@ class _Uses:
             for memory in (*_pool_memories(program), *written)
         }
         self._numbers_of: dict[frozenset[MemoryRange], int] = {}
+        for view in given:
+            self._owned(view)[...] = self._number(frozenset([view.buffer]))
         self._dead: set[MemoryRange] = set()
         self._dead_arenas: list[MemoryRange] = []
         self._done: list[Step] = []
@@ -237,10 +241,9 @@ class _Uses:
         at = int(wrong[0])
         place = np.arange(len(self._owners[buffer.memory]))
         byte = int(_bytes_of(view, place).reshape(-1)[at])
-        if owners.reshape(-1)[at] == _NOBODY:
-            why = f"byte {byte} was never written"
-        else:
-            why = f"byte {byte} was overwritten by {self._writer(buffer.memory, byte)}"
+        writer = self._writer(buffer.memory, byte)
+        done = f"overwritten by {writer}" if writer else "never written"
+        why = f"byte {byte} was {done}"
         raise self._violation(f"{does} {{}}, but {why}", op, buffer)
 
     def _check_in_place(self, out: View, step: Step) -> None:
@@ -272,8 +275,8 @@ class _Uses:
     def _owned(self, view: View) -> Array:
         return _bytes_of(view, self._owners[view.buffer.memory])
 
-    def _writer(self, memory: MemoryBlock, byte: int) -> str:
-        """The last operation that wrote a byte, and as what."""
+    def _writer(self, memory: MemoryBlock, byte: int) -> str | None:
+        """The last operation that wrote a byte, and as what, if there is one."""
         holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
             for view in step.writes:
@@ -281,7 +284,7 @@ class _Uses:
                     place = place_of(step.op)
                     where = f" at {place}" if place else ""
                     return f"{self._name(step.op)}{where}, in {_title(view.buffer)}"
-        raise AssertionError("a byte with an owner was written by a step")
+        return None
 
     def _name(self, op: Operation) -> str:
         return f"{name_of(op)} (step {self._numbers[op]})"

@@ -8,8 +8,9 @@ import pytest
 import unchanged_ir
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.analysis.allocations import argument_uses, find_allocations, lifespans
+from tensorplan.analysis.allocations import caller_uses, find_allocations, lifespans
 from tensorplan.analysis.control_flow import ControlFlow
+from tensorplan.analysis.functions import CallerMemory
 from tensorplan.analysis.liveness import Uses
 from tensorplan.analysis.sizes import SizeReader
 from tensorplan.remarks import REMARKS
@@ -505,9 +506,23 @@ ARGUMENT = {
 @pytest.mark.parametrize(("lines", "expected"), ARGUMENT.values(), ids=ARGUMENT)
 def test_an_argument_is_used_to_the_end(lines: list[str], expected: str | None) -> None:
     func = function(*lines)
-    uses = argument_uses(func.body.blocks[0].args[3], func, ControlFlow(func))
+    kept = CallerMemory(func.body.blocks[0].args[3], "", is_given=False, is_kept=True)
+    uses = caller_uses(kept, func, ControlFlow(func))
     assert (uses and accesses(uses)) == expected
     assert uses is None or uses.allocated == 0
+
+
+@pytest.mark.parametrize(
+    ("is_kept", "expected"), [(True, "0 1 2! 3"), (False, "0 1 2!")]
+)
+def test_what_the_caller_gave_is_used_from_the_start(
+    is_kept: bool, expected: str
+) -> None:
+    func = function(copy("y", "y"), copy("x", "y"), copy("y", "x"))
+    given = CallerMemory(func.body.blocks[0].args[3], "", True, is_kept)
+    uses = caller_uses(given, func, ControlFlow(func))
+    assert uses
+    assert accesses(uses) == expected
 
 
 def test_lifespans_of_what_is_planned() -> None:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 
@@ -226,6 +227,49 @@ def test_an_array_that_is_donated_and_an_input_as_well() -> None:
     np.testing.assert_allclose(r, np.tanh(old), rtol=1e-6)
     np.testing.assert_allclose(s, old + np.tanh(old), rtol=1e-6)
     assert program.copies["argument 1: in memory that is written"] == 1
+
+
+# r = reverse(x), and x is overwritten by what it is computed from.
+GIVEN_UP = PAIR.replace("%x: !t", "%x: !t {tgraph.donated}").replace(
+    "BODY",
+    """%b = memref.reinterpret_cast %x to offset: [0], sizes: [4], strides: [1]
+       {tgraph.buffer} : !t to !t
+  tgraph.tanh %x outs(%b) : !t
+  tgraph.reverse %b outs(%r) {dimensions = array<i64: 0>} : (!t) -> !t
+  tgraph.add %y, %y outs(%s) : !t""",
+)
+
+
+def test_what_is_given_up_is_overwritten_where_it_may_be() -> None:
+    x, y = floats(1, 2, 3, 4), floats(5, 6, 7, 8)
+    program = Executable(parse(GIVEN_UP), native=False)
+    assert [slot.is_donated for slot in program.inputs] == [True, False]
+    want = np.tanh(x)
+    fixed, both, donated = x.copy(), x.copy(), x.copy()
+    fixed.flags.writeable = False
+    for _ in range(2):
+        np.testing.assert_array_equal(program(fixed, y)[0], want[::-1])
+        np.testing.assert_array_equal(program(x.tolist(), y)[0], want[::-1])
+    r, s = program(both, both)  # the other one is copied before
+    np.testing.assert_array_equal(r, want[::-1])
+    np.testing.assert_array_equal(s, 2 * x)
+    program(donated, y)
+    np.testing.assert_array_equal(donated, want)
+    assert program.copies == {
+        "argument 0: donated that cannot be written": 2,
+        "argument 0: list is no array in memory": 2,
+        "argument 1: in memory that is written": 1,
+        "result 0: handed out": 6,
+        "result 1: handed out": 6,
+    }
+    with pytest.raises(ValueError, match="input 0 is donated, expected an array for"):
+        program.bind({0: x})
+
+
+def test_what_is_not_given_up_is_not_written() -> None:
+    text = GIVEN_UP.replace("tgraph.donated", "tgraph.parameter, tgraph.donated")
+    with pytest.raises(LocatedError, match="writes an argument, expected it to have"):
+        Executable(parse(text))
 
 
 @pytest.mark.parametrize(

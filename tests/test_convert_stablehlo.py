@@ -338,11 +338,11 @@ def test_donors_take_the_first_free_result_of_their_type(
     assert (
         "@main(%arg0: !tgraph.variable<tensor<2xf32>> {tgraph.result = 1 : i32}, "
         "%arg1: !tgraph.variable<tensor<2xf32>> {tgraph.result = 0 : i32}, "
-        "%arg2: tensor<2xf32>, %arg3: tensor<3xf32>)"
+        "%arg2: tensor<2xf32> {tgraph.donated}, %arg3: tensor<3xf32> {tgraph.donated})"
     ) in str(module)
     assert caplog.messages == [
         f"model.mlir:1:1: remark: argument {index} of @main is donated, but to no "
-        f"result: none of type {type} is left"
+        f"result: none of type {type} is left. Other buffers may lie in its memory"
         for index, type in ((3, "tensor<3xf32>"), (2, "tensor<2xf32>"))
     ]
 

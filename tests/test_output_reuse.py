@@ -1,4 +1,4 @@
-"""Which results have room for other buffers, which may lie there, how it is said."""
+"""Which arguments have room for other buffers, which may lie there, how it is said."""
 
 import pytest
 from xdsl.dialects import memref
@@ -48,7 +48,7 @@ def test_a_lender_without_a_name() -> None:
     func = function(load(M))
     func.body.blocks[0].args[2].name_hint = None
     (output,) = find_outputs(func, ControlFlow(func))
-    assert output.name == "%result"
+    assert output.name == "%argument"
 
 
 PART = "offset: [0], sizes: [8], strides: [1]"
@@ -56,7 +56,9 @@ REUSED = {
     "a result": (M, RESULT, load(M), 1),
     "an index": ("memref<3x3xindex>", RESULT, load("memref<3x3xindex>"), 1),
     "an argument": (M, "", load(M), 0),
-    "a variable": (M, f"{RESULT}, tgraph.variable", load(M), 0),
+    "a variable": (M, f"{RESULT}, tgraph.variable", load(M), 1),
+    "a donated argument": (M, "tgraph.donated", load(M), 1),
+    "a donated number": ("f32", "tgraph.donated", "%v = arith.addf %r, %r : f32", 0),
     "no memref": ("f32", RESULT, "%v = arith.addf %r, %r : f32", 0),
     "never used": (M, RESULT, "", 0),
     "of no known size": ("memref<?x8xf32>", RESULT, load("memref<?x8xf32>"), 0),

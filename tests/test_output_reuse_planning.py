@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
-from tensorplan.planning.output_reuse import Reuse, reuse
+from tensorplan.planning.output_reuse import HandOver, Reuse, reuse
 from tensorplan.runtime.executor import Executable
 
 
@@ -23,7 +23,7 @@ def arena_bytes(module: ModuleOp) -> int:
 
 
 @settings(max_examples=examples(500))
-@given(programs())
+@given(programs(are_donated=True))
 def test_never_more_bytes_and_the_same_values(program: Program) -> None:
     planned = tensorplan.plan(program.module)
     alone = tensorplan.plan(program.module, reuse_outputs=False)
@@ -64,6 +64,89 @@ def test_not_into_another_pool_or_one_that_is_too_small() -> None:
     assert not reuse([buffer("a", 64, 0, 6)], [result])
 
 
+def test_what_is_computed_in_place_lies_there() -> None:
+    variable = buffer("v", 64, 0, 9, gaps=((3, 6),))
+    hand_overs = {(0, 0): [HandOver(2, False), HandOver(6, True)]}
+
+    def reused(start: int, end: int, size: int = 64, **further: Any) -> bool:
+        one = buffer("a", size, start, end, **further)
+        return reuse([one], [variable], hand_overs) == {0: Reuse(0, 0)}
+
+    assert reused(2, 7)
+    assert reused(2, 6)
+    assert reused(3, 7)
+    assert reused(3, 6, size=32)
+    assert not reused(2, 7, size=32)  # not the same bytes
+    assert not reused(1, 7)  # began before it is computed
+    assert not reused(2, 8)  # is read after the variable is written
+    assert reuse([buffer("a", 64, 2, 7)], [variable]) == {}
+    still_live = buffer("v", 64, 0, 9, gaps=((4, 6),))
+    assert reuse([buffer("a", 64, 2, 7)], [still_live], hand_overs) == {}
+    begun_before = buffer("v", 64, 0, 9, gaps=((3, 5),))
+    assert reuse([buffer("a", 64, 2, 7)], [begun_before], hand_overs) == {}
+
+
+IN_PLACE = """
+func.func @main(%v: ARGUMENT) -> RESULT {
+  %x = tgraph.read %v : tensor<131072xf32>
+  %a = tgraph.exponential %x : tensor<131072xf32>
+  %b = tgraph.reverse %a {dimensions = array<i64: 0>} : tensor<131072xf32>
+  %c = tgraph.multiply %a, %b : tensor<131072xf32>
+  %d = tgraph.reduce %c {kind = "add", dimensions = array<i64: 0>}
+     : (tensor<131072xf32>) -> tensor<f32>
+  %e = tgraph.broadcast_in_dim %d {broadcast_dimensions = array<i64>}
+     : (tensor<f32>) -> tensor<131072xf32>
+  %f = tgraph.multiply %a, %e : tensor<131072xf32>
+  RETURN
+}
+"""
+TENSOR = "tensor<131072xf32>"
+HOMES = {
+    "a variable": {
+        "ARGUMENT": f"!tgraph.variable<{TENSOR}>",
+        "RESULT": "()",
+        "RETURN": f"tgraph.assign %v, %f : {TENSOR}\n  func.return",
+    },
+    "a result": {
+        "ARGUMENT": TENSOR,
+        "RESULT": TENSOR,
+        f"%x = tgraph.read %v : {TENSOR}": "",
+        "exponential %x": "exponential %v",
+        "RETURN": f"func.return %f : {TENSOR}",
+    },
+    "a donated argument": {
+        "ARGUMENT": f"{TENSOR} {{tgraph.donated}}",
+        "RESULT": "tensor<f32>",
+        f"%x = tgraph.read %v : {TENSOR}": "",
+        "exponential %x": "exponential %v",
+        "RETURN": "func.return %d : tensor<f32>",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"native": False}, {"sanitize": True}], ids=str
+)
+@pytest.mark.parametrize("home", HOMES.values(), ids=HOMES)
+def test_a_tensor_stays_where_it_is_computed_from_or_into(
+    home: dict[str, str], options: dict[str, Any]
+) -> None:
+    text = IN_PLACE
+    for old, new in home.items():
+        text = text.replace(old, new)
+    module = parse(text)
+    planned = tensorplan.plan(module)
+    assert arena_bytes(planned) <= 64
+    x = np.linspace(0, 1, 131072, dtype="f4")
+    (want,) = run_reference(module, [x.copy()])
+    run = Executable(planned, **options)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    for array in (x.copy(), fixed, x.tolist(), np.repeat(x, 2)[::2]):
+        np.testing.assert_allclose(run(array)[0], want, rtol=1e-5)
+    assert fixed.tolist() == x.tolist()
+
+
 CHAIN = """
 func.func @main(%a: tensor<64xf32>) -> tensor<64xf32> {
   %x = tgraph.exponential %a : tensor<64xf32>
@@ -82,7 +165,7 @@ def test_what_the_caller_lends_stays_its_own(donate: tuple[int, ...]) -> None:
     first access of the result's memory is not taken."""
     module = parse(CHAIN)
     planned = tensorplan.plan(module)
-    assert tensorplan.report(planned)["results"]
+    assert tensorplan.report(planned)["reused"]
     a = np.linspace(0, 1, 64, dtype="f4")
     (want,) = run_reference(module, [a.copy()])
     run = Executable(planned, donate=donate)
@@ -98,9 +181,9 @@ def test_what_the_caller_lends_stays_its_own(donate: tuple[int, ...]) -> None:
 
 def test_a_report_says_what_lies_where() -> None:
     planned = tensorplan.plan(parse(CHAIN))
-    (result,) = tensorplan.report(planned)["results"]
-    assert result["result"] == 0
-    assert 0 < result["reused_bytes"] <= result["bytes"] == 256
+    (reused,) = tensorplan.report(planned)["reused"]
+    assert reused["memory"] == "result 0"
+    assert 0 < reused["reused_bytes"] <= reused["bytes"] == 256
     alone = tensorplan.report(tensorplan.plan(parse(CHAIN), reuse_outputs=False))
-    assert not alone["results"]
+    assert not alone["reused"]
     assert arena_bytes(planned) < sum(pool["bytes"] for pool in alone["pools"])

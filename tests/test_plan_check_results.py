@@ -1,4 +1,5 @@
-"""What plan-check proves and refuses of buffers in the memory of results.
+"""What plan-check proves and refuses of buffers in the memory of arguments: results,
+variables, and what is donated.
 
 %r is a result of 64 bytes, %q one of 32. A buffer %x lies in %r's bytes 32 to 64.
 """
@@ -60,8 +61,9 @@ def test_what_is_found() -> None:
             *(*USE_X, negate("b", "v", HALF), R),
         )
     )
-    assert (arena.size, arena.alignment, arena.result) == (64, 64, None)
-    assert (pool.size, pool.alignment, pool.result, pool.device) == (64, 4, 3, "")
+    assert (arena.size, arena.alignment, arena.argument) == (64, 64, None)
+    assert (pool.size, pool.alignment, pool.device) == (64, 4, "")
+    assert pool.argument == "result 3"
     assert [(b.name, b.offset, b.size, list(b.steps)) for b in pool.buffers] == [
         ("%r", 0, 64, [7, 9]),  # to the function's end
         ("%x", 32, 32, [4, 5]),
@@ -87,7 +89,6 @@ SOUND = {
     "a result may be read when it is written": [
         *(*USE_X, R, negate("r", "r", WHOLE, WHOLE))
     ],
-    "a variable that holds a result may stay as it is": [X, fill("x", UPPER), R],
     "handed to a block": [
         *(*USE_X, f"cf.br ^h(%r : {WHOLE})", f"^h(%k: {WHOLE}):"),
         fill("k", WHOLE),
@@ -145,9 +146,9 @@ FAULTS = {
         [X, view("v", at(7), "memref<8xf32, strided<[1], offset: 7>>", "%x", UPPER)],
         "reaches elements -1 to 6, expected within the buffer's 8",
     ),
-    "in a variable": (
+    "in an argument": (
         [view("y", f"{at(0)} {{tgraph.buffer}}", HALF, "%a", HALF)],
-        "tgraph.buffer is on a view of other memory, expected that of a result",
+        "tgraph.buffer is on a view of other memory, expected that of a result, a var",
     ),
     "a size that is not known": (
         [
@@ -211,10 +212,104 @@ def test_only_one_kind_of_view_is_a_buffer() -> None:
     assert not check_plan(module(view, R))
 
 
-def test_variables_do_not_lend() -> None:
-    result = f"{WHOLE} {{tgraph.result = 3 : i32, tgraph.variable}}"
-    with pytest.raises(LocatedError, match=r"tgraph.buffer is on a view of other"):
-        check_plan(module(X, result=result))
+VARIABLE = f"{WHOLE} {{tgraph.result = 3 : i32, tgraph.variable}}"
+DONATED = f"{WHOLE} {{tgraph.donated}}"
+
+W = buffer("w", at(0, 16), WHOLE)
+R_TO_W, W_TO_R = negate("r", "w", WHOLE, WHOLE), negate("w", "r", WHOLE, WHOLE)
+OLD = [view("h", at(8), UPPER), negate("h", "b")]
+"""Reads what the caller has put into %r."""
+BACKWARDS = "memref<16xf32, strided<[-1], offset: 15>>"
+REVERSED = view("v", "offset: [15], sizes: [16], strides: [-1]", BACKWARDS)
+
+
+REUSED = {
+    "between the contents of a variable": (VARIABLE, [*OLD, *USE_X, R]),
+    "where nobody reads the old ones": (VARIABLE, [*USE_X, R]),
+    "after the contents of what is donated": (DONATED, [*OLD, *USE_X]),
+    "computed from the old ones, and the new ones from that": (
+        VARIABLE,
+        [W, R_TO_W, W_TO_R],
+    ),
+    "computed from what is donated": (DONATED, [W, R_TO_W, *OLD[:1]]),
+    "computed twice from it": (
+        DONATED,
+        [W, f"tgraph.add %r, %r outs(%w) : {WHOLE}", negate("w", "w", WHOLE, WHOLE)],
+    ),
+    "a result computed from it": (
+        f"{WHOLE} {RESULT}",
+        [W, fill("w", WHOLE), W_TO_R],
+    ),
+}
+
+
+@pytest.mark.parametrize(("result", "lines"), REUSED.values(), ids=REUSED)
+def test_what_may_lie_in_arguments(result: str, lines: list[str]) -> None:
+    (pool,) = check_plan(module(*lines, result=result))
+    assert pool.argument == ("result 3" if RESULT in result else "argument 4")
+
+
+NOT_REUSED = {
+    "old contents are read later": (
+        VARIABLE,
+        [*USE_X, *OLD, R],
+        r"negate uses buffer %r, whose bytes \[32, 64\) buffer %x has as well",
+    ),
+    "old contents are read again": (
+        VARIABLE,
+        [W, R_TO_W, *OLD, W_TO_R],
+        "negate uses buffer %r, whose bytes .* buffer %w has as well",
+    ),
+    "what is donated is read later": (
+        DONATED,
+        [*USE_X, *OLD],
+        "negate uses buffer %r, whose bytes",
+    ),
+    "nobody writes the new contents": (
+        VARIABLE,
+        [*OLD, *USE_X],
+        "func.return uses buffer %r, whose bytes",
+    ),
+    "used after the new contents": (
+        VARIABLE,
+        [W, R_TO_W, W_TO_R, negate("w", "w", WHOLE, WHOLE)],
+        "negate uses buffer %w, whose bytes .* buffer %r has as well",
+    ),
+    "part of the new contents": (
+        VARIABLE,
+        [W, R_TO_W, negate("w", "r", WHOLE, WHOLE), fill("x", UPPER)],
+        "func.return uses buffer %r, whose bytes",
+    ),
+    "computed elsewhere than where it is read": (
+        DONATED,
+        [X, view("h", at(8), UPPER), negate("h", "x", UPPER, UPPER)],
+        "negate uses buffer %r, whose bytes .* buffer %x has as well",
+    ),
+    "overwritten before all is read": (
+        DONATED,
+        [W, f"tgraph.reverse %r outs(%w) {{dimensions = array<i64: 0>}} : {WHOLE}"],
+        "reverse writes operand 1 over operand 0 before all of that is read",
+    ),
+    "read in another order as well": (
+        DONATED,
+        [
+            *(W, REVERSED),
+            f"tgraph.add %r, %v outs(%w) : ({WHOLE}, {BACKWARDS}) -> {WHOLE}",
+        ],
+        "add writes operand 2 over a part of operand 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("result", "lines", "message"), NOT_REUSED.values(), ids=NOT_REUSED
+)
+def test_what_may_not_lie_in_arguments(
+    result: str, lines: list[str], message: str
+) -> None:
+    lines = [X, *lines] if X not in lines else lines
+    with pytest.raises(LocatedError, match=message):
+        check_plan(module(*lines, result=result))
 
 
 def test_results_with_a_layout_do_not_lend() -> None:

@@ -14,27 +14,31 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from modules import parse
 from programs import Program, programs
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 
 import tensorplan
 from tensorplan.analysis import allocations, liveness
 from tensorplan.checking import (
     accesses,
+    caller_pools,
     happens_before,
     ownership,
     plan_check,
     pointees,
-    result_pools,
 )
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.memory import destinations
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.plan import memory as plan_memory
+from tensorplan.passes.plan import shared_memory
 from tensorplan.passes.plan.placement import output_reuse
 from tensorplan.planning import Buffer
+from tensorplan.planning import output_reuse as planning_output_reuse
 from tensorplan.runtime.executor import Executable, PlanViolation
 
 Patch = pytest.MonkeyPatch
@@ -135,7 +139,39 @@ def result_believed_larger(patch: Patch) -> None:
     patch.setattr(plan_memory, "find_outputs", outputs)
 
 
+def old_contents_believed_unread(patch: Patch) -> None:
+    """What the caller has given is overwritten from the start."""
+
+    def outputs(*args: Any) -> list[output_reuse.Output]:
+        found = output_reuse.find_outputs(*args)
+        return [
+            dataclasses.replace(x, uses=liveness.Uses(0, {max(x.uses.accesses): False}))
+            if x.is_given
+            else x
+            for x in found
+        ]
+
+    patch.setattr(plan_memory, "find_outputs", outputs)
+
+
+def anything_believed_elementwise(patch: Patch) -> None:
+    """Bytes are handed over where operations read in another order than they write."""
+
+    def every(op: Operation) -> Sequence[int]:
+        return range(len(op.operands) - len(destinations(op)))
+
+    patch.setattr(output_reuse, "overwritable", every)
+    patch.setattr(shared_memory, "overwritable", every)
+
+
+def handed_over_and_read_later(patch: Patch) -> None:
+    patch.setattr(planning_output_reuse, "_is_handed_over", lambda *_: True)
+
+
 FAULTS = [
+    old_contents_believed_unread,
+    anything_believed_elementwise,
+    handed_over_and_read_later,
     result_believed_unwritten,
     result_believed_larger,
     lifespan_one_step_short,
@@ -146,10 +182,25 @@ FAULTS = [
 ]
 
 
+PRODUCTS = """
+func.func @main(%x: tensor<4x4xf32> {tgraph.donated}, %y: tensor<4xf32>)
+    -> tensor<4xf32> {
+  %a = tgraph.dot_general %x, %x {lhs_contracting_dimensions = array<i64: 1>,
+                                  rhs_contracting_dimensions = array<i64: 0>}
+     : tensor<4x4xf32>
+  %b = tgraph.dot_general %a, %y {lhs_contracting_dimensions = array<i64: 1>,
+                                  rhs_contracting_dimensions = array<i64: 0>}
+     : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %b : tensor<4xf32>
+}
+"""
+"""The first product may not be written over what it is made of."""
+
+
 @cache
 def random_programs() -> Sequence[ModuleOp]:
-    """Always the same ones."""
-    found: list[ModuleOp] = []
+    """Always the same ones, and one more."""
+    found = [parse(PRODUCTS)]
 
     @seed(0)
     @settings(
@@ -159,7 +210,7 @@ def random_programs() -> Sequence[ModuleOp]:
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(programs(max_ops=30))
+    @given(programs(max_ops=30, are_donated=True))
     def collect(program: Program) -> None:
         found.append(program.module)
 
@@ -204,7 +255,7 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
             accesses,
             ownership,
             pointees,
-            result_pools,
+            caller_pools,
         )
         for name, value in vars(module).items()
         if getattr(value, "__module__", "").startswith(

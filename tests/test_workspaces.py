@@ -66,7 +66,8 @@ def product(mark: str = "") -> ModuleOp:
 
 
 def with_workspaces(module: ModuleOp, kernels: str = "numpy") -> ModuleOp:
-    driver.run(tensorplan.context(), module, [PlanWorkspaces(kernels), PlanMemory()])
+    passes = [PlanWorkspaces(kernels), PlanMemory(reuse_outputs=False)]
+    driver.run(tensorplan.context(), module, passes)
     return module
 
 

@@ -22,7 +22,7 @@ from ..passes import driver
 from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
 from ..passes.plan.pipeline import PlanPipeline
-from ..reporting.report import PoolReport, ResultReport, report
+from ..reporting.report import PoolReport, ReusedReport, report
 from .common import (
     OPTION_ERRORS,
     UsageError,
@@ -110,8 +110,8 @@ def run(options: argparse.Namespace) -> int:
             print(pool_line(pool))
         for pool in pools if options.allocator else ():
             print(allocator_line(pool.device, pool.allocator.statistics()))
-        for result in figures["results"]:
-            print(result_line(result))
+        for reused in figures["reused"]:
+            print(reused_line(reused))
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
             write_report(options.report, module, seconds, **beside())
@@ -266,10 +266,10 @@ def pool_line(pool: PoolReport) -> str:
     )
 
 
-def result_line(result: ResultReport) -> str:
+def reused_line(reused: ReusedReport) -> str:
     return (
-        f"result {result['result']}: {plural(result['buffers'], 'buffer')} in "
-        f"{size(result['reused_bytes'])} of it, until it is written"
+        f"{reused['memory']}: {plural(reused['buffers'], 'buffer')} in "
+        f"{size(reused['reused_bytes'])} of it, while its contents are not needed"
     )
 
 

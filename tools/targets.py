@@ -23,7 +23,7 @@ from ..dialects.tgraph.base import RESULT, VARIABLE, is_static, tensor_type_of
 if TYPE_CHECKING:
     from ..reporting.report import BufferReport
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the JSON plan; raised when a field changes its meaning or goes."""
 
 
@@ -41,7 +41,7 @@ class JsonTarget(Target):
         plan = {
             "schema": SCHEMA,
             "pools": figures["pools"],
-            "results": figures["results"],
+            "reused": figures["reused"],
             "buffers": buffers(module),
             "functions": {
                 function.sym_name.data: [
@@ -90,14 +90,11 @@ class CHeaderTarget(Target):
             lines.append(f"#define {arena}_ARENA_BYTES {pool['bytes']}")
             lines.append(f"#define {arena}_ARENA_ALIGNMENT {pool['alignment']}")
             lines += _offsets(arena, [b for b in placed if b["pool"] == index])
-        for index, result in enumerate(figures["results"], len(pools)):
-            number, count = result["result"], result["buffers"]
-            lines += [
-                "",
-                f"/* result {number}: its memory is reused by {count} buffers */",
-            ]
+        for index, reused in enumerate(figures["reused"], len(pools)):
+            memory, count = reused["memory"], reused["buffers"]
+            lines += ["", f"/* {memory}: its memory is reused by {count} buffers */"]
             own = [buffer for buffer in placed if buffer["pool"] == index]
-            lines += _offsets(f"{prefix}_RESULT_{number}", own[1:])
+            lines += _offsets(f"{prefix}_{_macro(memory)}", own[1:])
         for function in _functions(module):
             lines += ["", f"/* arguments of {function.sym_name.data}, in order */"]
             arguments = _arguments(function)

@@ -31,7 +31,8 @@ def arenas(
 def _arena(lives: Lives, reuse_outputs: bool) -> int:
     _, plan = arranged(
         lives.own,
-        lives.results if reuse_outputs else (),
+        lives.outputs if reuse_outputs else (),
         lambda indices: solve_arena(placeable([lives.own[i] for i in indices])),
+        lives.hand_overs,
     )
     return plan.peak

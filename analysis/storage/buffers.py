@@ -21,6 +21,7 @@ class Home(Enum):
 
     OWN = "own"  # allocated and freed in its block
     ARGUMENT = "argument"  # the caller's, to be read only
+    DONATED = "donated"  # the caller's, given up
     PARAMETER = "parameter"  # the caller's, the same in every run
     RESULT = "result"  # the caller's, to be written only
     VARIABLE = "variable"  # the caller's, or of a loop that the block is in
@@ -52,6 +53,11 @@ class TensorBuffer:
     @property
     def is_variable(self) -> bool:
         return self.home is Home.VARIABLE
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether others may lie there while no value in it is needed."""
+        return self.home in (Home.DONATED, Home.RESULT, Home.VARIABLE)
 
     @property
     def root(self) -> "TensorBuffer":
@@ -140,6 +146,9 @@ class Run(NamedTuple):
     outs: Sequence[At]
     overwritable: Sequence[int] = ()
     """The inputs whose buffer the first result takes over if nobody reads it later."""
+    elementwise: Sequence[int] = ()
+    """All inputs that the first result may lie over; none where neither is in
+    memory that may be reused."""
 
 
 class Loop(NamedTuple):
@@ -189,3 +198,8 @@ class Storage:
     """What each operation does, in order."""
     early: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
     """What lies in a variable before an operation writes it there: that operation."""
+
+    def buffer_of(self, argument: SSAValue) -> TensorBuffer:
+        """What an argument of the block is."""
+        variable = self.variables.get(argument)
+        return variable or self.places[argument].buffer

@@ -24,6 +24,7 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import problem
+from ...planning.output_reuse import HandOver
 from ..control_flow import BasicBlock
 from ..liveness import Uses, buffer_of, is_reusable, live_steps
 from .buffers import (
@@ -50,8 +51,12 @@ class Lives:
 
     own: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
     """In the order in which they are allocated."""
-    results: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
-    """In whose memory others may lie, outside of these steps."""
+    outputs: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
+    """The caller's, in whose memory others may lie, outside of these steps."""
+    hand_overs: dict[tuple[int, int], Sequence[HandOver]] = field(
+        default_factory=dict[tuple[int, int], Sequence[HandOver]]
+    )
+    """Where own buffers and outputs, by number, may have the same bytes."""
 
 
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
@@ -104,12 +109,17 @@ class _Walk:
         self._accesses: dict[TensorBuffer, dict[int, bool]] = {}
         """By step: whether all of the buffer is written, and nothing of it read."""
         self._workspace = workspace
-        self._results = storage.results
+        self._hand_overs: dict[tuple[TensorBuffer, TensorBuffer], list[HandOver]] = {}
         self.starts = [*self._add(storage), len(self.node_of)]
         """The first step of each operation, and of what follows."""
         end = self._step()
-        for buffer in self._results:
-            self._accesses[buffer] = {end: False} | self._accesses.get(buffer, {})
+        given = map(storage.buffer_of, storage.block.args)
+        self._outputs = [b for b in (*given, *storage.results) if b in self._accesses]
+        for buffer in self._outputs:
+            if buffer.home is not Home.RESULT:
+                self._accesses[buffer][0] = False
+            if buffer.home is not Home.DONATED:
+                self._accesses[buffer].setdefault(end, False)
 
     def lives(self, alignment: int) -> Mapping[str | None, Lives]:
         """What lives when; own buffers at multiples of `alignment` bytes, or more."""
@@ -119,19 +129,25 @@ class _Walk:
             unit = max(alignment, element_alignment(element))
             units[device] = max(units.get(device, 0), unit)
         found = {device: Lives() for device in units}
-        results = [
+        outputs = [
             buffer
-            for buffer in self._results
+            for buffer in self._outputs
             if is_reusable(buffer.type) and device_of(buffer.type) in units
         ]
-        buffers = [*self._begin, *results]
+        buffers = [*self._begin, *outputs]
+        numbers: dict[TensorBuffer, int] = {}
         uses = [Uses(self._begin.get(b, 0), self._accesses[b]) for b in buffers]
         for buffer, live in zip(buffers, live_steps(self, uses), strict=True):
             device, size = device_of(buffer.type), typical_bytes(buffer.type)
             is_own = buffer.home is Home.OWN
-            there = found[device].own if is_own else found[device].results
+            there = found[device].own if is_own else found[device].outputs
             made = buffer_of("", size, live, units[device] if is_own else 1)
+            numbers[buffer] = len(there)
             there.append(replace(made, pool=str(buffer.type.element_type)))
+        for (own, other), hand_overs in self._hand_overs.items():
+            if other in numbers:
+                pair = numbers[own], numbers[other]
+                found[device_of(own.type)].hand_overs[pair] = hand_overs
         return found
 
     def _add(self, storage: Storage) -> Sequence[int]:
@@ -145,6 +161,7 @@ class _Walk:
                         self._allocate(buffer)
                     case Copy(source, target):
                         self._access([source], [target])
+                        self._hand_over([source], target, [0])
                     case Run():
                         self._run(action)
                     case Loop():
@@ -168,16 +185,40 @@ class _Walk:
         for ats, is_write in ((reads, False), (writes, True)):
             for place, _ in ats:
                 buffer = place.buffer.root
-                if buffer.home in (Home.OWN, Home.RESULT):
+                if buffer.home is Home.OWN or buffer.is_reusable:
                     steps = self._accesses.setdefault(buffer, {})
                     is_whole = is_write and place.is_whole
                     steps[step] = steps.get(step, True) and is_whole
+
+    def _hand_over(
+        self, inputs: Sequence[At], out: At, elementwise: Sequence[int]
+    ) -> None:
+        """Notes what the last step may compute in the same bytes."""
+        target = out.place.buffer.root
+        for index in elementwise:
+            source = inputs[index].place.buffer.root
+            own, output = (target, source) if source.is_reusable else (source, target)
+            if (
+                own.home is Home.OWN
+                and output.is_reusable
+                and source.shape == target.shape
+                and out.is_whole
+                and all(
+                    at.is_whole and number in elementwise
+                    for number, at in enumerate(inputs)
+                    if at.place.buffer.root is source
+                )
+            ):
+                step = len(self.node_of) - 1
+                found = self._hand_overs.setdefault((own, output), [])
+                found.append(HandOver(step, output is target))
 
     def _run(self, run: Run) -> None:
         is_kernel = not isinstance(run.op, DeviceCopyOp)
         size = self._workspace(run) if self._workspace and is_kernel else 0
         if not size:
             self._access(run.inputs, run.outs)
+            self._hand_over(run.inputs, run.outs[0], run.elementwise)
             return
         beside = run.outs[0].place.buffer.type
         workspace = TensorBuffer(
@@ -185,6 +226,7 @@ class _Walk:
         )
         self._allocate(workspace)
         self._access(run.inputs, [*run.outs, At(whole(workspace))])
+        self._hand_over(run.inputs, run.outs[0], run.elementwise)
         self._step()
 
     def _node(self, *before: int) -> int:

@@ -32,6 +32,7 @@ from xdsl.traits import IsTerminator
 
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
+    DONATED,
     PARAMETER,
     AnyTensor,
     TensorOp,
@@ -83,8 +84,7 @@ def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
         if isinstance(argument.type, VariableType):
             storage.variables[argument] = TensorBuffer(type, Home.VARIABLE, name)
         else:
-            home = Home.PARAMETER if _is_parameter(argument) else Home.ARGUMENT
-            storage.put(argument, TensorBuffer(type, home, name))
+            storage.put(argument, TensorBuffer(type, _home(argument), name))
     assert block.last_op is not None
     values = block.last_op.operands
     return storage.run(
@@ -267,7 +267,10 @@ class _Block(Storage):
                 self.put(result, taken or self._destination(result))
             self._name(self._at_value(result))
         outs = [self._at_value(result) for result in op.results]
-        self._actions.append(Run(op, inputs, outs, overwritable))
+        around = [at.place.buffer.root for at in (*inputs, *outs[:1])]
+        is_asked = any(buffer.is_reusable for buffer in around)
+        elementwise = self._operations.overwritable(op) if is_asked else ()
+        self._actions.append(Run(op, inputs, outs, overwritable, elementwise))
 
     @property
     def _inputs(self) -> Sequence[SSAValue]:
@@ -567,9 +570,13 @@ def _last_uses(operations: Operations) -> Mapping[SSAValue, int]:
     return last
 
 
-def _is_parameter(argument: BlockArgument) -> bool:
+def _home(argument: BlockArgument) -> Home:
+    """Whose memory a function's tensor argument is."""
     func = argument.block.parent_op()
-    return isinstance(func, FuncOp) and PARAMETER in attributes_of(func, argument.index)
+    attributes = attributes_of(func, argument.index) if isinstance(func, FuncOp) else ()
+    if PARAMETER in attributes:
+        return Home.PARAMETER
+    return Home.DONATED if DONATED in attributes else Home.ARGUMENT
 
 
 def _is_start(op: Operation, index: int) -> bool:

@@ -89,6 +89,10 @@ LARGEST_SIZE = 2**63 - 1
 VARIABLE = "tgraph.variable"
 """Unit attribute of a memref argument that is read and written: it was a variable."""
 
+DONATED = "tgraph.donated"
+"""Unit attribute of an argument whose memory the caller gives up: after its last read
+anything may lie there. It says nothing of variables, results and parameters."""
+
 RESULT = "tgraph.result"
 """Integer attribute of an argument that holds this result of the program afterwards."""
 

@@ -32,6 +32,7 @@ from ..diagnostics import LocatedError
 from ..dtypes import numpy_dtype
 from ..sizes.dims import DIMS, named_sizes
 from .base import (
+    DONATED,
     PARAMETER,
     RESULT,
     VARIABLE,
@@ -73,7 +74,8 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
         slot = _slot(argument, function, attributes.get(DIMS))
         if is_variable or number is None:
             is_parameter = PARAMETER in attributes and not is_variable
-            inputs.append(Input(*slot, is_variable, is_parameter))
+            is_donated = DONATED in attributes and not (is_variable or is_parameter)
+            inputs.append(Input(*slot, is_variable, is_parameter, is_donated))
             arguments.append(argument)
         held = Result(*slot, len(inputs) - 1 if is_variable else None), argument
         if isinstance(number, IntegerAttr):

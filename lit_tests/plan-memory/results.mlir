@@ -1,4 +1,5 @@
-// Buffers lie in the memory of results that are not written yet.
+// Buffers lie in the memory of results that are not written yet, of variables between the
+// old contents and the new ones, and of arguments that are donated.
 // RUN: plan-opt %s -p plan-memory | filecheck %s
 // RUN: plan-opt %s -p 'plan-memory{reuse-outputs=false}' | filecheck %s --check-prefix=ALONE
 // ALONE-NOT: tgraph.buffer
@@ -35,7 +36,7 @@ func.func @before(%a: memref<16xf32>, %r: memref<64xf32> {tgraph.result = 0 : i3
 // CHECK:      %x = memref.reinterpret_cast %r to offset: [0]
 // CHECK:      %y = memref.reinterpret_cast %r to offset: [16], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32, strided<[1], offset: 16>>
 // CHECK:      %v = memref.reinterpret_cast %y to offset: [31], sizes: [16], strides: [-1] : memref<16xf32, strided<[1], offset: 16>> to memref<16xf32, strided<[-1], offset: 31>>
-func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
   %x = memref.alloc() : memref<16xf32>
   %y = memref.alloc() : memref<16xf32>
   tgraph.negate %a outs(%x) : memref<16xf32>
@@ -50,7 +51,7 @@ func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r:
 
 // Not reused: by elements of another type, to what is needed in the last step, to what
 // is larger; what the loop has written, the next iteration must not overwrite; a variable
-// holds what the caller put there.
+// that is not written holds what the caller put there.
 // CHECK-LABEL: func.func @alone
 // CHECK-NOT:   tgraph.buffer
 // CHECK:       func.return
@@ -66,5 +67,42 @@ func.func @alone(%a: memref<16xf32>, %n: index, %v: memref<64xf32> {tgraph.varia
   }
   tgraph.constant<0 : i32> outs(%i) : memref<64xi32>
   tgraph.constant<0.0 : f32> outs(%r) : memref<8xf32>
+  func.return
+}
+
+// %x is computed from what the caller put into %v, and %v's new contents from %x, each
+// element in its place: it lies there. %y lies where %r is computed from it, and %z in %d
+// once that is read.
+// CHECK-LABEL: func.func @in_place
+// CHECK-NOT:   memref.alloc
+// CHECK:       %x = memref.reinterpret_cast %v to offset: [0], sizes: [64], strides: [1] {tgraph.buffer}
+// CHECK-NEXT:  tgraph.negate %v outs(%x)
+// CHECK-NEXT:  %w = memref.reinterpret_cast %x
+// CHECK-NEXT:  tgraph.add %x, %w outs(%r)
+// CHECK-NEXT:  tgraph.abs %x outs(%v)
+// CHECK-LABEL: func.func @donated
+// CHECK:       %y = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
+// CHECK-NEXT:  tgraph.negate %p outs(%y)
+// CHECK-NEXT:  %z = memref.reinterpret_cast %d to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
+// CHECK-NEXT:  tgraph.reverse %y outs(%z)
+func.func @in_place(%v: memref<64xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
+  %x = memref.alloc() : memref<64xf32>
+  tgraph.negate %v outs(%x) : memref<64xf32>
+  %w = memref.reinterpret_cast %x to offset: [63], sizes: [64], strides: [-1] : memref<64xf32> to memref<64xf32, strided<[-1], offset: 63>>
+  tgraph.add %x, %w outs(%r) : (memref<64xf32>, memref<64xf32, strided<[-1], offset: 63>>) -> memref<64xf32>
+  tgraph.abs %x outs(%v) : memref<64xf32>
+  memref.dealloc %x : memref<64xf32>
+  func.return
+}
+
+func.func @donated(%d: memref<64xf32> {tgraph.donated}, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
+  %p = memref.reinterpret_cast %d to offset: [0], sizes: [16], strides: [4] : memref<64xf32> to memref<16xf32, strided<[4]>>
+  %y = memref.alloc() : memref<16xf32>
+  tgraph.negate %p outs(%y) : (memref<16xf32, strided<[4]>>) -> memref<16xf32>
+  %z = memref.alloc() : memref<16xf32>
+  tgraph.reverse %y outs(%z) {dimensions = array<i64: 0>} : memref<16xf32>
+  tgraph.add %y, %z outs(%r) : memref<16xf32>
+  memref.dealloc %y : memref<16xf32>
+  memref.dealloc %z : memref<16xf32>
   func.return
 }

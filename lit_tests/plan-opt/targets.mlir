@@ -14,7 +14,7 @@
 // HEADER-NEXT: #define NET_F_{{.*}}_BYTES 64  /* result */
 // HEADER:      #endif /* NET_PLAN_H */
 
-// JSON:      "schema": 1,
+// JSON:      "schema": 2,
 // JSON-NEXT: "pools": [
 // JSON:          "bytes": 128,
 // JSON:      "buffers": [

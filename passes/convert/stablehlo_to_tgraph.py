@@ -24,7 +24,8 @@ frontends/stablehlo/sizes.py).
 
 A donated argument becomes a variable: with `tf.aliasing_output = N`, for result N; with
 `jax.buffer_donor`, for the first result of the same type that no argument was donated
-to. Where there is none, it stays an argument, and a remark says so.
+to. Where there is none, it stays an argument, with `tgraph.donated`, and a remark says
+so.
 
 Does not: convert complex numbers, tokens, small floats (f8).
 One error names all operations that are not supported.
@@ -40,6 +41,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    UnitAttr,
     UnregisteredOp,
     i32,
 )
@@ -56,7 +58,13 @@ from ...analysis.functions import (
 )
 from ...dialects.diagnostics import LocatedError, errors_at, name_of, remark
 from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
-from ...dialects.tgraph.base import RESULT, AnyTensor, VariableType, is_static
+from ...dialects.tgraph.base import (
+    DONATED,
+    RESULT,
+    AnyTensor,
+    VariableType,
+    is_static,
+)
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ...frontends.stablehlo.blocks import KNOWN, Inliner
 from ...frontends.stablehlo.conversion import check_type
@@ -69,7 +77,7 @@ _PRIVATE = StringAttr("private")
 
 
 def _donations(func: FuncOp) -> list[int | None]:
-    """For each argument, the number of the result that it is donated to."""
+    """For each argument, the number of the result that it is donated to, if any."""
     arguments = argument_attributes(func)
     inputs = func.function_type.inputs.data
     outputs = func.function_type.outputs.data
@@ -85,7 +93,8 @@ def _donations(func: FuncOp) -> list[int | None]:
         if donations[index] is None:
             remark(
                 f"argument {index} of @{func.sym_name.data} is donated, but to no "
-                f"result: none of type {inputs[index]} is left",
+                f"result: none of type {inputs[index]} is left. Other buffers may lie "
+                "in its memory",
                 func,
             )
 
@@ -108,6 +117,17 @@ def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
     return {
         name: value for name, value in attributes.items() if name.startswith("tgraph.")
     }
+
+
+def _of_argument(
+    attributes: dict[str, Attribute], result: int | None
+) -> dict[str, Attribute]:
+    """Our attributes of an argument that is donated to a result, or to none."""
+    ours = _ours(attributes)
+    if result is not None:
+        return ours | {RESULT: IntegerAttr(result, i32)}
+    is_donated = _ALIASING in attributes or _DONOR in attributes
+    return ours | {DONATED: UnitAttr()} if is_donated else ours
 
 
 def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
@@ -152,14 +172,8 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
     if demands := inliner.demands.open():
         new.attributes[REQUIRES] = DimsAttr(Dims(tuple(demands)))
         inliner.demands = Demands()
-    numbers = [
-        {} if result is None else {RESULT: IntegerAttr(result, i32)}
-        for result in donations
-    ]
-    ours = map(_ours, argument_attributes(func))
-    set_argument_attributes(
-        new, [ours | number for ours, number in zip(ours, numbers, strict=True)]
-    )
+    attributes = map(_of_argument, argument_attributes(func), donations)
+    set_argument_attributes(new, list(attributes))
     of_results = result_attributes(func)
     set_result_attributes(new, [_ours(of_results[index]) for index in kept])
     return new

@@ -1,5 +1,5 @@
 """The passes that place memory. Beside them lie parts of one pass or of a few.
 
-placement/         plan-memory: streams, results' memory, symbolic offsets
+placement/         plan-memory: streams, the caller's memory, symbolic offsets
 shared_memory.py   plan-in-place: allocations that may be one
 """

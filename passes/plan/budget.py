@@ -46,7 +46,7 @@ class PlanBudget(ModulePass, Budget):
         for pool in check_plan(op):
             if pool.device == self.unlimited and pool.device:
                 continue
-            if pool.result is None and pool.size > budget:
+            if pool.argument is None and pool.size > budget:
                 lines = _explained(pool, budget)
                 view = pool.buffers[0].value.owner
                 raise LocatedError("\n  ".join(lines), view.parent_op())

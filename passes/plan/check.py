@@ -3,22 +3,23 @@
 Takes level 3, and shares no code with what makes it: neither how live ranges are found
 nor how buffers are placed. An arena is any memory of which a `memref.view` is made, in
 whatever block: what `memref.alloc` or `memref.alloca` allocates, an argument, a global
-(checking/memories.py). Results with buffers in their memory are checked like arenas
-(checking/result_pools.py). Proved are:
+(checking/memories.py). Results, variables and donated arguments with buffers in their
+memory are checked like arenas (checking/caller_pools.py). Proved are:
 
  * each buffer has a known offset, is aligned as its arena and its elements are, and is
    within the arena; each view of a buffer lies within that (checking/extents.py);
  * nothing uses a buffer when another may have had some of its bytes since it was used
    before, on any path through the function, except to overwrite all of it without
-   reading it (checking/ownership.py);
+   reading it (checking/ownership.py); what the caller gave, and what it is to find, is
+   used at the function's start and end;
  * what goes on when its operation ends, a DMA, has its buffers until the wait;
  * if operations have streams: all operations that have the one of two such buffers are
    surely over before any that has the other (checking/happens_before.py);
  * tgraph's operations read nothing of an arena that is not written before, on every
    path and in all of its bytes (checking/written.py); somebody writes each result;
  * no operation writes what it still reads: each destination is disjoint from each other
-   operand, or is one that the operation may overwrite, element by element
-   (checking/operands.py);
+   operand, or is one that the operation may overwrite, element by element, whether
+   both are one buffer or two at the same place (checking/operands.py);
  * nothing uses a buffer after its arena was freed, nothing frees an arena twice or a
    buffer by itself, and none is returned from its function.
 
@@ -62,7 +63,7 @@ class PlanCheck(ModulePass):
     report: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        arenas = [pool for pool in check_plan(op) if pool.result is None]
+        arenas = [pool for pool in check_plan(op) if pool.argument is None]
         if not self.report:
             return
         buffers = {buffer.value for arena in arenas for buffer in arena.buffers}

@@ -21,8 +21,9 @@ it asks for or that its elements need: 8 for f64. If operations have streams
 other is begun, in whatever way the streams run (placement/stream_order.py).
 
 Where that makes the arena smaller, a buffer lies in the memory of a result
-(`tgraph.result`) that is written later, as a view with `tgraph.buffer`
-(placement/output_reuse.py).
+(`tgraph.result`) that is written later, of a variable (`tgraph.variable`) whose old
+contents are not read any more, or of an argument that is donated (`tgraph.donated`), as
+a view with `tgraph.buffer` (placement/output_reuse.py); with streams, of a result only.
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
 plan-check; what can't be planned stays as it is, with a remark: sizes that do not
@@ -74,7 +75,13 @@ from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from ...planning import Buffer, Plan, Problem
 from ...planning.arena import arranged, solve_arena
 from ..options import MemoryOptions
-from .placement.output_reuse import Output, find_outputs, is_movable, move
+from .placement.output_reuse import (
+    Output,
+    find_outputs,
+    hand_overs,
+    is_movable,
+    move,
+)
 from .placement.runtime_offsets import place
 from .placement.stream_order import Offsets, StreamOrder
 
@@ -109,6 +116,8 @@ class PlanMemory(ModulePass, MemoryOptions):
             return
         order = _stream_order(func, flow)
         outputs = find_outputs(func, flow) if self.reuse_outputs else []
+        if order is not None:  # and what the caller gives is there before any of them
+            outputs = [output for output in outputs if not output.is_given]
         bounds = self.largest
         for space, allocations in pools.items():
             alignment = max(self.alignment, *(a.alignment for a in allocations))
@@ -127,10 +136,12 @@ class PlanMemory(ModulePass, MemoryOptions):
             if is_symbolic:
                 _note(func, BOUNDS, bounds)
             here = [output for output in outputs if output.space == space]
+            is_ordered = order is None and not flow.barriers
             reuses, plan = arranged(
                 pool.spans,
                 () if is_symbolic else pool.spans_of(here),
                 lambda indices, pool=pool: pool.place(indices, self._solve),
+                hand_overs(allocations, here, flow) if is_ordered else None,
             )
             rest = [a for i, a in enumerate(allocations) if i not in reuses]
             if rest:

@@ -12,8 +12,8 @@ from xdsl.traits import IsolatedFromAbove
 
 from ...analysis.control_flow import ControlFlow
 from ...analysis.liveness import merged
-from ...dialects.memory import DestinationStyle, is_view
-from ...planning.problem import Steps
+from ...dialects.memory import is_view, overwritable
+from ...planning.problem import Steps, common
 
 
 @dataclass(slots=True)
@@ -40,18 +40,17 @@ def may_be_one(
         and tuple(a.operands) == tuple(b.operands)  # sizes that are not in the type
         and a.alignment == b.alignment
         and a.parent is b.parent is op.parent
-        and _reads_nowhere_else(op, op.operands[index])
+        and reads_nowhere_else(op, op.operands[index])
         and any(start <= step and end == step + 1 for start, end in source.live)
         and any(start == step for start, _ in target.live)
-        and _common(source.live, target.live) == [(step, step + 1)]
+        and common(source.live, target.live) == [(step, step + 1)]
     )
 
 
-def _reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
-    """Whether `op` reads a memory through operands only that it may overwrite."""
-    trait = op.get_trait(DestinationStyle)
-    assert trait is not None
-    allowed = trait.overwritable(op)
+def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
+    """Whether `op` reads an allocation, or an argument, through operands only that it
+    may overwrite."""
+    allowed = overwritable(op)
     if op.regions and not op.has_trait(IsolatedFromAbove):
         return False
     return all(
@@ -62,18 +61,14 @@ def _reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
 
 
 def _is_apart(value: SSAValue, memory: SSAValue) -> bool:
-    """Whether a memref surely has no byte of an allocation."""
+    """Whether a memref surely has no byte of an allocation, or of an argument."""
     while isinstance(op := value.owner, Operation) and is_view(op):
         value = op.operands[0]
+    if value is memory:
+        return False
     if isinstance(op, Block):  # an argument of the function was there before
         return isinstance(op.parent_op(), FuncOp) and op.prev_block is None
-    return value is not memory and isinstance(op, memref.AllocOp)
-
-
-def _common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
-    """The ranges of steps in both."""
-    both = ((max(s, t), min(e, f)) for s, e in a for t, f in b)
-    return [(start, end) for start, end in both if start < end]
+    return isinstance(op, memref.AllocOp | memref.GetGlobalOp)
 
 
 def join(source: SharedMemory, target: SharedMemory, flow: ControlFlow) -> SharedMemory:

@@ -163,13 +163,9 @@ class _Function:
 
     def _arguments(self) -> None:
         for argument, attrs in zip(self.old.args, self.argument_attrs, strict=True):
-            if is_variable := isinstance(argument.type, VariableType):
+            if isinstance(argument.type, VariableType):
                 attrs[VARIABLE] = UnitAttr()
-            buffer = (
-                self.storage.variables[argument]
-                if is_variable
-                else self.storage.places[argument].buffer
-            )
+            buffer = self.storage.buffer_of(argument)
             self.sizes.give(self._argument(buffer, attrs), buffer.shape)
 
     def _argument(self, buffer: TensorBuffer, attrs: dict[str, Attribute]) -> SSAValue:

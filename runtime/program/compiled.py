@@ -85,7 +85,7 @@ class CompiledProgram(Program):
         self._read_only = {
             memory
             for slot, memory in zip(signature.inputs, self.inputs, strict=True)
-            if not slot.is_variable
+            if not slot.is_written
         }
         try:
             for op in function.body.block.ops:
@@ -164,7 +164,7 @@ class CompiledProgram(Program):
             if memory in self._read_only:
                 raise LocatedError(
                     f"{name_of(op)} writes an argument, expected it to have the "
-                    "attribute tgraph.variable or tgraph.result",
+                    "attribute tgraph.variable, tgraph.donated or tgraph.result",
                     op,
                 )
         arguments = self._arguments.intersection(touched)

@@ -111,7 +111,7 @@ class ProgramMemory(Memory):
                 whole = replace(self.views[op.source], shape=(), offset=0, strides=())
                 self.views[op.base_buffer] = whole
             case _ if is_buffer(op):
-                self.views[op.results[0]] = self._lent(op)
+                self.views[op.results[0]] = self._argument_view(op)
             case (
                 memref.ReinterpretCastOp()
                 | memref.SubviewOp()
@@ -250,8 +250,8 @@ class ProgramMemory(Memory):
         buffer = MemoryRange(source.memory, start, size, _name(op.result))
         return layout_of(buffer, type, op)
 
-    def _lent(self, op: Operation) -> View:
-        """A view of a buffer in a result's memory."""
+    def _argument_view(self, op: Operation) -> View:
+        """A view of a buffer in an argument's memory."""
         source = self.views[op.operands[0]].buffer
         type = cast(AnyMemRef, op.results[0].type)
         view = layout_of(source, type, op)

@@ -13,7 +13,7 @@ from .. import calls
 from ..backends.jit import records
 from ..backends.numpy import functions, special
 
-FORMAT = 1
+FORMAT = 2
 """What a file says of how it is written."""
 
 MANIFEST = "program.json"

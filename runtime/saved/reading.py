@@ -89,7 +89,7 @@ def _program(files: Files) -> CallableProgram:
     ]
     arguments = Arguments(
         program,
-        [Input(*_slot(slot), slot["variable"], False) for slot in inputs],
+        [Input(*_slot(x), x["variable"], False, x["donated"]) for x in inputs],
         [Result(*_slot(slot), slot["input"]) for slot in results],
     )
     made = CallableProgram(program, arguments, Serial(program, available()))

@@ -61,7 +61,7 @@ def save(
         "tensorplan": VERSION,
         "inputs": [
             _slot(inputs[n])
-            | {"variable": inputs[n].is_variable}
+            | {"variable": inputs[n].is_variable, "donated": inputs[n].is_donated}
             | {"memory": writer.known[program.inputs[n]]}
             for n in kept
         ],

@@ -130,13 +130,17 @@ def _twice(text: str, random: Random) -> str:
 
 
 def _donated(text: str, random: Random) -> str:
-    """An argument is donated for a result of its type, or no longer."""
+    """An argument is donated for a result of its type, or for none, or no longer."""
     if (main := _SIGNATURE.search(text)) is None:
         return text
     if random.random() < 0.3:
         return _spliced(
             text, main, re.sub(r" \{tf.aliasing.*?\}", "", main[0], count=1)
         )
+    if random.random() < 0.3:
+        free = list(re.finditer(r"tensor<[^>]*>(?=,|$)", main[1]))
+        at = main.start(1) + random.choice(free).end() if free else 0
+        return f"{text[:at]} {{jax.buffer_donor = true}}{text[at:]}" if at else text
     results = re.findall(r"tensor<[^>]*>", main[2])
     number = random.randrange(len(results))
     if f"aliasing_output = {number} " in main[1]:

@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     StringAttr,
     TensorType,
+    UnitAttr,
     f16,
     f32,
     f64,
@@ -44,6 +45,7 @@ from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph import random as rng
 from tensorplan.dialects.tgraph.base import (
     DEVICE,
+    DONATED,
     GROUP,
     RESULT,
     AnyTensor,
@@ -732,6 +734,9 @@ def tensor_program(random: Random, size: int) -> ModuleOp:
     if random.random() < 0.3 and builder.variables:
         index = cast(Any, builder.variables[0]).index
         attributes[index][RESULT] = number(random.randint(0, len(results)))
+    for argument, given in zip(builder.block.args, attributes, strict=True):
+        if isinstance(argument.type, TensorType) and random.random() < 0.3:
+            given[DONATED] = UnitAttr()
     builder.block.add_op(ReturnOp(*results))
     arguments = [argument.type for argument in builder.block.args]
     types = FunctionType.from_lists(arguments, [r.type for r in results])

@@ -132,7 +132,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "numbers are 1 or more",
         ("if number > merged.get(stream, 0):", "compare"): "it is the number already",
     },
-    "checking/result_pools.py": {
+    "checking/caller_pools.py": {
         (
             "DYNAMIC_INDEX in shape",
             "without part 2",

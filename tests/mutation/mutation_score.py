@@ -75,7 +75,7 @@ TESTS = {
     "checking/unchecked.py": (_EFFECTS,),
     "checking/pointees.py": (_CHECK, _RESULTS, _OWNERSHIP, _MEMORIES),
     "checking/happens_before.py": ("tests/test_happens_before.py", _CHECK),
-    "checking/result_pools.py": (_RESULTS,),
+    "checking/caller_pools.py": (_RESULTS,),
     "checking/symbolic_plan.py": (_SYMBOLIC,),
     "dialects/linalg_memory.py": (_LINALG,),
     "dialects/memory.py": (

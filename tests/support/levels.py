@@ -105,7 +105,7 @@ def planned_arenas(
         PlanMemory(alignment=alignment),
     ]
     driver.run(tensorplan.context(), planned, passes, verify=False)
-    pools = [pool for pool in check_plan(planned) if pool.result is None]
+    pools = [pool for pool in check_plan(planned) if pool.argument is None]
     return {pool.device: pool.size for pool in pools if pool.size}
 
 

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    UnitAttr,
     f32,
     i1,
     i64,
@@ -22,9 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tensorplan.analysis.functions import set_argument_attributes
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph import reducing, shaping, structure
-from tensorplan.dialects.tgraph.base import VariableType, ints, tensor_type_of
+from tensorplan.dialects.tgraph.base import DONATED, VariableType, ints, tensor_type_of
 
 SHAPES = [(4,), (3, 4), (4, 3), (2, 3, 4), (), (1, 4), (12,)]
 UNARY = [ew.NegateOp, ew.AbsOp, ew.TanhOp, ew.FloorOp, ew.SignOp]
@@ -229,9 +231,13 @@ class Program:
 
 @st.composite
 def programs(
-    draw: st.DrawFn, max_ops: int = 20, is_continuous: bool = False
+    draw: st.DrawFn,
+    max_ops: int = 20,
+    is_continuous: bool = False,
+    are_donated: bool = False,
 ) -> Program:
-    """A function `@main` of up to `max_ops` operations."""
+    """A function `@main` of up to `max_ops` operations, to which all inputs may be
+    donated."""
     builder = _Builder(draw)
     for _ in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(SHAPES))
@@ -251,4 +257,9 @@ def programs(
     types = FunctionType.from_lists(
         [argument.type for argument in builder.block.args], [r.type for r in results]
     )
-    return Program(ModuleOp([FuncOp("main", types, Region(builder.block))]))
+    func = FuncOp("main", types, Region(builder.block))
+    if are_donated:
+        donated = {DONATED: UnitAttr()}
+        inputs = [value not in builder.variables for value in builder.block.args]
+        set_argument_attributes(func, [donated if each else {} for each in inputs])
+    return Program(ModuleOp([func]))

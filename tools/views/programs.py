@@ -78,11 +78,11 @@ def read(
     pools: list[PoolView] = []
     for arena in arenas:
         name = f"@{arena.function} {arena.device}" if several else arena.device
-        if arena.result is None:
+        if arena.argument is None:
             peak = peaks[arena.function, arena.device].pop(0)
             pools.append(_pool(name, arena, text, peak))
         else:
-            pools.append(_pool(f"result {arena.result} on {name}", arena, text))
+            pools.append(_pool(f"{arena.argument} on {name}", arena, text))
     return PlanView(title, pools, text.text.splitlines(), explanation)
 
 

@@ -166,9 +166,8 @@ def _from_report(source: Source) -> PlanView:
             PoolView(_get(pool, "device", str), _get(pool, "bytes", int), [])
             for pool in _rows(report, "pools")
         ]
-        for row in _rows(report, "results") if "results" in report else ():
-            number, device = _get(row, "result", int), _get(row, "device", str)
-            name = f"result {number} on {device}"
+        for row in _rows(report, "reused") if "reused" in report else ():
+            name = f"{_get(row, 'memory', str)} on {_get(row, 'device', str)}"
             pools.append(PoolView(name, _get(row, "bytes", int), []))
         members: list[list[ShownBuffer]] = [[] for _ in pools]
         for row in _rows(report, "buffers"):

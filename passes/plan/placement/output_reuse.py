@@ -1,17 +1,24 @@
-"""Results' memory for other buffers, for plan-memory: until the result is written.
+"""The caller's memory for other buffers, for plan-memory: that of results until these
+are written, of variables between the last read of the old contents and the write of
+the new ones, of donated arguments from their last read on.
 
     func.func @f(%r: memref<64xf32> {tgraph.result = 0 : i32}, ...)
       %0 = memref.reinterpret_cast %r to offset: [16], sizes: [4, 8], strides: [8, 1]
            {tgraph.buffer} : ... to memref<4x8xf32, strided<[8, 1], offset: 16>>
 
 `tgraph.buffer` says that this is a buffer of its own, as a `memref.view` of an arena is
-one. The caller gives the memory of a result, and expects nothing of it but the result.
+one. The caller expects nothing of the memory but the result, or the new contents.
+
+A buffer of the same size may also be computed from what is there, or be what the
+result is computed from, where an operation reads and writes element by element: there
+the bytes are handed over in one step.
 
 A view has the element type of what it views, so only buffers of a result's element type
 can lie there; and their type gets an offset, so only those that are used by operations
 which take any strides.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
@@ -19,7 +26,6 @@ from typing import cast
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    MemRefType,
     NoneAttr,
     UnitAttr,
 )
@@ -27,30 +33,27 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ....analysis.allocations import Allocation, argument_uses, erase_deallocs
+from ....analysis.allocations import Allocation, caller_uses, erase_deallocs
 from ....analysis.control_flow import ControlFlow
-from ....analysis.functions import argument_attributes
+from ....analysis.functions import caller_memories
 from ....analysis.layout import Layout, memref_type
 from ....analysis.liveness import Uses, is_reusable
 from ....dialects.diagnostics import name_of
-from ....dialects.memory import BUFFER, LINALG, is_buffer
-from ....dialects.tgraph.base import (
-    RESULT,
-    VARIABLE,
-    AnyMemRef,
-    TensorOp,
-    element_bytes,
-)
+from ....dialects.memory import BUFFER, LINALG, destinations, is_buffer, overwritable
+from ....dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
+from ....planning.output_reuse import HandOver, HandOvers
+from ..shared_memory import reads_nowhere_else
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result that other buffers may lie in."""
+    """An argument in whose memory other buffers may lie."""
 
     argument: SSAValue
     type: AnyMemRef
     size: int  # bytes
     uses: Uses
+    is_given: bool  # whether it holds something when the function starts
 
     @property
     def space(self) -> Attribute:
@@ -58,29 +61,52 @@ class Output:
 
     @property
     def name(self) -> str:
-        return f"%{self.argument.name_hint or 'result'}"
+        return f"%{self.argument.name_hint or 'argument'}"
 
 
 def find_outputs(func: FuncOp, flow: ControlFlow) -> list[Output]:
-    """The results whose memory is of static size and not reused yet, in order."""
+    """Those whose memory is of static size and not reused yet, in order."""
     outputs: list[Output] = []
-    entry = func.body.blocks[0]
-    for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
-        given: Attribute = argument.type
-        if (
-            RESULT not in attributes
-            or VARIABLE in attributes
-            or not isinstance(given, MemRefType)
-            or any(is_buffer(use.operation) for use in argument.uses)
-        ):
+    for memory in caller_memories(func):
+        argument = memory.argument
+        if any(is_buffer(use.operation) for use in argument.uses):
             continue
-        type = cast(AnyMemRef, given)
+        type = cast(AnyMemRef, argument.type)
         if not isinstance(type.layout, NoneAttr) or not is_reusable(type):
             continue
-        if uses := argument_uses(argument, func, flow):
+        if uses := caller_uses(memory, func, flow):
             size = prod(type.get_shape()) * element_bytes(type.element_type)
-            outputs.append(Output(argument, type, size, uses))
+            outputs.append(Output(argument, type, size, uses, memory.is_given))
     return outputs
+
+
+def hand_overs(
+    allocations: Sequence[Allocation], outputs: Sequence[Output], flow: ControlFlow
+) -> HandOvers:
+    """Where an operation computes an allocation from an output, or an output from an
+    allocation, and may do so in the same bytes."""
+    buffers: dict[SSAValue, int] = {
+        a.alloc.memref: n for n, a in enumerate(allocations)
+    }
+    places = {output.argument: n for n, output in enumerate(outputs)}
+    found: dict[tuple[int, int], list[HandOver]] = {}
+    for op, step in flow.step.items():
+        for index in overwritable(op) if destinations(op) else ():
+            source, target = op.operands[index], op.operands[destinations(op)[0]]
+            buffer, other = (target, source) if source in places else (source, target)
+            if (
+                buffer in buffers
+                and other in places
+                and _shape(source) == _shape(target)
+                and reads_nowhere_else(op, source)
+            ):
+                pair = buffers[buffer], places[other]
+                found.setdefault(pair, []).append(HandOver(step, other is target))
+    return found
+
+
+def _shape(value: SSAValue) -> Sequence[int]:
+    return cast(AnyMemRef, value.type).get_shape()
 
 
 def is_movable(alloc: memref.AllocOp) -> bool:
@@ -99,7 +125,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
 
 
 def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
-    """Makes an allocation a buffer in a result's memory, at an offset in bytes."""
+    """Makes an allocation a buffer in an argument's memory, at an offset in bytes."""
     erase_deallocs([allocation])
     alloc = allocation.alloc
     type = alloc.memref.type
