@@ -118,6 +118,22 @@ def test_what_is_saved_is_the_program_and_not_its_state(tmp_path):
     np.testing.assert_array_equal(root, [3, 3, 3, 3])
 
 
+def test_what_is_donated_is_so_in_a_loaded_program(tmp_path):
+    exponential = "%e = tgraph.exponential %w : tensor<64x64xf32>\n  %y ="
+    text = PRODUCT.replace("tgraph.parameter", "tgraph.donated")
+    text = text.replace("%y =", exponential).replace("%x, %w\n", "%x, %e\n")
+    planned(text).save(tmp_path / "program.plan")
+    run = tensorplan.load(tmp_path / "program.plan")
+    assert [slot.is_donated for slot in run.inputs] == [False, True]
+    x, w = np.ones((16, 64), np.float32), np.zeros((64, 64), np.float32)
+    fixed = w.copy()
+    fixed.flags.writeable = False
+    for array in (fixed, fixed, w):
+        np.testing.assert_array_equal(run(x, array)[0], np.full((16, 64), 64))
+    assert not fixed.any()
+    assert w.all()  # what lies in its memory
+
+
 def test_bound_inputs_are_saved(tmp_path):
     run = planned(SUMS)
     run.bind({0: np.full(4, 4, np.float32), 2: np.full(4, 5, np.float32)})

@@ -6,7 +6,7 @@ c-header    arena sizes and offsets as macros, for programs that hold the arenas
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -18,7 +18,14 @@ from xdsl.utils.target import Target
 from ..analysis.functions import argument_attributes, is_tensor
 from ..dialects.diagnostics import LocatedError
 from ..dialects.sizes.dims import BOUNDS
-from ..dialects.tgraph.base import RESULT, VARIABLE, is_static, tensor_type_of
+from ..dialects.tgraph.base import (
+    DONATED,
+    PARAMETER,
+    RESULT,
+    VARIABLE,
+    is_static,
+    tensor_type_of,
+)
 
 if TYPE_CHECKING:
     from ..reporting.report import BufferReport
@@ -150,12 +157,19 @@ def _arguments(function: FuncOp) -> list[_Argument]:
                 "or a plan for bounds: plan-pipeline{bounds=...}",
                 function,
             )
-        role = "result" if RESULT in attributes else "input"
-        if VARIABLE in attributes:
-            role = "variable"
         name = value.name_hint or f"arg{value.index}"
-        arguments.append(_Argument(name, sizes.bytes(value), role))
+        arguments.append(_Argument(name, sizes.bytes(value), _role(attributes)))
     return arguments
+
+
+def _role(attributes: Container[str]) -> str:
+    """What an argument is to the caller."""
+    if VARIABLE in attributes:
+        return "variable"
+    if RESULT in attributes:
+        return "result"
+    is_donated = DONATED in attributes and PARAMETER not in attributes
+    return "donated" if is_donated else "input"
 
 
 def _macro(name: str) -> str:

@@ -29,8 +29,9 @@ becomes part of the plan.
 Needs: level 2 or 3, static shapes and strides.
 Leaves: no workspaces of our kernels (plan-workspaces), which nothing uses any more;
 func, memref, linalg, scf, arith, math, and llvm.frem; unsigned integers become
-signless. Arguments keep the attributes `tgraph.variable` and `tgraph.result`, which say
-what they are for. Memory spaces stay (see plan-strip-memory-spaces).
+signless. Arguments keep the attributes `tgraph.variable`, `tgraph.donated` and
+`tgraph.result`, which say what they are for. Memory spaces stay (see
+plan-strip-memory-spaces).
 Does not: lower to LLVM: mlir-opt does (docs/lowering.md).
 """
 
