@@ -424,6 +424,25 @@ def test_a_loop_runs_in_a_donated_argument() -> None:
     assert_close([result], [fn(X, X)])
 
 
+def test_a_loop_reads_what_lies_in_a_donated_argument() -> None:
+    """Of what is computed in place from `x`, a loop reads eight elements, before the
+    result is computed in place from that: openxla/xla's issue 45912."""
+
+    def fn(x: Any) -> Any:
+        y = jnp.exp(x)
+        total = lax.fori_loop(0, 8, lambda i, s: s + y[i * (x.size // 8)], 0.0)
+        return y * total
+
+    x = np.linspace(0, 1, 1 << 20, dtype=np.float32)
+    module = planned(fn, x, donate_argnums=0)
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] <= 1024
+    given = x.copy()
+    (result,) = Executable(module)(given)
+    assert result is given
+    assert_close([result], [fn(x)])
+
+
 def test_a_loop_does_not_run_in_what_is_read_later() -> None:
     def fn(state: Any, x: Any) -> Any:
         after = lax.fori_loop(0, 3, lambda i, a: a * 0.5 + x, state)
