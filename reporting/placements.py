@@ -17,12 +17,13 @@ from xdsl.ir import Operation, SSAValue
 from ..analysis.allocations import lifespans
 from ..analysis.control_flow import moves
 from ..analysis.liveness import buffer_of
-from ..checking.plan_check import PlannedPool, check_plan
+from ..checking.plan_check import PlannedBuffer, PlannedPool, check_plan
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
 from ..dialects.tgraph.structure import FusionOp, YieldOp
 from ..planning import Buffer
+from ..planning.problem import Steps
 from .printed import Printed
 
 
@@ -103,6 +104,7 @@ def _pool(pool: PlannedPool, text: Printed) -> PlacedPool:
         around = function.parent_op()
         assert around is not None
         function = around
+    lives = _without_hand_overs([planned[v] for v in values], lifespans(values))
     buffers = [
         PlacedBuffer(
             buffer_of(text.names[value], b.size, live, pool.alignment),
@@ -110,12 +112,31 @@ def _pool(pool: PlannedPool, text: Printed) -> PlacedPool:
             value.owner if isinstance(value.owner, Operation) else None,
             sorted(_accesses(value), key=lambda op: text.lines.get(op, 0)),
         )
-        for (value, b), live in zip(planned.items(), lifespans(values), strict=True)
+        for (value, b), live in zip(planned.items(), lives, strict=True)
     ]
     name = function.sym_name.data
     return PlacedPool(
         name, pool.device, pool.size, pool.alignment, buffers, pool.argument
     )
+
+
+def _without_hand_overs(
+    buffers: Sequence[PlannedBuffer], lives: Sequence[Sequence[Steps]]
+) -> Sequence[Sequence[Steps]]:
+    """Of two buffers at one place, the other of which is computed from the one in some
+    step, the one is live before that step."""
+    starts = {
+        (b.offset, b.size, start): b
+        for b, live in zip(buffers, lives, strict=True)
+        for start, _ in live
+    }
+    return [
+        [
+            (start, end - (starts.get((b.offset, b.size, end - 1), b) is not b))
+            for start, end in live
+        ]
+        for b, live in zip(buffers, lives, strict=True)
+    ]
 
 
 def _accesses(buffer: SSAValue) -> list[Operation]:

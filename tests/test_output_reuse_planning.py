@@ -15,6 +15,8 @@ import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
 from tensorplan.planning.output_reuse import HandOver, Reuse, reuse
+from tensorplan.reporting.placements import placements
+from tensorplan.reporting.printed import printed
 from tensorplan.runtime.executor import Executable
 
 
@@ -137,6 +139,9 @@ def test_a_tensor_stays_where_it_is_computed_from_or_into(
     module = parse(text)
     planned = tensorplan.plan(module)
     assert arena_bytes(planned) <= 64
+    *_, reused = placements(planned, printed(planned))
+    own, other = (placed.buffer for placed in reused.buffers)
+    assert not own.overlaps(other)  # as plan-view and scripts take it
     x = np.linspace(0, 1, 131072, dtype="f4")
     (want,) = run_reference(module, [x.copy()])
     run = Executable(planned, **options)
