@@ -150,6 +150,12 @@ def counted(x: Any) -> Any:
     return (x * rows).sum(), (x + whole.astype(x.dtype)).sum(1)
 
 
+def both_ways(x: Any, w: Any) -> Any:
+    """Rows of a value are one operand of a product, all of it the other."""
+    a = jnp.exp(x)
+    return (jnp.tanh(a @ w) @ w @ a).sum(1)
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "embedding": (embedding, [normal(5, 4), jnp.asarray([1, 3, 3, 0, 2, 4])]),
     "cross_entropy": (
@@ -169,6 +175,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         [normal(8, 4, dtype="bfloat16"), normal(4, 6, dtype="bfloat16")],
     ),
     "counted": (counted, [normal(12, 3)]),
+    "both_ways": (both_ways, [normal(4, 4), normal(4, 4)]),
 }
 
 

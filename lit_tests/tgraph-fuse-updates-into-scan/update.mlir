@@ -14,12 +14,13 @@
 // CHECK:         [[N:%[a-z0-9_]+]], [[M:%[a-z0-9_]+]], [[W:%[a-z0-9_]+]] = tgraph.while %zero, %m, %w, %x, %rate
 // CHECK:         } do {
 // CHECK-NEXT:    ^bb{{[01]}}(%i_1: {{.*}}, [[VM:%[a-z0-9_]+]]: !tgraph.variable<tensor<9x8x8xf32>>, [[VW:%[a-z0-9_]+]]: !tgraph.variable<tensor<9x8x8xf32>>, %xs_1: tensor<8x8xf32>, [[R:%[a-z0-9_]+]]: tensor<f32>):
-// CHECK:           [[MS:%[a-z0-9_]+]] = tgraph.read [[VM]]
-// CHECK-NEXT:      [[WS:%[a-z0-9_]+]] = tgraph.read [[VW]]
 // The row of the weights is read where it will be written, so no copy of them is needed.
-// CHECK:           %row = tgraph.dynamic_slice [[WS]], %at, %c0, %c0
+// CHECK:           [[ROWS:%[a-z0-9_]+]] = tgraph.read [[VW]]
+// CHECK-NEXT:      %row = tgraph.dynamic_slice [[ROWS]], %at, %c0, %c0
 // CHECK:           %g = tgraph.dot_general
 // CHECK-NEXT:      [[G:%[a-z0-9_]+]] = tgraph.broadcast_in_dim %g
+// CHECK:           [[MS:%[a-z0-9_]+]] = tgraph.read [[VM]]
+// CHECK-NEXT:      [[WS:%[a-z0-9_]+]] = tgraph.read [[VW]]
 // CHECK:           [[OLD:%[a-z0-9_]+]] = tgraph.dynamic_slice [[MS]], %at, %c0, %c0
 // CHECK:           tgraph.multiply {{.*}}, [[OLD]] : tensor<1x8x8xf32>
 // CHECK:           [[NEW:%[a-z0-9_]+]] = tgraph.add {{.*}}, [[G]] : tensor<1x8x8xf32>

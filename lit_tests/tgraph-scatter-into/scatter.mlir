@@ -77,8 +77,8 @@ func.func @row(%x: tensor<4x16xf32>, %u: tensor<1x16xf32>, %i: tensor<i32>) -> t
 
 // A loop that adds to other rows of zeros in each iteration stacks them.
 // CHECK-LABEL: func.func @stacked
-// CHECK:         tgraph.dynamic_update_slice %old, %u, %n, %c
-// CHECK-NEXT:    tgraph.add %n, %one
+// CHECK:         tgraph.dynamic_update_slice %old, %v_1, %n_1, %c
+// CHECK-NEXT:    tgraph.add %n_1, %one
 // CHECK-NOT:     tgraph.add
 // CHECK:         func.return
 func.func @stacked(%u: tensor<1x8xf32>) -> tensor<4x8xf32> {

@@ -4,4 +4,5 @@ candidates.py  lowerings that are tried on copies of the program, and which is b
 channels.py    for inference: parameters, values along few dimensions
 fitting.py     how few bytes have to be live to meet a budget
 reshaped.py    values in another shape, without reshaping what is in memory
+unrolled.py    loops that read and write several rows in each iteration, row by row
 """

@@ -116,6 +116,8 @@ class _Growth:
         """How many rows of an operation's result members read ahead of their tiles."""
         self.earlier: set[Operation] = set()
         """What members need whole, and what that depends on."""
+        self.sliced: dict[Operation, set[int]] = {}
+        """The dimensions along which members slice what others compute."""
         self.queue: list[Operation] = []
 
     def join(self, op: Operation, dim: int) -> bool:
@@ -123,6 +125,8 @@ class _Growth:
         if op in self.dims:
             return self.dims[op] == dim
         if not self._is_new(op) or shape_of(op.results[0])[dim] % self.tiles:
+            return False
+        if not self.sliced.get(op, set()) <= {dim}:
             return False
         if not self._can_read(op, self.needed[op, dim], dim):
             return False
@@ -207,6 +211,10 @@ class _Growth:
         if op in earlier or not self._move_ahead(op, needed, dim):
             return False
         self.earlier |= earlier
+        for value, along in zip(op.operands, needed, strict=True):
+            for source, tiled in self._sources(value, along):
+                if tiled is not None and isinstance(source.owner, Operation):
+                    self.sliced.setdefault(source.owner, set()).add(tiled)
         return True
 
     def _move_ahead(self, op: Operation, needed: Needs, dim: int | None) -> bool:
