@@ -39,7 +39,7 @@ Spread = tuple[Shape, Shape, tuple[int, ...]]
 
 
 def overwritable(
-    in_place: tuple[type[TensorOp], ...],
+    in_place: tuple[type[Operation], ...],
     result: AnyTensor,
     inputs: Iterable[tuple[Attribute, Iterable[Operation]]],
 ) -> Sequence[int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import StringAttr, TensorType, i1
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParamAttrConstraint,
@@ -175,12 +175,17 @@ class FusionOp(TensorOp):
     def overwritable(self) -> Sequence[int]:
         """Inputs that the body reads at the result's position, or in its row, only.
 
-        A group of rows is computed row by row (or some rows at a time): all of a row is
-        read before the last operation writes it. So is what follows a contraction, with
-        as much of the contraction's result at a time.
+        A body that yields an input as it is copies it. A group of rows is computed row
+        by row (or some rows at a time): all of a row is read before the last operation
+        writes it. So is what follows a contraction, with as much of the contraction's
+        result at a time.
         """
         group = self.group()
-        in_place = () if group is None else group.in_place_readers()
+        in_place: tuple[type[Operation], ...] = ()
+        if group is not None:
+            in_place = group.in_place_readers()
+        elif len(self.yielded) == 1 and isinstance(self.yielded[0], BlockArgument):
+            in_place = (YieldOp,)
         read = ((a.type, [u.operation for u in a.uses]) for a in self.body.block.args)
         return overwritable(in_place, self.declared[0], read)
 

@@ -38,3 +38,12 @@ func.func @two_lives(%a: memref<16xf32>) {
   memref.dealloc %arena : memref<64xi8>
   func.return
 }
+
+// What a group yields as it is may be where it was: nothing changes.
+// CHECK-LABEL: func.func @yielded
+func.func @yielded(%v: memref<12xi32, "cpu:0"> {tgraph.variable}) {
+  tgraph.fusion(%x = %v) outs(%v) : memref<12xi32, "cpu:0"> {
+    tgraph.yield %x : tensor<12xi32, "cpu:0">
+  }
+  func.return
+}
