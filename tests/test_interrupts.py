@@ -95,16 +95,15 @@ def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "then"),
     [
-        {},
-        {"native": False},
-        {"threads": 2},
-        {"concurrent": True, "native": False},
+        *(({}, then) for then in range(3)),
+        ({"native": False}, 0),
+        ({"threads": 2}, 1),
+        ({"concurrent": True, "native": False}, 2),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("then", range(3))
 @pytest.mark.parametrize("usual", [True, False])
 def test_any_call(options: dict[str, Any], usual: bool, then: int) -> None:
     """The usual call only reads other arrays; others bring a variable and a parameter.
