@@ -153,16 +153,16 @@ class _Residuals:
         self.loop, self.counted = loop, counted
         self.kept: dict[SSAValue, SSAValue] = {}  # the stacks of values
 
-    def is_computed(self, stack: Stack) -> bool:
-        """Whether a stack is needed no more, as those who read it compute its rows."""
+    def have_computed(self, stack: Stack) -> bool:
+        """Has those who read a stack compute its rows; whether they can."""
         whole, value = self.loop.res[stack.number], stack.puts[0].value
         readers = _readers(whole)
-        if readers and self._is_computed(whole, value, readers):
+        if readers and self._have_computed(whole, value, readers):
             return True
         self.kept.setdefault(value, whole)
         return False
 
-    def _is_computed(
+    def _have_computed(
         self, whole: SSAValue, value: SSAValue, readers: Sequence[_Reader]
     ) -> bool:
         leaves: dict[SSAValue, _Leaf] = {}
@@ -251,9 +251,10 @@ class _Residuals:
         is_inside = 0 <= low and high < self.counted.trips
         return is_inside and start.element_type == type.element_type
 
-    def is_carried(self, stack: Stack) -> bool:
-        """Whether what an iteration leaves to the next one is stacked as what that
-        begins with, too: then those who read rows from the last one on keep one."""
+    def have_carried(self, stack: Stack) -> bool:
+        """Has those who read a stack, from the last row on, carry the row; whether they
+        can, as what an iteration leaves to the next one is stacked as what that begins
+        with, too."""
         whole, rows = self.loop.res[stack.number], self.counted.trips
         readers, begun = _readers(whole), self._begun(stack.puts[0].value)
         if not readers or begun is None or rows < FEW:
@@ -300,8 +301,8 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     if counted is None or not found:
         return loop
     residuals = _Residuals(loop, counted)
-    rest = [stack for stack in found if not residuals.is_computed(stack)]
-    rest = [stack for stack in rest if not residuals.is_carried(stack)]
+    rest = [stack for stack in found if not residuals.have_computed(stack)]
+    rest = [stack for stack in rest if not residuals.have_carried(stack)]
     dropped = [stack.number for stack in found if stack not in rest]
     if not dropped:
         return loop
