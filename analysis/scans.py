@@ -133,7 +133,11 @@ def extended(
 
 
 def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
-    """Takes out results that are stacked but that nobody reads."""
+    """Takes out results that are stacked, and that loops are given but do not read."""
+    users = [use.operation for index in indices for use in loop.res[index].uses]
+    for user in dict.fromkeys(users):
+        assert isinstance(user, WhileOp)
+        without_unused(user)
     for index in indices:
         users = [use.operation for use in loop.body.block.args[index].uses]
         assigns = [op for op in users if isinstance(op, AssignOp)]

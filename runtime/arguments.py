@@ -48,6 +48,8 @@ class _New(NamedTuple):
 
     slot: _Input
     array: Array
+    start: int
+    """Its address."""
 
 
 _Accepted: TypeAlias = dict[int, tuple[object, Array, bool]]
@@ -216,7 +218,7 @@ class Arguments:
         accepted = self._accepted(arrays, out) if new is None else None
         self.forget()
         moved = self._leave_to_callers() if self._handed_out else []
-        if new is None or any(self._is_written(each.array) for each in new):
+        if new is None or any(map(self._is_written, new)):
             accepted = accepted or self._accepted(arrays, out)
             changes = self._bind_any(accepted, out)
         else:
@@ -269,7 +271,7 @@ class Arguments:
                 continue
             if slot is None or not slot.fits(given):
                 return None
-            new.append(_New(slot, given))
+            new.append(_New(slot, given, address(given)))
         return new
 
     def _accepted(
@@ -295,8 +297,8 @@ class Arguments:
 
     def _bind_plain(self, arrays: Sequence[object], new: "Sequence[_New]") -> Changes:
         moved: list[MemoryBlock] = []
-        for slot, array in new:
-            memory, start = slot.memory, address(array)
+        for slot, array, start in new:
+            memory = slot.memory
             if memory.start != start:
                 moved.append(memory)
             memory.place(array, start)
@@ -348,10 +350,9 @@ class Arguments:
         memory = self._program.inputs[index]
         return _Input(index, slot, memory) if memory.moves else None
 
-    def _is_written(self, array: Array) -> bool:
+    def _is_written(self, new: "_New") -> bool:
         """Whether its memory is a variable's or a result's, too."""
-        start = address(array)
-        end = start + array.nbytes
+        start, end = new.start, new.start + new.array.nbytes
         return any(start < stop and first < end for first, stop in self._written)
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:

@@ -37,6 +37,7 @@ from typing import NamedTuple, TypeAlias, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...analysis.functions import tensor_blocks
 from ...analysis.loops import Counter, counter, is_read, only_writer
@@ -49,7 +50,6 @@ from ...analysis.scans import (
     row_slices,
     stacks,
     without_stacks,
-    without_unused,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
@@ -138,8 +138,7 @@ class _Reader(NamedTuple):
 
     def replace(self, value: SSAValue) -> None:
         self.slice.result.replace_all_uses_with(value)
-        self.slice.detach()
-        self.slice.erase()
+        Rewriter.erase_op(self.slice)
 
 
 _Leaf: TypeAlias = SSAValue | Linear
@@ -312,10 +311,6 @@ def _rewritten(loop: WhileOp) -> WhileOp:
         loop,
         passed=True,
     )
-    users = [use.operation for index in dropped for use in loop.res[index].uses]
-    for user in dict.fromkeys(users):
-        assert isinstance(user, WhileOp)
-        without_unused(user)
     return without_stacks(loop, dropped)
 
 

@@ -14,6 +14,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ....analysis.loops import Counter, counter, integer
 from ....analysis.scans import (
@@ -57,17 +58,11 @@ def row_by_row(loop: WhileOp) -> WhileOp:
         elif (flat := _flat(result, parts)) is not None:
             loop = _with_flat_stack(loop, stack, parts, begun)
             flat.result.replace_all_uses_with(loop.res[first])
-            _erase(flat)
+            Rewriter.erase_op(flat)
         else:
             continue
         dropped.append(stack.number)
-    if not dropped:
-        return loop
-    readers = [use.operation for number in dropped for use in loop.res[number].uses]
-    for reader in dict.fromkeys(readers):
-        assert isinstance(reader, WhileOp)
-        without_unused(reader)
-    return without_stacks(loop, dropped)
+    return without_stacks(loop, dropped) if dropped else loop
 
 
 def _shape(value: SSAValue) -> Shape:
@@ -78,11 +73,6 @@ def _insert(op: Operation, like: Operation, before: Operation) -> None:
     op.location = like.location
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
 
 
 def _parts(stack: Stack) -> _Parts:
@@ -165,7 +155,7 @@ def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
     new.attributes |= slice.attributes
     _insert(new, slice, slice)
     slice.result.replace_all_uses_with(new.result)
-    _erase(slice)
+    Rewriter.erase_op(slice)
 
 
 def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
@@ -264,4 +254,4 @@ def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
     for op in (new, shaped):
         _insert(op, slice, slice)
     slice.result.replace_all_uses_with(shaped.result)
-    _erase(slice)
+    Rewriter.erase_op(slice)

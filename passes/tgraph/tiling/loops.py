@@ -188,6 +188,7 @@ class _Growth:
         if needed is None:
             return False
         whole: list[Operation] = []
+        sliced: list[tuple[Operation, int]] = []
         for value, along in zip(op.operands, needed, strict=True):
             for source, tiled in self._sources(value, along):
                 owner = source.owner
@@ -199,6 +200,8 @@ class _Growth:
                     whole.append(owner)
                 elif shape_of(source)[tiled] % self.tiles:
                     return False
+                else:
+                    sliced.append((owner, tiled))
         earlier = set[Operation]()
         for owner in whole:  # grows
             if owner in self.dims or owner in self.parts:
@@ -211,10 +214,8 @@ class _Growth:
         if op in earlier or not self._move_ahead(op, needed, dim):
             return False
         self.earlier |= earlier
-        for value, along in zip(op.operands, needed, strict=True):
-            for source, tiled in self._sources(value, along):
-                if tiled is not None and isinstance(source.owner, Operation):
-                    self.sliced.setdefault(source.owner, set()).add(tiled)
+        for owner, tiled in sliced:
+            self.sliced.setdefault(owner, set()).add(tiled)
         return True
 
     def _move_ahead(self, op: Operation, needed: Needs, dim: int | None) -> bool:
