@@ -4,6 +4,9 @@
 Makes `.venv`, installs this project into it with its development tools, and runs the
 command there. Needs Python 3.11+ with pip; writes nothing outside the checkout.
 
+`test` runs what a change needs before it is committed, in parallel; `test --all` also
+runs the tests marked `thorough`, as CI does. pytest gets the other arguments.
+
 `test-oldest` and `test-newest` are short tests of passes and planners, with the oldest
 and the newest xDSL and NumPy that pyproject.toml allows, and nothing else that is
 optional, in `.venv-oldest` and `.venv-newest`.
@@ -29,7 +32,8 @@ UNFINISHED = "unfinished"
 COMMANDS = {
     "demo": ["-m", "tensorplan.tools.demo"],
     "docs": ["docs/build.py"],
-    "test": ["-m", "pytest"],
+    # The tests of a file share what they prepare.
+    "test": ["-m", "pytest", "-n", "auto", "--maxprocesses=8", "--dist=loadfile"],
     "fuzz": ["tests/fuzz"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
@@ -37,6 +41,8 @@ COMMANDS = {
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
+
+ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too
 
 LINT = [
     ["-m", "ruff", "check"],
@@ -165,6 +171,9 @@ def main() -> int:
     else:
         choices = "|".join((*COMMANDS, *SEVERAL))
         sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
+    if name == "test" and "--all" in arguments:
+        arguments.remove("--all")
+        arguments += ALL_TESTS
     # The tools take paths relative to where they are called; the others know the root.
     at_root = name in ("demo", "docs", "fuzz", "test", *SEVERAL)
     try:

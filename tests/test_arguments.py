@@ -281,6 +281,7 @@ def test_wrong_donations(donate: list[int], message: str) -> None:
         Executable(parse(STEP), donate=donate)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("results", ["copy", "view"])
 def test_100_runs_allocate_nothing(native: bool, results: Any) -> None:

@@ -81,6 +81,7 @@ def assert_same(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
     assert all(map(np.array_equal, got, want))
 
 
+@pytest.mark.thorough
 @given(updates())
 def test_values_are_kept_through_all_levels(program: Program) -> None:
     want = run_reference(program.module, arrays())

@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
 from tensorplan.planning.solver.skyline import Skyline
 
-needs_numba = pytest.mark.skipif(not kernels.available(), reason="needs numba")
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 
 @st.composite
@@ -151,6 +152,7 @@ def training(steps: int) -> Iterator[Buffer]:
         yield Buffer(f"g{step}", size, 2 * steps - step - 1, 2 * steps - step + 1, 64)
 
 
+@pytest.mark.thorough
 def test_ten_thousand_buffers() -> None:
     plan = solve(Problem(list(training(3333))), "auto", Limits(time_limit=5))
     assert plan.peak <= 1.001 * plan.lower_bound

@@ -115,6 +115,7 @@ def is_right(planned: ModuleOp, original: ModuleOp) -> bool:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @given(programs(), st.sampled_from([1, 2, 4]), st.booleans(), st.integers(0, 2**32))
 def test_any_order_gives_the_same_values(
@@ -205,6 +206,7 @@ def makespan(module: ModuleOp) -> int:
     return max(ends)
 
 
+@pytest.mark.thorough
 @given(programs(max_ops=40), st.sampled_from(MODES))
 def test_more_streams_take_no_longer(program: Program, mode: str) -> None:
     spans = [

@@ -64,6 +64,7 @@ def test_tab(shell: tuple[str, Path], typed: str, completed: str):
         terminal.wait_for(re.escape(completed), 5.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tool", ["plan-run", "plan-solve", "plan-view"])
 def test_the_other_tools_have_scripts(tool: str):
     run = subprocess.run(

@@ -269,6 +269,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]

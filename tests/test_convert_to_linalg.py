@@ -129,6 +129,7 @@ def check_cases(
     return upstream
 
 
+@pytest.mark.thorough
 @with_each_mlir
 @pytest.mark.parametrize("name", TESTS)
 def test_some_cases_of_the_kernels(
@@ -141,6 +142,7 @@ def test_some_cases_of_the_kernels(
     check_cases([found[i] for i in chosen], tools)
 
 
+@pytest.mark.thorough
 @with_each_mlir
 @pytest.mark.parametrize(
     ("name", "ops"),
@@ -177,6 +179,7 @@ MODELS = sorted((ROOT / "tests/models").glob("*.mlir"))
 FAST = [path for path in MODELS if "resnet" not in path.stem]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "path",
     [

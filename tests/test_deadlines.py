@@ -98,6 +98,7 @@ def test_a_plan_in_time(seconds: float, own_clock: None) -> None:
     assert validate(problem, plan.offsets) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "limit"),
     [("lenet_train", 1), ("lenet_train", 3), ("lstm_scan_train", 3)],
@@ -114,6 +115,7 @@ def test_a_search_keeps_its_time_limit(model: str, limit: int, own_clock: None) 
     assert planned_bytes(high) <= planned_bytes(low)
 
 
+@pytest.mark.thorough
 def test_a_budget_keeps_its_time_limit(own_clock: None) -> None:
     module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     start = process_time()

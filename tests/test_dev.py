@@ -40,12 +40,30 @@ def test_usage_names_all_commands():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_command_runs_is_there(name: str):
     match COMMANDS[name]:
-        case ["-m", module]:
+        case ["-m", module, *_]:
             assert find_spec(module)
         case [path]:
             assert (ROOT / path).exists()
         case arguments:
             assert not arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "marks"),
+    [(["--all", "-k", "x"], ["-m", "not slow"]), (["-k", "x"], [])],
+)
+def test_all_adds_the_thorough_tests(
+    arguments: list[str], marks: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(DEV, "install", lambda environment: None)
+    monkeypatch.setattr(DEV, "link_package", lambda: None)
+    monkeypatch.setattr(
+        DEV.subprocess, "call", lambda command, cwd: commands.append(command)
+    )
+    monkeypatch.setattr(sys, "argv", ["dev.py", "test", *arguments])
+    DEV.main()
+    assert commands[0][1:] == [*COMMANDS["test"], "-k", "x", *marks]
 
 
 def test_the_demo_runs():

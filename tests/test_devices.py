@@ -94,6 +94,7 @@ def assert_sound(module: ModuleOp) -> None:
             assert source.inputs[0].type != copy.result.type
 
 
+@pytest.mark.thorough
 @given(programs(), placements)
 def test_placed_programs_are_sound_and_have_the_same_values(
     program: Program, chosen: list[str | None]
@@ -118,6 +119,7 @@ def test_named_operations_are_where_they_say(
             assert device_of(after.result.type) == device.data
 
 
+@pytest.mark.thorough
 @given(programs(), placements)
 def test_planned_programs_on_several_devices_have_the_same_values(
     program: Program, chosen: list[str | None]
@@ -179,6 +181,7 @@ def on(value: SSAValue) -> dict[str, Attribute]:
     return {DEVICE: StringAttr(device)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     """One operation here, the next there."""
@@ -206,6 +209,7 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
         assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
 
 
+@pytest.mark.thorough
 def test_time_per_operation() -> None:
     """Also where devices come from far: through arguments, one after the other."""
     count = 2000

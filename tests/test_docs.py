@@ -51,6 +51,7 @@ def strategies_stay() -> Iterator[None]:
     STRATEGIES.update(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("default")  # of others, as a reader has them
 @pytest.mark.parametrize("page", [p for p in PAGES if is_run(p)], ids=name)
 def test_what_the_page_shows_happens(
@@ -114,6 +115,7 @@ def test_commands_within_the_text_have_options_that_there_are(page: Path):
             pipelines.parse(pipeline, get_all_passes())
 
 
+@pytest.mark.thorough
 def test_the_arenas_in_the_table_are_those_of_the_models():
     """Its command takes long, and runs with the slow tests only."""
     pytest.importorskip("jax")
@@ -207,6 +209,7 @@ def test_what_is_generated_is_up_to_date():
     run_python(DOCS / "generate.py", "--check")
 
 
+@pytest.mark.thorough
 def test_every_error_is_on_one_page(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(DOCS)
     import messages  # pyright: ignore[reportMissingImports]
@@ -216,6 +219,7 @@ def test_every_error_is_on_one_page(monkeypatch: pytest.MonkeyPatch):
     assert set(messages.by_file()) <= set(listed)
 
 
+@pytest.mark.thorough
 def test_the_site_builds_strictly(tmp_path: Path):
     pytest.importorskip("sphinx")
     pytest.importorskip("myst_parser")

@@ -358,6 +358,7 @@ def _plant(op: Operation) -> Iterator[None]:
     yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "file", ["examples/train_step.mlir", "tests/models/lstm_scan_infer.mlir"]
 )

@@ -126,6 +126,7 @@ def _expect(
         np.testing.assert_allclose(got, np.asarray(want), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES)
 def test_values_are_those_of_jax(case: str, mode: str):
@@ -265,6 +266,7 @@ def test_donated_state_is_updated_in_place():
     np.testing.assert_allclose(product, wanted[1], rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("allocator", ["bfc", "buddy", "slab-buddy"])
 def test_the_allocator_is_clean_after_100_runs(allocator: str):
     function, args = mlp()

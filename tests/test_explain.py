@@ -142,6 +142,7 @@ def test_a_planned_module_is_explained_as_it_is():
     assert explanation.trials == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("option", ["--explain", "--explain=json"])
 def test_the_same_in_every_run(option: str):
     """But for the times."""
@@ -167,6 +168,7 @@ def test_the_same_in_every_run(option: str):
     assert len(texts) == 1
 
 
+@pytest.mark.thorough
 def test_rewrites_are_left_out_where_they_have_done_something() -> None:
     """ReLU's mask is taken from its result there, and no loop stacks anything. Without
     that, most of what is then kept too long is computed again."""

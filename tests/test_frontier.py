@@ -54,6 +54,7 @@ def falls(points: Sequence[FrontierPoint]) -> bool:
     return all(a.bytes > b.bytes and a.time < b.time for a, b in pairwise(points))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "options"),
     [
@@ -72,6 +73,7 @@ def test_a_point_is_the_plan_for_its_budget(
         assert arena(program, options, point.budget) == point.bytes <= point.budget
 
 
+@pytest.mark.thorough
 def test_ends() -> None:
     """From the default sequence, without cheap recomputation, to what is refused."""
     few, some = (tensorplan.frontier(parse(CHAIN), points=n) for n in (2, 7))
@@ -82,6 +84,7 @@ def test_ends() -> None:
         arena(CHAIN, {}, 1)
 
 
+@pytest.mark.thorough
 def test_what_no_plan_lowers_is_one_point() -> None:
     step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
     (point,) = tensorplan.frontier(step)
@@ -96,6 +99,7 @@ def test_the_program_stays_as_it_is() -> None:
     assert str(module) == before
 
 
+@pytest.mark.thorough
 def test_the_same_in_every_run(tmp_path: Path) -> None:
     (tmp_path / "chain.mlir").write_text(CHAIN)
     command = [sys.executable, "-m", "tensorplan.tools.plan_opt", "chain.mlir"]
@@ -160,6 +164,7 @@ def test_bad_command_lines(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_tables_and_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

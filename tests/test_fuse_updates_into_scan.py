@@ -111,6 +111,7 @@ def without() -> list[ModulePass]:
     return [p for p in passes if not isinstance(p, TGraphFuseUpdatesIntoScan)]
 
 
+@pytest.mark.thorough
 def test_a_training_step_of_equal_layers_stores_no_gradients_of_all_layers() -> None:
     module = tensorplan.from_stablehlo(MODEL).module
     planned = tensorplan.plan(module)

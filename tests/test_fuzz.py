@@ -100,6 +100,7 @@ def test_every_regression_says_its_cause() -> None:
         assert path.name in CAUSES or path.read_text().startswith("// ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", [*TARGETS, *READERS])
 def test_a_slice(target: str) -> None:
     _skip_without_jaxlib(target)
@@ -120,6 +121,7 @@ def test_a_seed_is_a_program(target: str) -> None:
         assert text_of(generate(target, seed)) == text_of(generate(target, seed))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS)
 def test_texts_do_not_depend_on_hashes(target: str) -> None:
     _skip_without_jaxlib(target)

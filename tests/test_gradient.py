@@ -170,6 +170,7 @@ def test_cse_keeps_what_is_recomputed() -> None:
     assert sum(RECOMPUTED in op.attributes for op in after.walk()) == count
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(program=programs(max_ops=12))
 def test_random_programs_give_the_same_when_planned(program: Program) -> None:

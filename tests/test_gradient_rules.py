@@ -438,6 +438,7 @@ def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
 CASES = _cases()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not CASES, reason="needs jax")
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_jax(name: str) -> None:

@@ -75,6 +75,7 @@ class _Shown:
         self.__array_interface__ = array.__array_interface__
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part_of", PARTS.values(), ids=PARTS)
 def test_a_part_keeps_the_memory(part_of: Callable[[Array], Any]) -> None:
     double = compiled()

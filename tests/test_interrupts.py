@@ -94,6 +94,7 @@ def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorplan.runtime.arguments.LEAST", 4 * N)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "then"),
     [
@@ -145,6 +146,7 @@ func.func @main(%x: {square}) -> {square} {{
     return tensorplan.plan(module)
 
 
+@pytest.mark.thorough
 def test_an_arena_that_moves() -> None:
     """The first call after another program has enlarged the arena."""
     small, large = cube(4), cube(16)

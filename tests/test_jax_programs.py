@@ -359,6 +359,7 @@ MORE_THAN_XLA = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_jax_in_no_more_memory(name: str) -> None:
     function, args, donated = PROGRAMS[name]

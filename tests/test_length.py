@@ -67,12 +67,14 @@ def check(module: ModuleOp, *, native: bool) -> None:
     np.testing.assert_allclose(run(x)[0], want, 1e-3, 1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("program", [stored, elementwise, group])
 def test_long_programs(program: Callable[[int], str], native: bool) -> None:
     check(tensorplan.read(program(LONG)), native=native)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [stored, elementwise, group])
 def test_long_programs_are_lowered(program: Callable[[int], str]) -> None:
     planned = tensorplan.plan(tensorplan.read(program(LONG)))
@@ -127,6 +129,7 @@ def test_long_gradients() -> None:
     driver.run(tensorplan.context(), module, [TGraphGradient()])
 
 
+@pytest.mark.thorough
 def test_long_programs_are_explained() -> None:
     assert str(tensorplan.explain(tensorplan.read(stored(LONG)), limit=5.0))
 

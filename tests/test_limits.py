@@ -326,6 +326,7 @@ def test_what_is_no_npz(
     assert f"no.npz: {message}" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_damaged_bytecode(tmp_path: Path, capsys: Capture) -> None:
     jax = pytest.importorskip("jax")
     from jax import export
@@ -461,6 +462,7 @@ def test_a_time_limit_is_kept(strategy: str, limit: float) -> None:
         assert taken <= 1.1 * limit + 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_no_strategy_forgets_its_time_limit(
     strategy: str, monkeypatch: pytest.MonkeyPatch

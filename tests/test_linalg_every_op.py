@@ -263,6 +263,7 @@ PROGRAMS: dict[str, tuple[str, list[Array]]] = {
 }
 
 
+@pytest.mark.thorough
 @with_each_mlir
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name: str, tools: Tools) -> None:

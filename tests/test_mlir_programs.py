@@ -121,6 +121,7 @@ def test_plans(path: Path) -> None:
     assert element_bytes(allocs[0].memref.type.element_type) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
 @by_program
@@ -183,6 +184,7 @@ def test_the_executor_runs_them(path: Path) -> None:
     check(path, Executable(planned(module), "program", sanitize=True), arrays)
 
 
+@pytest.mark.thorough
 @needs_mlir
 @by_program
 def test_the_mlir_backend_runs_them(path: Path) -> None:

@@ -93,6 +93,7 @@ def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
         assert error <= 2e-4 * np.max(np.abs(b), initial=0.0), f"result {index}"
 
 
+@pytest.mark.thorough
 def test_reference_has_the_values_of_jax(name: str) -> None:
     assert_close(run_reference(program(name), fresh(name)), expected(name, 0))
 
@@ -104,6 +105,7 @@ def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None
     assert_close(run(*arrays), expected(name, 1))  # variables were updated in place
 
 
+@pytest.mark.thorough
 def test_dead_buffers_are_never_read(name: str) -> None:
     run = Executable(planned(name), sanitize=True)
     assert_close(run(*fresh(name)), expected(name, 0))
@@ -143,6 +145,7 @@ def test_every_assign_is_eliminated(name: str) -> None:
     assert names.isdisjoint({"tgraph.assign", "tgraph.read"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_optional_passes_in_any_order_give_the_same_values(
     name: str, seed: int
@@ -165,6 +168,7 @@ def unoptimised(name: str) -> list[np.ndarray]:
     return Executable(module, native=False)(*fresh(name))
 
 
+@pytest.mark.thorough
 def test_plans_are_the_same_every_time(name: str) -> None:
     assert text(tensorplan.plan(program(name))) == text(planned(name))
 

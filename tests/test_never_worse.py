@@ -20,6 +20,7 @@ def passes(*kinds: type[ModulePass]) -> list[ModulePass]:
     return [p for p in PlanPipeline().passes() if not isinstance(p, tuple(others))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", LOWERING)
 @settings(max_examples=40)
 @given(programs(max_ops=40))

@@ -38,6 +38,7 @@ def planned(module: ModuleOp, device: str = "cpu:0") -> int:
     return sum(pool["bytes"] for pool in pools if pool["device"] == device)
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(programs(max_ops=40), st.integers(3, 9))
 def test_random_programs(program: Program, tenths: int) -> None:
@@ -207,6 +208,7 @@ func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
     assert planned(run(moved, *REST), "cpu:1") == 16 * 1024
 
 
+@pytest.mark.thorough
 def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     """At 60 % of its bytes: the same bits, by copies in a queue of their own."""
     pytest.importorskip("jax")

@@ -259,6 +259,7 @@ RECURRENT: list[tuple[str, int, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [False, True], ids=["zero", "given"])
 @pytest.mark.parametrize(("name", "gates", "attributes"), RECURRENT)
 def test_recurrent_layers(

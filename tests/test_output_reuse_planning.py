@@ -24,6 +24,7 @@ def arena_bytes(module: ModuleOp) -> int:
     return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(programs(are_donated=True))
 def test_never_more_bytes_and_the_same_values(program: Program) -> None:

@@ -109,6 +109,7 @@ def test_a_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile):
     assert "tensorplan/examples/mlp_train_sgd.mlir" in names
 
 
+@pytest.mark.thorough
 def test_the_demo_runs_from_a_wheel(wheel: zipfile.ZipFile, tmp_path: Path):
     pytest.importorskip("jaxlib")
     wheel.extractall(tmp_path)
@@ -122,6 +123,7 @@ def test_the_demo_runs_from_a_wheel(wheel: zipfile.ZipFile, tmp_path: Path):
     assert "all outputs are as expected" in run.stdout, run.stderr
 
 
+@pytest.mark.thorough
 def test_the_demo_runs_from_any_folder(tmp_path: Path):
     pytest.importorskip("jaxlib")
     command = [sys.executable, "-m", "tensorplan.tools.demo"]

@@ -60,6 +60,7 @@ def test_each_pass_on_tensors_says_whether_it_may_be_left_out() -> None:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pass_", IDEMPOTENT, ids=name_of)
 @given(program=programs())
 def test_tensor_passes_are_idempotent(pass_: ModulePass, program: Program) -> None:
@@ -103,6 +104,7 @@ def test_planning_again_changes_nothing(program: Program) -> None:
     assert tensorplan.report(planned) == tensorplan.report(run(planned, PlanMemory()))
 
 
+@pytest.mark.thorough
 @given(programs(), st.booleans())
 def test_all_levels_print_and_parse(program: Program, generic: bool) -> None:
     levels = [
@@ -118,6 +120,7 @@ def test_all_levels_print_and_parse(program: Program, generic: bool) -> None:
         assert text(parsed, generic) == printed
 
 
+@pytest.mark.thorough
 @given(programs())
 def test_the_lower_bound_is_kept(program: Program) -> None:
     *lower, memory = PlanPipeline().passes()

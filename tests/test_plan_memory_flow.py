@@ -119,6 +119,7 @@ def function_of(module: ModuleOp) -> FuncOp:
     return op
 
 
+@pytest.mark.thorough
 @given(texts())
 def test_no_buffer_loses_its_bytes(text: str) -> None:
     module = planned(text)
@@ -130,6 +131,7 @@ def test_no_buffer_loses_its_bytes(text: str) -> None:
         assert pool["lower_bound_bytes"] <= pool["bytes"] <= pool["unshared_bytes"]
 
 
+@pytest.mark.thorough
 @given(texts(), st.integers(0, 100))
 def test_what_the_check_lets_through_runs(text: str, chosen: int) -> None:
     """Also where liveness is wrong: a range of one buffer ends a step early."""

@@ -318,6 +318,7 @@ def test_a_second_interrupt_ends_at_once(monkeypatch: pytest.MonkeyPatch):
     assert not Path("out.csv").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["auto", "usmp-hill-climb"])
 def test_a_search_is_interrupted(strategy: str):
     write_hard("hard.csv", 3000)

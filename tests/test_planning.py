@@ -47,6 +47,7 @@ def gaps(draw: st.DrawFn, start: int, end: int) -> list[tuple[int, int]]:
     return [(first, draw(st.integers(first + 1, end - 1)))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(buffers())
 def test_plans_are_sound_and_within_bounds(name: str, problem: list[Buffer]) -> None:

@@ -224,10 +224,12 @@ def verdicts(check: bool = True) -> Iterator[str]:
         yield judge(module, check, reuse_outputs=index % 2 == 0)
 
 
+@pytest.mark.thorough
 def test_no_false_alarm() -> None:
     assert set(verdicts()) == {UNNOTICED}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
     with Patch.context() as patch:
@@ -235,6 +237,7 @@ def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
         assert FOUND_BY_CHECK in verdicts()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 def test_a_sanitized_run_catches_it_by_itself(fault: Callable[[Patch], None]) -> None:
     """With the buffer and the operation; and values are never wrong unnoticed."""

@@ -130,6 +130,7 @@ PLANS, TRIES = 40, 5
 """Random programs, and how often each is rewritten; some find nothing to change."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rewrite", REWRITES, ids=lambda r: r.__name__)
 def test_what_is_accepted_of_rewritten_plans_gives_the_same(
     rewrite: Rewrite, caplog: pytest.LogCaptureFixture

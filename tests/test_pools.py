@@ -48,6 +48,7 @@ def chain_of_x() -> Array:
     return want
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_a_program_without_a_plan(allocator: str, sanitize: bool) -> None:

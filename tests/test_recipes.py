@@ -50,6 +50,7 @@ def follow(step: re.Match[str], folder: Path) -> None:
     path.write_text("".join([*lines[:at], text, *lines[at:]]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heading", RECIPES)
 def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
     copy = tmp_path / "tensorplan"

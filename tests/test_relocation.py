@@ -40,6 +40,7 @@ def offset(array: Array) -> Array:
     return memory.reshape(array.shape)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", SMALL)
 def test_fresh_arrays_give_what_a_new_executable_gives(
@@ -92,6 +93,7 @@ def test_one_array_for_two_arguments_and_then_two(native: bool) -> None:
         np.testing.assert_allclose(run(a, b)[0], expected(a, b), rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
 def test_arrays_of_earlier_calls_are_let_go(native: bool) -> None:
     run = Executable(tensorplan.plan(tensorplan.read(PRODUCTS)), native=native)

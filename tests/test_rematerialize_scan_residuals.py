@@ -157,6 +157,7 @@ LOOPS: Sequence[ModulePass] = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("trips", "first"), [(5, 0), (8, 2)])
 @pytest.mark.parametrize("form", ["1", "2", "4", "1 reversed", "2 reversed", "fori"])
 @pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
@@ -173,6 +174,7 @@ def test_networks_however_they_are_written(
         np.testing.assert_allclose(a, b, 1e-4, 1e-5 * float(np.abs(b).max()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
 def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
     sizes: list[int] = []
@@ -185,6 +187,7 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
         assert max(sizes) < 96 * 3 * 8 * 4 * 1.2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", ["plain", "gated"])
 def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
     """Momentum: gradients are consumed row by row in the loop of the backward pass."""

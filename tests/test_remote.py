@@ -25,10 +25,14 @@ pytest.importorskip("mpi4py")
 PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
 TWO_DEVICES = Path(__file__).parents[1] / "examples" / "mlp_train_two_devices.mlir"
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("mpiexec", path=PATH) is None or not Path("/proc/self/stat").exists(),
-    reason="needs mpiexec, and /proc",
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        shutil.which("mpiexec", path=PATH) is None
+        or not Path("/proc/self/stat").exists(),
+        reason="needs mpiexec, and /proc",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

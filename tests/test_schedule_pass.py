@@ -25,6 +25,7 @@ from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.runtime.executor import Executable
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(programs(max_ops=40))
 def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
@@ -61,6 +62,7 @@ def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -
     assert_same_values(program, again, planned)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(programs(max_ops=40))
 def test_a_budget_is_kept_or_refused(program: Program) -> None:
@@ -120,6 +122,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
         run(module, TGraphRematerialize("1KiB", exact=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fraction", [0.6, 0.4])
 def test_a_small_gpt2_trains_within_a_part_of_its_memory(fraction: float) -> None:
     pytest.importorskip("jax")

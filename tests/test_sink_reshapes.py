@@ -1,6 +1,7 @@
 """`tgraph-sink-reshapes` changes no value, and brings operations together."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from levels import inputs
@@ -55,6 +56,7 @@ func.func @main(%x: {tensor(old)}, %b: {tensor(small)}, %c: {tensor(new)})
     )
 
 
+@pytest.mark.thorough
 @given(chains())
 def test_values_stay_as_they_are(text: str) -> None:
     before = parse(text)

@@ -304,6 +304,7 @@ def assert_close(results: list[Any], expected: list[Any]) -> None:
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]
@@ -333,6 +334,7 @@ STATE = np.array([0x123456789ABCDEF1, 0xFFFFFFFFFFFFFFFE, 7], np.uint64)
 SHAPES = [(4,), (5,), (2, 3), (), (3, 5), (5, 3), (3, 4), (3, 3, 1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["ui8", "ui16", "ui32", "ui64"])
 @pytest.mark.parametrize(
     ("algorithm", "words"),

@@ -183,6 +183,7 @@ def computed(random: Random, size: int) -> str:
     return f"func.func @main({arguments}) -> ({', '.join(types)}) {{\n{body}\n}}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
 def test_groups_of_models_are_predicted(file: Path) -> None:
     module = read(file.read_bytes(), file.name, tensorplan.context())
@@ -210,6 +211,7 @@ def assert_groups_are_predicted(module: ModuleOp, fuse: TGraphFuse) -> None:
         assert predicted == during(storage_of(block), 64)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
 def test_models_are_predicted(file: Path) -> None:
     module = read(file.read_bytes(), file.name, tensorplan.context())

@@ -84,6 +84,7 @@ def delay(executable: Executable, random: Random) -> None:
     executable.surround(lambda _, calls: [(pause, ()), *calls, (pause, ())])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", ["branches", "two devices"])
 @pytest.mark.parametrize("streams", [1, 2, 4])
 @pytest.mark.parametrize("concurrent", [False, True])
@@ -134,6 +135,7 @@ def test_queues_of_a_plan_in_program_order() -> None:
     assert is_same(run(executable), run(Executable(module)))
 
 
+@pytest.mark.thorough
 @given(programs(), st.sampled_from([2, 4]), st.integers(0, 2**32))
 def test_random_programs(program: Program, streams: int, seed: int) -> None:
     planned = tensorplan.plan(program.module, streams=streams)

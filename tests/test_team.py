@@ -180,6 +180,7 @@ def test_random_programs(program: Program, threads: int) -> None:
     assert is_same(run(Executable(planned, threads=threads), 2), want)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
 def test_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which oneDNN adds up long sums depends on a product's size, and
@@ -319,6 +320,7 @@ def test_an_interrupt_reaches_the_caller() -> None:
     assert printed.startswith("interrupted\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_signals_do_not_damage_the_heap(is_loaded: bool, tmp_path: Path) -> None:
     """oneDNN's products of strided parts may have the stack pointer in the heap."""

@@ -261,6 +261,7 @@ def test_calls_while_others_profile_and_close() -> None:
     assert all(at_once(THREADS, work))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kept", [1, 16])
 @pytest.mark.parametrize("are_clones", [False, True])
 def test_calls_with_many_sizes(kept: int, are_clones: bool) -> None:

@@ -188,6 +188,7 @@ def is_peeled(loop: TiledLoop | None) -> bool:
     return loop is not None and loop.is_peeled
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(300))
 @given(networks(), st.data())
 def test_tiles_of_rows_have_the_same_bits(

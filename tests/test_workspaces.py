@@ -93,6 +93,7 @@ def models() -> Sequence[object]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", models(), ids=lambda path: path.stem)
 def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
     module = tensorplan.from_stablehlo(path).module
@@ -113,6 +114,7 @@ def test_loops_have_workspaces_too() -> None:
     assert any(isinstance(op.parent_op(), WhileOp) for op in owners(planned))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["lenet_train", "mlp_train_adam"])
 def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
@@ -125,6 +127,7 @@ def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
     assert_same(watched, run(Executable(planned, native=native), 2))
 
 
+@pytest.mark.thorough
 def test_streams_have_workspaces_of_their_own() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy", streams=2)
@@ -134,6 +137,7 @@ def test_streams_have_workspaces_of_their_own() -> None:
     assert_same(threaded, run(Executable(without, native=False), 2))
 
 
+@pytest.mark.thorough
 def test_a_budget_counts_them() -> None:
     module = tensorplan.from_stablehlo(MODELS / "mlp_train_adam.mlir").module
     budget = arena(tensorplan.plan(module))
@@ -157,6 +161,7 @@ def test_reports_say_whose_they_are() -> None:
     assert makers["%workspace"] == ("workspace of tgraph.dot_general", "", "")
 
 
+@pytest.mark.thorough
 def test_compile_plans_what_it_runs() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     compiled = tensorplan.compile(module)
