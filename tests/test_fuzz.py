@@ -20,11 +20,11 @@ from oracles import (
     compare,
     fractions,
     reference,
-    spread_by_rounding,
     text_of,
 )
 from random_passes import PASSES
 from readers import READERS, input_of
+from rounding import spread_by_rounding
 from shrinking import shrink
 
 import tensorplan

@@ -91,7 +91,7 @@ class _Orders:
 
     def run(self, block: Block) -> None:
         for op in list(block.ops):
-            if not isinstance(op, TensorOp) or len(op.results) != 1:
+            if not isinstance(op, TensorOp) or len(op.results) != 1 or op.outs:
                 continue
             types = [tensor_type_of(x.type) for x in (*op.inputs, op.result)]
             if all(map(is_static, types)):

@@ -42,12 +42,12 @@ from oracles import (
     fractions,
     reference,
     run,
-    spread_by_rounding,
     stage,
     text_of,
 )
 from random_passes import GROUPS, PASSES, place, plan_memory, plan_pipeline
 from readers import READERS
+from rounding import spread_by_rounding
 from tensor_programs import operations, tensor_program
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,

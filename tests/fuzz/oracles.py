@@ -153,47 +153,6 @@ def compare(
             )
 
 
-def spread_by_rounding(
-    module: ModuleOp, inputs: Sequence[Array], want: Sequence[Array]
-) -> list[float]:
-    """How far rounding moves each result, from running the reference on arguments that
-    differ in the last digit.
-
-    A program may magnify rounding without limit: m / sqrt(v), Adam's first step, is 1
-    or -1 for a gradient that is 0 but for rounding.
-    """
-    furthest = [0.0] * len(want)
-    for seed in range(_MOVES):
-        random = np.random.default_rng(seed)
-        moved = [
-            (x * (1 + random.choice((-1, 1), x.shape) * _epsilon(x))).astype(x.dtype)
-            if is_float(x.dtype)
-            else x
-            for x in inputs
-        ]
-        for number, (a, b) in enumerate(
-            zip(reference(module, moved), want, strict=True)
-        ):
-            furthest[number] = max(furthest[number], _apart(a, b))
-    return [_FURTHER * apart for apart in furthest]
-
-
-_MOVES, _FURTHER = 8, 4
-"""How often arguments are moved, and how much more other roundings may do."""
-
-
-def _apart(a: Array, b: Array) -> float:
-    """The largest distance; infinite if a NaN or an infinity comes or goes."""
-    with np.errstate(invalid="ignore"):
-        distances = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    distances = np.where(_same(a, b), 0, np.nan_to_num(distances, nan=np.inf))
-    return float(distances.max(initial=0))
-
-
-def _epsilon(x: Array) -> float:
-    return {2: 2.0**-8, 4: 2.0**-23, 8: 2.0**-52}[x.dtype.itemsize]
-
-
 def _same(a: Array, b: Array) -> Array:
     if not is_float(a.dtype):
         return np.asarray(a == b)

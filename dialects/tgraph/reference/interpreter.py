@@ -54,12 +54,17 @@ from .random import random_bits
 
 
 def run_reference(
-    module: ModuleOp, inputs: Sequence[object], entry: str = "main"
+    module: ModuleOp,
+    inputs: Sequence[object],
+    entry: str = "main",
+    *,
+    listeners: Sequence[Interpreter.Listener] = (),
 ) -> list[Array]:
     """The results of `entry` for `inputs` (an initial value for each variable).
 
     Neither the inputs nor the variables' initial arrays are changed. Inputs and results
-    are ordered as `tensorplan.dialects.tgraph.signature` says.
+    are ordered as `tensorplan.dialects.tgraph.signature` says. `listeners` see the
+    operands and the results of each operation.
 
     Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
     `TypeError` for inputs that do not fit.
@@ -86,7 +91,7 @@ def run_reference(
             )
         arguments.append(Variable(array) if slot.is_variable else array)
 
-    interpreter = Interpreter(module)
+    interpreter = Interpreter(module, listeners=tuple(listeners))
     interpreter.register_implementations(TGraphFunctions())
     interpreter.register_implementations(FuncFunctions())
     with np.errstate(all="ignore"):
