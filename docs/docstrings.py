@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+_LABEL = re.compile(r"\s*\b(Numerics|Needs|Leaves|Does not):")
+"""Starts a paragraph."""
+
 
 def from_docstring(text: str) -> str:
     """A docstring as Markdown: indented paragraphs are code, the others text."""
@@ -14,7 +17,7 @@ def from_docstring(text: str) -> str:
         if is_code:
             parts.append(fenced(inspect.cleandoc("\n" + "\n\n".join(group))))
         else:
-            parts += [f"{escaped(p)}" for p in group]
+            parts += [_LABEL.sub(r"\n\n**\1:**", escaped(p)).strip() for p in group]
     return "\n\n".join(parts)
 
 
@@ -32,8 +35,7 @@ def escaped(text: str) -> str:
 
 def _escaped(text: str) -> str:
     text = re.sub(r"^ *\* ", "- ", text, flags=re.M)  # lists stay lists
-    text = re.sub(r"([<>*_\[\]|$])", r"\\\1", text)
-    return re.sub(r"\b(Needs|Leaves|Does not):", r"**\1:**", text)
+    return re.sub(r"([<>*_\[\]|$])", r"\\\1", text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

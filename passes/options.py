@@ -1,10 +1,12 @@
-"""The options of planning: each one's name, type, default, meaning and check, once.
+"""The options of planning: the name, type, default, meaning, and check of each, once.
 
-`PlanOptions` is all of them. It is the pass plan-pipeline's options, the keywords of
-`tensorplan.plan`, and what plan-run and plan-view take; a pass that takes some of them
-is one of the classes below, too. `documented` reads their meaning from the docstrings.
+`PlanOptions` has all of them. They are the options of the pass plan-pipeline, the
+keywords of `tensorplan.plan`, and the options of plan-run and plan-view. A pass that
+takes some of them also derives from one of the classes below. `documented` reads their
+meaning from the docstrings.
 
-Loads nothing, as `import tensorplan` loads it: what checks need is imported there.
+This module imports nothing eagerly, because `import tensorplan` loads it. Checks import
+what they need.
 """
 
 import re
@@ -37,10 +39,10 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Aligned(Options):
-    """What buffers take a multiple of.
+    """The alignment of buffers.
 
-    alignment: of every buffer and of the arenas, in bytes, a power of two; more where
-        an element type needs more.
+    alignment: the alignment of every buffer and arena in bytes, a power of two; larger
+        where an element type requires it.
     """
 
     alignment: int = 64
@@ -55,8 +57,8 @@ class Aligned(Options):
 class Packing(Aligned):
     """How buffers share memory.
 
-    reuse_outputs: whether buffers may lie in the memory of results, variables and
-        donated arguments while that is not needed.
+    reuse_outputs: whether buffers may use the memory of results, variables and donated
+        arguments while its contents are not needed.
     """
 
     reuse_outputs: bool = True
@@ -64,12 +66,12 @@ class Packing(Aligned):
 
 @dataclass(frozen=True, kw_only=True)
 class Placing(Packing):
-    """What decides how many bytes the arenas of a program have.
+    """The options that determine the size of a program's arenas.
 
-    workspaces: the kernels whose workspaces are planned, too: `native`, `numpy` (see
-        plan-workspaces), or `none`, for whoever has other kernels.
-    threads: how many the program uses, which takes workspace for each; without, as many
-        as TENSORPLAN_THREADS says, or one for each processor.
+    workspaces: the kernels whose workspaces are planned as well: `native`, `numpy` (see
+        plan-workspaces), or `none` if the program will run with other kernels.
+    threads: the number of threads that the program uses, each of which takes workspace;
+        by default TENSORPLAN_THREADS, or else one per processor.
     """
 
     workspaces: str = "none"
@@ -85,15 +87,15 @@ class Placing(Packing):
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryOptions(Packing):
-    """What plan-memory is told.
+    """The options of plan-memory.
 
-    strategy: how buffers are placed; one of `tensorplan.planning`'s.
-    bounds: the largest symbolic sizes, such as "n<=128,m<=64": arenas are of static
-        size and hold all sizes up to these, at constant offsets.
-    hints: typical symbolic sizes, such as "n=64", for offsets that are computed from
-        the sizes when the program runs; without bounds.
-    dynamic: how buffers of symbolic size are placed without bounds: `offsets` computes
-        offsets, `allocator` leaves them to the device's allocator.
+    strategy: how to place buffers; one of the strategies in `tensorplan.planning`.
+    bounds: the largest symbolic sizes, such as "n<=128,m<=64"; arenas then have a
+        static size and constant offsets for all sizes up to these.
+    hints: typical symbolic sizes, such as "n=64", for offsets that the program computes
+        from the sizes at run time; only without bounds.
+    dynamic: how to place buffers of symbolic size without bounds: `offsets` computes
+        offsets at run time, `allocator` uses the device's allocator.
     """
 
     strategy: str = "auto"
@@ -127,7 +129,7 @@ class MemoryOptions(Packing):
 
 @dataclass(frozen=True)
 class Budget(Options):
-    """What arenas may take.
+    """The limit for arenas.
 
     budget: the bytes that each arena may have, such as 64MiB.
     """
@@ -148,10 +150,10 @@ class Budget(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeLimit(Options):
-    """How long searches may take.
+    """The limit for searches.
 
-    time_limit: the seconds that all passes up to this one, and planning the outcome,
-        may take; without, all is tried that may help.
+    time_limit: the seconds of wall-clock time that all passes up to this one, and
+        planning their result, may take; by default there is no limit.
     """
 
     time_limit: float | None = None
@@ -164,7 +166,7 @@ class TimeLimit(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDevices(Options):
-    """Where groups of operations go.
+    """The devices of groups of operations.
 
     groups: the device of each tgraph.group, as "stage1=cpu:0","stage2=cpu:1".
     """
@@ -192,15 +194,16 @@ class GroupDevices(Options):
 class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
     """All options of planning a program.
 
-    device: where operations and arguments go that name no device.
-    budget: the bytes that each arena may have, such as 64MiB: the peak is lowered until
-        they fit (see tgraph-fit); what does not fit is an error.
-    effort: `low`, or `high` to search for what to fuse, tile, and compute again, and
-        in which order, together (see tgraph-search).
-    streams: how many each device has (see tgraph-color-streams); with 1, everything
-        runs in program order.
+    device: the device of operations and arguments that name none.
+    budget: the bytes that each arena may have, such as 64MiB; peak memory is lowered
+        until the arenas fit (see tgraph-fit), and an arena that does not fit is an
+        error.
+    effort: `low`, or `high` to search fusion, order, tiles and recomputation together
+        for the smallest arenas (see tgraph-search).
+    streams: the number of streams per device (see tgraph-color-streams); with 1,
+        operations run in program order.
     offload: a device that values of `device` may be moved to, to meet the budget (see
-        tgraph-offload); its arena has no limit.
+        tgraph-offload); its arena is unlimited.
     """
 
     device: str = "cpu:0"

@@ -1,4 +1,4 @@
-"""StableHLO → tgraph on tensors, with explicit state (level 0 → level 1).
+"""Converts StableHLO to tgraph on tensors, with explicit state (level 0 → level 1).
 
     func.func public @main(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
         -> tensor<4xf32> {
@@ -14,21 +14,22 @@
       func.return
     }
 
-Needs: ranked tensors; functions of one block; calls without recursion.
-Leaves: each public function, with all calls inlined; no private function; on functions
-and module no attributes of JAX or MHLO; places in the source as they were. A module
-with neither StableHLO nor donated arguments is left as it is. Sizes that are
-unknown (`?`) stay so, for `tgraph-infer-shapes`, unless the program computes with them:
-then they are expressions over those of its arguments (frontends/stablehlo/symbols.py,
-frontends/stablehlo/sizes.py).
+A donated argument becomes a variable. With `tf.aliasing_output = N`, the variable holds
+result N. With `jax.buffer_donor`, it holds the first result of the same type that no
+other argument has been donated to. If there is no such result, the argument remains an
+argument with the attribute `tgraph.donated`, and the pass emits a remark.
 
-A donated argument becomes a variable: with `tf.aliasing_output = N`, for result N; with
-`jax.buffer_donor`, for the first result of the same type that no argument was donated
-to. Where there is none, it stays an argument, with `tgraph.donated`, and a remark says
-so.
+Unknown sizes (`?`) stay unknown, and `tgraph-infer-shapes` resolves them later. If the
+program computes with a size, the pass writes it as an expression over the sizes of the
+arguments (frontends/stablehlo/symbols.py, frontends/stablehlo/sizes.py).
 
-Does not: convert complex numbers, tokens, small floats (f8).
-One error names all operations that are not supported.
+Needs: ranked tensors, single-block functions, no recursion.
+Leaves: the public functions, with all calls inlined and all private functions removed.
+Functions and the module lose the attributes of JAX and MHLO. Source locations are
+preserved. A module that contains neither StableHLO nor donated arguments is left
+unchanged.
+Does not: convert complex numbers, tokens, or small floats (f8). A single error lists
+all unsupported operations.
 """
 
 from collections.abc import Iterable, Mapping

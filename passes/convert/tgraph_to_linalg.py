@@ -1,4 +1,4 @@
-"""`convert-tgraph-to-linalg`: upstream operations instead of ours (to level 4).
+"""`convert-tgraph-to-linalg`: replaces tgraph by upstream operations (to level 4).
 
     tgraph.fusion(%x = %a, %y = %b) outs(%r)
         : (memref<4x8xf32>, memref<8xf32>) -> memref<4x8xf32> {
@@ -17,22 +17,23 @@
       linalg.yield %0 : f32
     }
 
-Elementwise operations and views become bodies and indexing maps; reductions, products
-and windows have reduction iterators; what writes at computed places becomes scf loops
-(`linalg/`, by family). Values are those of the reference interpreter up to rounding,
-and for floats out of an integer type's range, which saturate as in XLA.
+Elementwise operations and views become bodies and indexing maps. Reductions, products,
+and windows get reduction iterators. Operations that write at computed positions become
+scf loops (`linalg/`, by family). Results match the reference interpreter up to
+rounding; floats that exceed the range of an integer type saturate, as in XLA.
 
-What a kernel needs beside its operands (wider sums; what a fused group reads as a
-whole) is workspace: a `memref.alloc` and its `memref.dealloc`. Before plan-memory, it
-becomes part of the plan.
+Memory that a kernel needs besides its operands, such as wider accumulators, or values
+that a fused group reads as a whole, is workspace: a `memref.alloc` and its
+`memref.dealloc`. If this pass runs before plan-memory, the workspace is planned as
+well.
 
-Needs: level 2 or 3, static shapes and strides.
-Leaves: no workspaces of our kernels (plan-workspaces), which nothing uses any more;
-func, memref, linalg, scf, arith, math, and llvm.frem; unsigned integers become
-signless. Arguments keep the attributes `tgraph.variable`, `tgraph.donated` and
-`tgraph.result`, which say what they are for. Memory spaces stay (see
+Needs: level 2 or 3, with static shapes and strides.
+Leaves: the dialects func, memref, linalg, scf, arith, and math, and llvm.frem. The
+workspaces of our own kernels (plan-workspaces) are removed. Unsigned integers become
+signless. Arguments keep the attributes `tgraph.variable`, `tgraph.donated`, and
+`tgraph.result`, which describe their purpose. Memory spaces remain (see
 plan-strip-memory-spaces).
-Does not: lower to LLVM: mlir-opt does (docs/lowering.md).
+Does not: lower to LLVM; use mlir-opt for that (docs/lowering.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -90,10 +91,11 @@ _SEVERAL: Mapping[type[TensorOp], Callable[[Values, Any, Sequence[Stored]], None
 
 @dataclass(frozen=True)
 class ConvertTGraphToLinalg(ModulePass):
-    """Replaces tgraph's operations on memrefs by upstream ones.
+    """Replaces operations of tgraph on memrefs by upstream operations.
 
-    named: products as linalg's named operations, such as linalg.matmul, for passes that
-        look for these; else as linalg.generic, in an order that suits plain loops.
+    named: whether to write products as named operations of linalg, such as
+        linalg.matmul, for passes that look for them; otherwise they are linalg.generic,
+        in a loop order that suits plain loops.
     """
 
     name = "convert-tgraph-to-linalg"

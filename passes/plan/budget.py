@@ -1,4 +1,4 @@
-"""`plan-budget`: refuses a plan whose arenas are larger than a budget, and says why.
+"""`plan-budget`: rejects a plan whose arenas exceed a budget, and explains why.
 
     error: the arena on cpu:0 takes 3072 bytes, 1024 more than the budget of 2048
       when tgraph.add runs (model.mlir:7:8), live are
@@ -8,7 +8,8 @@
       tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes, unless in tiles along
       dimension 1
 
-Needs: level 3. Leaves: the same.
+Needs: level 3.
+Leaves: the same.
 """
 
 from collections.abc import Iterator
@@ -32,9 +33,9 @@ LISTED = 12
 
 @dataclass(frozen=True)
 class PlanBudget(ModulePass, Budget):
-    """Refuses arenas above a budget; changes nothing.
+    """Rejects arenas that exceed a budget, and changes nothing.
 
-    unlimited: a device whose arena may have more.
+    unlimited: a device whose arena may exceed the budget.
     """
 
     name = "plan-budget"

@@ -1,43 +1,50 @@
-"""`plan-check`: proves from the IR alone that the arenas' plan is sound.
+"""`plan-check`: proves from the IR alone that the plan of the arenas is sound.
 
-Takes level 3, and shares no code with what makes it: neither how live ranges are found
-nor how buffers are placed. An arena is any memory of which a `memref.view` is made, in
-whatever block: what `memref.alloc` or `memref.alloca` allocates, an argument, a global
-(checking/memories.py). Results, variables and donated arguments with buffers in their
-memory are checked like arenas (checking/caller_pools.py). Proved are:
+The pass takes level 3. It shares no code with the planner: neither the liveness
+analysis nor the placement of buffers. An arena is any memory that a `memref.view`
+refers to, in any block: the result of `memref.alloc` or `memref.alloca`, an argument,
+or a global (checking/memories.py). Results, variables, and donated arguments that
+contain buffers are checked like arenas (checking/caller_pools.py). The pass proves:
 
- * each buffer has a known offset, is aligned as its arena and its elements are, and is
-   within the arena; each view of a buffer lies within that (checking/extents.py);
- * nothing uses a buffer when another may have had some of its bytes since it was used
-   before, on any path through the function, except to overwrite all of it without
-   reading it (checking/ownership.py); what the caller gave, and what it is to find, is
-   used at the function's start and end;
- * what goes on when its operation ends, a DMA, has its buffers until the wait;
- * if operations have streams: all operations that have the one of two such buffers are
-   surely over before any that has the other (checking/happens_before.py);
- * tgraph's operations read nothing of an arena that is not written before, on every
-   path and in all of its bytes (checking/written.py); somebody writes each result;
- * no operation writes what it still reads: each destination is disjoint from each other
-   operand, or is one that the operation may overwrite, element by element, whether
-   both are one buffer or two at the same place (checking/operands.py);
- * nothing uses a buffer after its arena was freed, nothing frees an arena twice or a
-   buffer by itself, and none is returned from its function.
+ * Each buffer has a known offset, is aligned as its arena and its elements require, and
+   lies within the arena. Each view of a buffer lies within the buffer
+   (checking/extents.py).
+ * On every path through the function, no operation uses a buffer if another buffer may
+   have used some of the same bytes since the previous use, except to overwrite the
+   whole buffer without reading it (checking/ownership.py). Memory that the caller
+   provides counts as used at the start of the function, and memory that the caller
+   reads counts as used at the end.
+ * An operation that continues after it returns, such as a DMA, owns its buffers until
+   the wait.
+ * If operations have streams and two buffers share bytes, all operations on one buffer
+   finish before any operation on the other starts (checking/happens_before.py).
+ * Operations of tgraph read only bytes of an arena that have been written, on every
+   path (checking/written.py). Every result is written.
+ * No operation overwrites its own inputs: each destination is disjoint from all other
+   operands, or coincides with an operand that the operation may overwrite element by
+   element. That applies whether the two are one buffer or two at the same address
+   (checking/operands.py).
+ * No operation uses a buffer after its arena is freed, frees an arena twice, frees a
+   single buffer of an arena, or returns a buffer from its function.
 
-What is not understood is a remark that counts it (checking/unchecked.py): operations
-whose effects nobody declares, addresses that are taken, views at places known only in a
-run, reads of undefined contents, arenas that a path does not free.
+Remarks count what the pass does not understand (checking/unchecked.py): operations with
+undeclared effects, addresses that escape, views at offsets known only at run time,
+reads of undefined contents, and arenas that some path does not free.
 
-Where sizes are symbolic, that is checked for the largest that the function's bounds
-allow; without bounds, for typical ones and then proved for all
-(checking/symbolic_plan.py). If the proof fails a remark says so, and the runtime checks
-again for the sizes of a call.
+If sizes are symbolic, the pass checks the largest sizes that the function's bounds
+allow. Without bounds, it checks typical sizes, then proves the plan for all sizes
+(checking/symbolic_plan.py). If that proof fails, a remark says so, and the runtime
+checks the plan again for the sizes of each call.
 
-Shared with what it checks, and trusted: what operations declare about memory
-(dialects/memory.py, dialects/linalg_memory.py) and how index arithmetic is read
-(analysis/sizes.py). Assumed: a function's arguments are different memories, and
-indices of `memref.load` and `memref.store` are within their memrefs. Does not: check
-values, or memory of which no view is made. Raises `LocatedError` for the first fault.
-The pass says how many arenas and buffers it has checked, 0 as well.
+The pass trusts what it shares with the planner: the memory effects that operations
+declare (dialects/memory.py, dialects/linalg_memory.py) and the interpretation of index
+arithmetic (analysis/sizes.py). It assumes that a function's arguments do not overlap,
+and that the indices of `memref.load` and `memref.store` are in bounds.
+
+Needs: level 3.
+Leaves: the same. A remark counts the arenas and buffers that were checked, even if
+there are none. The first fault raises `LocatedError`.
+Does not: check values, or memory without views.
 """
 
 from collections.abc import Sized
@@ -53,9 +60,9 @@ from ...dialects.diagnostics import remark
 
 @dataclass(frozen=True)
 class PlanCheck(ModulePass):
-    """Checks the arenas of all functions; changes nothing.
+    """Checks the arenas of all functions, and changes nothing.
 
-    report: whether a remark says how many arenas and buffers were checked.
+    report: whether a remark counts the arenas and buffers that were checked.
     """
 
     name = "plan-check"

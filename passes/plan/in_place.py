@@ -1,4 +1,4 @@
-"""`plan-in-place`: an operation's result takes over the memory of an operand.
+"""`plan-in-place`: computes an operation's result in the memory of an operand.
 
     %x = memref.alloc() : memref<64xf32>
     npu.load %a, %x
@@ -14,14 +14,15 @@
     npu.store %x, %r
     memref.dealloc %x : memref<64xf32>
 
-For operations of any dialect that allow it (`overwritable` in dialects/memory.py), if
-the only step in which both memories are live is the operation's. Allocations are
-looked at in program order; of several operands the first that fits is taken.
+The pass applies to operations of any dialect that allow it (`overwritable` in
+dialects/memory.py), if both memories are live only in the step of that operation. It
+visits allocations in program order, and uses the first operand that fits.
 
-Needs: level 2. Leaves: level 2, with fewer allocations. Does not: take over arguments,
-parts of memories, memories of another type, or what another block allocates or frees.
-tgraph-bufferize leaves nothing to do, so this is no part of `plan-pipeline`: it is for
-IR that was bufferized by others.
+Needs: level 2.
+Leaves: level 2, with fewer allocations.
+Does not: reuse arguments, parts of memory, memory of another type, or memory that
+another block allocates or frees. tgraph-bufferize already computes in place, so
+`plan-pipeline` omits this pass; it is for IR that other tools have bufferized.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ from .shared_memory import SharedMemory, join, may_be_one
 
 @dataclass(frozen=True)
 class PlanInPlace(ModulePass):
-    """Computes results over operands that are not needed any more."""
+    """Computes results in the memory of operands that are dead afterwards."""
 
     name = "plan-in-place"
 

@@ -1,4 +1,4 @@
-"""`plan-memory`: allocations move into one arena per memory space, at fixed offsets.
+"""`plan-memory`: places allocations into one arena per memory space, at fixed offsets.
 
     %0 = memref.alloc() : memref<4x8xf32, "cpu:0">
     ...
@@ -12,25 +12,28 @@
     ...
     memref.dealloc %arena : memref<256xi8, "cpu:0">
 
-The steps are the function's operations, in regions and blocks too
-(analysis/control_flow.py). A buffer is live where its memory has been accessed and may
-be again, on some path (analysis/liveness.py); one that is allocated in a loop, within
-an iteration. A pool's alignment is the option's, or the largest that an allocation of
-it asks for or that its elements need: 8 for f64. If operations have streams
-(`tgraph.stream`), two buffers share bytes only if one is surely done with before the
-other is begun, in whatever way the streams run (placement/stream_order.py).
+The steps of a function are its operations, including those in nested regions and other
+blocks (analysis/control_flow.py). A buffer is live at a step if its memory has been
+accessed and may be accessed again on some path (analysis/liveness.py). The lifetime of
+a buffer allocated in a loop is within one iteration. The alignment of a pool is the
+option `alignment`, or more if an allocation or an element type requires it (8 for f64).
+If operations have streams (`tgraph.stream`), two buffers share bytes only if the last
+use of one precedes the first use of the other in every execution
+(placement/stream_order.py).
 
-Where that makes the arena smaller, a buffer lies in the memory of a result
+Where it makes the arena smaller, the pass places buffers in the memory of a result
 (`tgraph.result`) that is written later, of a variable (`tgraph.variable`) whose old
-contents are not read any more, or of an argument that is donated (`tgraph.donated`), as
-a view with `tgraph.buffer` (placement/output_reuse.py); with streams, of a result only.
+contents are dead, or of a donated argument (`tgraph.donated`), as a view with the
+attribute `tgraph.buffer` (placement/output_reuse.py). With streams, it uses the memory
+of results only.
 
-Needs: memrefs, from tgraph-bufferize or from mlir-opt. Leaves: level 3, checked by
-plan-check; what can't be planned stays as it is, with a remark: sizes that do not
-follow from arguments, layouts other than the identity, buffers that escape or whose
-uses are not understood, buffers that a loop hands on to its next iteration, and what is
-freed together with these (analysis/allocations.py).
-Does not: reorder operations, make two buffers of one that is handed on.
+Needs: memrefs, from tgraph-bufferize or from mlir-opt.
+Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan stay
+unchanged, with a remark: sizes that do not follow from the arguments, layouts other
+than the identity, buffers that escape or have unknown uses, buffers that a loop passes
+to its next iteration, and allocations that are freed together with one of these
+(analysis/allocations.py).
+Does not: reorder operations, or split a buffer that a loop passes on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -90,7 +93,8 @@ from .placement.stream_order import Offsets, StreamOrder
 class PlanMemory(ModulePass, MemoryOptions):
     """Plans the allocations of each function into arenas.
 
-    Those of symbolic sizes (`?`) for `bounds`, by `hints`, or not, as `dynamic` says.
+    Allocations of symbolic size (`?`) are planned for `bounds` or by `hints`, as
+    `dynamic` says.
     """
 
     name = "plan-memory"

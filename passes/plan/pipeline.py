@@ -1,7 +1,7 @@
-"""`plan-pipeline`: from a StableHLO, tgraph or memref program to planned arenas.
+"""`plan-pipeline`: lowers a StableHLO, tgraph, or memref program to planned arenas.
 
-The default sequence. A pass that finds nothing of its level does nothing, so the input
-may be of any level.
+The pass runs the default sequence of passes. A pass that finds nothing at its level
+does nothing, so the input may be at any level.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,15 @@
-"""`plan-strip-memory-spaces`: all devices are the memory of one host.
+"""`plan-strip-memory-spaces`: removes memory spaces, to run all devices in host memory.
 
     %0 = memref.alloc() : memref<4xf32, "cpu:0">
 
     %0 = memref.alloc() : memref<4xf32>
 
-MLIR has no LLVM address space for `"cpu:0"`; before a program is lowered to run in one
-process, its memory spaces go.
+MLIR has no LLVM address space for `"cpu:0"`, so remove the memory spaces before you
+lower a program to run in a single process.
 
-Needs: memrefs (levels 2 to 4). Leaves: the same without memory spaces.
-Does not: merge the arenas of devices.
+Needs: memrefs (levels 2 to 4).
+Leaves: the same without memory spaces.
+Does not: merge the arenas of different devices.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from ..convert.linalg.types import retype
 
 @dataclass(frozen=True)
 class PlanStripMemorySpaces(ModulePass):
-    """Drops the memory space of every memref type."""
+    """Removes the memory space from every memref type."""
 
     name = "plan-strip-memory-spaces"
 

@@ -1,4 +1,4 @@
-"""`plan-workspaces`: what kernels need while they run becomes part of the plan.
+"""`plan-workspaces`: makes the scratch memory of kernels part of the plan.
 
     tgraph.convolution %x, %w outs(%r) {...} : ...
 
@@ -7,18 +7,20 @@
         {...} : ...
     memref.dealloc %workspace : memref<4096xi8, "cpu:0">
 
-A kernel may need memory besides its operands': a copy of an operand in another layout,
-the sums of a part of the result. That is there for one step only, so as buffers of a
-plan these mostly lie where others do not live yet or any more; in the runtime's own
-memory they come on top. XLA's custom calls have workspaces as one more result.
+A kernel may need memory besides its operands, such as a copy of an operand in another
+layout, or partial sums of the result. It needs this workspace for one step only. As a
+buffer of the plan, a workspace mostly fits into gaps between the lifetimes of other
+buffers; in the runtime's own memory, it comes on top of the arena. XLA's custom calls
+declare a workspace as an additional result.
 
-Who has the kernels says how much they need (`dialects/workspaces.py`).
+The owner of the kernels declares how much they need (`dialects/workspaces.py`).
 
-Needs: level 2, with all operations as they will run: only plan-memory changes no
-operation. Leaves: the same, with workspaces of static size. What has one keeps it, and
-planned functions stay as they are.
-Does not: ask for operations of symbolic size, or of other dialects: these kernels use
-the runtime's own memory.
+Needs: level 2, with all operations in final form: only plan-memory, which changes no
+operation, may follow.
+Leaves: level 2, with workspaces of static size. The pass skips operations that already
+have a workspace, and functions that are already planned.
+Does not: handle operations with symbolic sizes or from other dialects; their kernels
+use the runtime's own memory.
 """
 
 from dataclasses import dataclass
@@ -41,10 +43,10 @@ from ...threads import checked
 class PlanWorkspaces(ModulePass):
     """Gives each operation the workspace that its kernel needs.
 
-    kernels: those that will run: `native`, those of the executor on this machine;
-        `numpy`, those that it has without native code; or `none` that are known.
-    threads: how many they use; without, as many as TENSORPLAN_THREADS says, or one for
-        each processor.
+    kernels: the kernels that will run: `native` for the executor's kernels on this
+        machine, `numpy` for the executor without native code, or `none`.
+    threads: the number of threads that they use; by default TENSORPLAN_THREADS, or else
+        one per processor.
     """
 
     name = "plan-workspaces"

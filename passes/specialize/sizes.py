@@ -1,4 +1,4 @@
-"""`specialize-sizes`: symbolic sizes become numbers, at any level.
+"""`specialize-sizes`: replaces symbolic sizes by numbers, at any level.
 
     func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<n>}) {
       %c0 = arith.constant 0 : index
@@ -8,10 +8,11 @@
     func.func @main(%x: memref<4x8xf32>) {
       %0 = memref.alloc() : memref<4x8xf32>
 
-Needs: a number for each name. Leaves: static types, no arithmetic on sizes, constant
-offsets in arenas; none of `tgraph.dims`, `tgraph.requires`, `tgraph.bounds`,
-`tgraph.hints`. What a function requires of its sizes is checked.
-Does not: decide anything again: order, fusions and places stay.
+Needs: a number for each name.
+Leaves: static types, constant offsets in arenas, and no arithmetic on sizes. The
+attributes `tgraph.dims`, `tgraph.requires`, `tgraph.bounds`, and `tgraph.hints` are
+removed. The pass checks the constraints that a function places on its sizes.
+Does not: revise decisions: the order, the fusions, and the devices stay the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ from ..option_values import parse_values
 
 @dataclass(frozen=True)
 class SpecializeSizes(ModulePass):
-    """Gives symbolic sizes their values.
+    """Replaces symbolic sizes by numbers.
 
     sizes: the value of each name, such as "n=64,m=3".
     """

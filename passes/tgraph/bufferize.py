@@ -1,4 +1,5 @@
-"""`tgraph-bufferize`: tensors become memrefs, each allocated, written and freed.
+"""`tgraph-bufferize`: converts tensors to memrefs with explicit allocation and
+deallocation.
 
     func.func @f(%v: !tgraph.variable<tensor<4x8xf32, "cpu:0">>, ...)
                  -> tensor<8xf32, "cpu:0"> {
@@ -16,26 +17,28 @@
       memref.dealloc %0 : memref<4x8xf32, "cpu:0">
       func.return
 
- * Variables become arguments with the attribute `tgraph.variable`; results become added
-   last arguments, to be written only, with `tgraph.result = N`.
- * A result or assigned value is computed straight into its destination.
- * An operation takes over the buffer of an operand that it may overwrite
-   (`TensorOp.overwritable`) and that nobody reads afterwards.
- * Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
-   the result; each view is one `memref.reinterpret_cast` of its buffer.
- * A read variable is used in place. What of its contents is still needed when it is
-   written is copied just before.
- * What a loop carries lies in one buffer each, which its body updates like a variable;
-   loops and branches become `scf.while` and `scf.if` (bufferization/blocks.py).
- * Constants that are small or not a single number are `memref.global`s; the others are
-   filled in where they are needed.
+ * Variables become arguments with the attribute `tgraph.variable`. Results become
+   additional, write-only arguments at the end, with `tgraph.result = N`.
+ * Each result or assigned value is computed directly into its destination.
+ * An operation reuses the buffer of an operand that it may overwrite
+   (`TensorOp.overwritable`) and that has no later reader.
+ * Reshape, transpose, slice, broadcast, and reverse are views, unless no strides can
+   express the result. Each view is a single `memref.reinterpret_cast` of its buffer.
+ * A variable is read in place. Contents that are still needed when it is overwritten
+   are copied just before.
+ * Each value that a loop carries has one buffer, which the body updates like a
+   variable. Loops and branches become `scf.while` and `scf.if`
+   (bufferization/blocks.py).
+ * Constants become `memref.global`s if they are small or have different elements. Other
+   constants are filled in where they are needed.
 
-Needs: level 1, placed (`tgraph-place-devices`), one block; symbolic sizes that follow
-from those of the arguments, of which they are computed first of all.
-Leaves: level 2: memref IR; every alloc has one dealloc in its block, after its last
-use. Operations keep their attributes; copies and deallocs have the stream of the
-operation that they serve.
-Does not: share memory between buffers; that is plan-memory's.
+Needs: level 1 with devices (`tgraph-place-devices`), a single block, and symbolic sizes
+that follow from the sizes of the arguments. They are computed at the start of the
+function.
+Leaves: level 2: memref IR. Every alloc has one dealloc in its block, after its last
+use. Operations keep their attributes; copies and deallocs inherit the stream of the
+operation that they belong to.
+Does not: share memory between buffers; plan-memory does.
 """
 
 from dataclasses import dataclass
@@ -83,7 +86,7 @@ from .bufferization.constants import Constants
 
 @dataclass(frozen=True)
 class TGraphBufferize(ModulePass):
-    """Turns tensors into memrefs with explicit allocation."""
+    """Converts tensors to memrefs with explicit allocation."""
 
     name = "tgraph-bufferize"
 

@@ -1,4 +1,5 @@
-"""`tgraph-channels-last`: convolutions have their features in the innermost dimension.
+"""`tgraph-channels-last`: moves the features of convolutions to the innermost
+dimension.
 
     %0 = tgraph.convolution %x, %w {dim_labels = "bf01_oi01->bf01", ...}
          : ... -> tensor<1x8x6x6xf32>
@@ -12,17 +13,18 @@
     %3 = tgraph.transpose %1 {permutation = array<i64: 0, 3, 1, 2>}
     func.return %3
 
-All features of a place then lie together, as fast convolutions want them. What follows
-is computed in that order, too: elementwise operations, windows, concatenations, pads,
-slices, broadcasts, and reshapes of dimensions that stay neighbors. All else reads a
-transpose, which is a view.
+All features of a spatial position are then contiguous, which fast convolution kernels
+require. The operations that follow keep this layout: elementwise operations, windows,
+concatenations, pads, slices, broadcasts, and reshapes of dimensions that stay adjacent.
+All other readers read through a transpose, which is a view.
 
-**Reorders floating-point operations**: values differ by rounding.
+Numerics: reorders floating-point operations, so results differ by rounding.
 
-Needs: level 1 before fusion. Leaves: level 1.
-Does not: move weights, or touch programs with symbolic sizes.
+Needs: level 1 before fusion.
+Leaves: level 1.
+Does not: transpose weights, or change programs with symbolic sizes.
 
-TVM's ConvertLayout does the same, and so does TensorFlow's layout optimizer.
+TVM's ConvertLayout and TensorFlow's layout optimizer do the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,7 +73,7 @@ Order: TypeAlias = list[int]
 
 @dataclass(frozen=True)
 class TGraphChannelsLast(OptionalPass):
-    """Computes convolutions, and what follows, with the features innermost."""
+    """Computes convolutions and their users with the features innermost."""
 
     name = "tgraph-channels-last"
     EXACT = False

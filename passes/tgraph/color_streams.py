@@ -1,4 +1,4 @@
-"""`tgraph-color-streams`: each operation gets a stream of its device.
+"""`tgraph-color-streams`: assigns each operation to a stream of its device.
 
     %0 = tgraph.dot_general %a, %w {...} : ...
     %1 = tgraph.dot_general %a, %v {...} : ...
@@ -8,19 +8,20 @@
     %1 = tgraph.dot_general %a, %v {..., tgraph.stream = 1 : i32} : ...
     %2 = tgraph.add %0, %1 {tgraph.stream = 1 : i32} : ...
 
-The operations of a stream run in program order; those of different streams and devices
-wait for each other only where analysis/dependencies.py says so. Memory is planned
-for that: parallel branches do not share bytes, so that neither waits for the other.
+Operations in the same stream run in program order. Operations in different streams or
+on different devices wait for each other only where a dependency requires it
+(analysis/dependencies.py). The memory plan takes this into account: parallel branches
+share no bytes, so neither waits for the other.
 
- * `mode=critical-path` schedules lists: of what is ready, the operation with the
-   longest way to go, by estimated time (analysis/cost.py), goes to the stream that can
-   start it first; if several can, to that of the operand that it waited for, so that
-   chains stay together.
- * `mode=nnvm` is NNVM's ColorNodeGroup, on each device: the longest path, counted in
-   operations, gets a stream; then the longest of what is left.
+ * `mode=critical-path` is list scheduling. Among the operations that are ready, the one
+   with the longest remaining path, by estimated time (analysis/cost.py), goes to the
+   stream that can start it first. If several streams can, it goes to the stream of the
+   operand that it waited for, which keeps chains together.
+ * `mode=nnvm` is NNVM's ColorNodeGroup, for each device: the longest path, counted in
+   operations, gets a stream; then the longest path of the remaining operations does.
 
-Needs: level 1, best after fusion, placement and tgraph-eliminate-assigns.
-Leaves: level 1; streams that there were are replaced.
+Needs: level 1, preferably after fusion, placement, and tgraph-eliminate-assigns.
+Leaves: level 1; existing streams are replaced.
 Does not: reorder operations.
 """
 
@@ -44,9 +45,9 @@ from ..options import check_streams
 
 @dataclass(frozen=True)
 class TGraphColorStreams(OptionalPass):
-    """Assigns streams.
+    """Assigns streams to operations.
 
-    streams: how many each device has.
+    streams: the number of streams per device.
     mode: `critical-path` or `nnvm`.
     """
 

@@ -1,4 +1,4 @@
-"""`tgraph-eliminate-assigns`: assigned values are computed straight into the variable.
+"""`tgraph-eliminate-assigns`: computes assigned values directly into their variables.
 
     %w = tgraph.read %v : tensor<4xf32>
     %n = tgraph.subtract %w, %g : tensor<4xf32>
@@ -7,26 +7,26 @@
     %w = tgraph.read %v : tensor<4xf32>
     %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
 
-That is done exactly when nobody can tell: from the producer's first write on, nothing
-may see the old contents, through whatever view. The producer itself may, where it reads
-them element by element (`TensorOp.overwritable`).
+The pass does so exactly where it is unobservable: from the producer's first write on,
+nothing may read the old contents, through any view. The producer itself may read them
+if it does so element by element (`TensorOp.overwritable`).
 
- * An assign of what the variable holds already, or that is overwritten before it is
-   read, is dropped.
- * A loop's result is left to be assigned: bufferization runs the loop in the variable.
+ * An assign is removed if the variable already holds the value, or if the value is
+   overwritten before it is read.
+ * An assign of a loop's result stays; bufferization runs the loop in the variable.
  * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
- * Otherwise the assign stays, a copy. It moves after the last reader of the old
-   contents if it can, so that bufferization need not save them: `a, b = b, n` takes two
-   copies in whatever order it is written, and a swap, which is a cycle, three.
+ * Any other assign stays as a copy. The pass moves it after the last reader of the old
+   contents where possible, so that bufferization need not save them: `a, b = b, n`
+   takes two copies in any order, and a swap, which is a cycle, takes three.
 
-Remarks tell what was done with each assign, and why.
+A remark reports what the pass did with each assign, and why.
 
-Needs: level 1; best before tgraph-fuse: what is assigned ends a group anyhow. Leaves:
-level 1; destinations (`outs`) are variables.
+Needs: level 1, preferably before tgraph-fuse, because an assigned value ends a group.
+Leaves: level 1; destinations (`outs`) are variables.
 Does not: move computations to make an assign avoidable.
 
-NNVM's `_assign` marking (GraphCompile) looks at reference counts and patterns instead:
-it copies where no reader is left, and can overwrite a value that is still to be read.
+NNVM's `_assign` marking (GraphCompile) relies on reference counts and patterns instead.
+It copies where no reader is left, and can overwrite a value that is read later.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphEliminateAssigns(OptionalPass):
-    """Computes assigned values straight into their variables where that is safe."""
+    """Computes assigned values directly into their variables where that is safe."""
 
     name = "tgraph-eliminate-assigns"
     TOPIC = "assigns"

@@ -1,28 +1,30 @@
-"""`tgraph-fit`: lowers the peak, at the least cost in time, until a budget is met.
+"""`tgraph-fit`: lowers peak memory at the least cost in time, until a budget is met.
 
-It begins as the default sequence does, with tgraph-eliminate-assigns, tgraph-fuse,
-tgraph-schedule and tgraph-tile. If that is not enough, it lowers the program in other
-ways:
+The pass starts like the default sequence, with tgraph-eliminate-assigns, tgraph-fuse,
+tgraph-schedule, and tgraph-tile. If the result exceeds the budget, the pass tries other
+versions of the program:
 
- * cheap values are computed again, as in the default sequence;
+ * recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
- * other groups: NNVM's, or none, where a group keeps what it reads for too long;
- * more tiles, and slower ones, of chains with a wide middle, and loops over tiles, down
-   to tiles of a fourth of the budget.
+ * other fusions: NNVM's, or none if a group keeps its operands live for too long;
+ * more and slower tiles for chains with a wide middle, and loops over tiles, down to
+   tiles of a fourth of the budget.
 
-It goes on from each of these than which no other takes less time and fewer bytes:
+It drops every version that another one beats in both time and bytes. It then lowers
+each remaining version further:
 
- * tgraph-rematerialize: values are computed again rather than kept; or, with a device
-   for that, tgraph-offload: values are there in between;
- * both, if neither is enough.
+ * by tgraph-rematerialize, which recomputes values, or, if another device is given, by
+   tgraph-offload, which moves them there;
+ * by both, if neither is enough.
 
-Each is planned on a copy of the program. What takes the least time of those that fit is
-kept, estimated from types (analysis/cost.py); a remark says what each of them reached,
-and how much longer it takes.
+The pass plans each version on a copy of the program. Of the versions that fit, it keeps
+the fastest, as estimated from types (analysis/cost.py). A remark reports the bytes and
+the slowdown of each version.
 
-Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-offload. Does
-not: fail where nothing fits: then it leaves what takes the fewest bytes, so that
-plan-budget can say what is in the way; or place operations on streams.
+Needs: level 1 with devices, like tgraph-fuse.
+Leaves: level 1, like tgraph-offload.
+Does not: fail if nothing fits, or assign streams. If nothing fits, the pass leaves the
+version with the fewest bytes, and plan-budget reports what is in the way.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,10 +66,10 @@ LITTLE = 0.001
 class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
     """Lowers the peak of live bytes until the arenas fit a budget.
 
-    effort: of tgraph-schedule.
-    tiles: whether chains of operations may be computed in tiles.
-    device: whose values may be moved.
-    offload: the device that they are moved to, whose arena has no limit; without it,
+    effort: the effort of tgraph-schedule.
+    tiles: whether to compute chains of operations in tiles.
+    device: the device whose values may be moved.
+    offload: the device to move values to, whose arena is unlimited; if not given,
         nothing is moved.
     """
 

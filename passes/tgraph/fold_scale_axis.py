@@ -1,4 +1,4 @@
-"""`tgraph-fold-scale-axis`: scales along features go into the weight.
+"""`tgraph-fold-scale-axis`: folds per-feature scales into the weights.
 
     %0 = tgraph.convolution %x, %w {dim_labels = "b01f_01io->b01f", ...}
     %1 = tgraph.add %0, %bias                  (broadcast along the features)
@@ -9,22 +9,25 @@
     %0 = tgraph.convolution %x, %v
     %2 = tgraph.add %0, %b
 
-So with a scale (or a division) of the result of a convolution or `dot_general`, by one
-number or along dimensions that the result has from the weight; sums with per-channel
-parameters, and `maximum` with 0 where the scale is a positive constant, may be between.
-And so with a scale of the other operand, along the input features.
+The pass folds a multiplication or division that scales the result of a convolution or
+`dot_general`, either by a single number or along dimensions that the result takes from
+the weight. Additions of per-channel parameters may come between the two, and so may
+`maximum` with 0 if the scale is a positive constant. The pass likewise folds a scale of
+the other operand along its input features.
 
 Weight and scale must be parameters: arguments marked `tgraph.parameter`, constants, or
-computed from these. So the new products are work for `tgraph-precompute`.
+values computed from them. `tgraph-precompute` can then compute the new products ahead
+of time.
 
-**Reorders floating-point operations**: values differ by rounding.
+Numerics: reorders floating-point operations, so results differ by rounding.
 
-Needs: level 1 before fusion; best after `canonicalize` and `tgraph-simplify-inference`.
+Needs: level 1 before fusion, preferably after `canonicalize` and
+`tgraph-simplify-inference`.
 Leaves: level 1.
 Does not: fold through values with several uses, through padding or pooling, or along
 the input features of a grouped convolution.
 
-NNVM's FoldScaleAxis passes the scale on in the same two directions.
+NNVM's FoldScaleAxis propagates scales in the same two directions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,10 +64,10 @@ Contraction: TypeAlias = ConvolutionOp | DotGeneralOp
 
 @dataclass(frozen=True)
 class TGraphFoldScaleAxis(OptionalPass):
-    """Folds scales along features into the weights of contractions.
+    """Folds per-feature scales into the weights of contractions.
 
-    always: also where weight or scale are no parameters, so that the weight is scaled
-    in every run.
+    always: also fold when the weight or the scale is not a parameter; every run then
+        scales the weight.
     """
 
     name = "tgraph-fold-scale-axis"

@@ -1,4 +1,4 @@
-"""`tgraph-fuse`: operations that are computed together become one `tgraph.fusion`.
+"""`tgraph-fuse`: groups operations that are computed together into one `tgraph.fusion`.
 
     %0 = tgraph.broadcast_in_dim %b {...} : (tensor<8xf32>) -> tensor<4x8xf32>
     %1 = tgraph.add %a, %0 : tensor<4x8xf32>
@@ -14,28 +14,29 @@
       tgraph.yield %3 : tensor<4x8xf32>
     }
 
-So what is between the operations is never stored. Groups are chains of elementwise
-operations, these after a contraction or before a reduction, and whole rows with their
-reductions, such as softmax (`dialects/tgraph/fusing.py`). Which operations belong
-together is found by post-dominators, as in TVM Relay, or by NNVM's scans. Broadcasts,
-constants with one number and iotas cost nothing to repeat and are copied into every
-group that reads them. Operations with different `tgraph.device`, `tgraph.group` or
-`tgraph.stream` are never fused; a group has these attributes of its members.
+Values inside a group are never stored. A group is a chain of elementwise operations, a
+contraction followed by such a chain, such a chain followed by a reduction, or whole
+rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pass finds
+groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
+with a single number, and iotas cost nothing to repeat, so every group that reads them
+gets its own copy. The pass never fuses operations with different `tgraph.device`,
+`tgraph.group`, or `tgraph.stream` attributes, and a group inherits these attributes
+from its members.
 
-Sums that are computed in groups may be added up in another order than alone; all other
-values stay as they are, bit for bit.
+Numerics: sums inside a group may be added in a different order. All other values are
+bitwise identical.
 
-A group is computed where its last operation is, so what it reads has to live until
-then. With `keep-peak`, values are stored after all where the live bytes would be more
-than they ever are in the program as it was (`analysis/storage`), and where the peak
-is, if that lowers it. With `duplicate`, values at the peak that a few simple operations
-compute are computed in each group that reads them, if that lowers it
-(`fusion/duplication.py`).
+A group runs at the position of its last operation, so everything that it reads must
+stay live until then. With `keep-peak`, the pass leaves a value stored if fusion would
+raise live bytes above the peak of the original program (`analysis/storage`), or if
+storing the value lowers the peak. With `duplicate`, the pass takes values at the peak
+that a few simple operations compute, and recomputes them in each group that reads them
+if that lowers the peak (`fusion/duplication.py`).
 
-Needs: level 1; best after tgraph-eliminate-assigns, which decides what is stored.
-Leaves: level 1; groups have one result.
+Needs: level 1, preferably after tgraph-eliminate-assigns, which decides what is stored.
+Leaves: level 1; each group has one result.
 Does not: move views through elementwise operations, fuse concatenations or pads, or
-look again at what a small `max-depth` has cut off: then another run may fuse more.
+revisit groups that a small `max-depth` has cut short; a second run may fuse more.
 """
 
 from collections.abc import Sequence, Set
@@ -71,13 +72,13 @@ LOWERED = 4
 
 @dataclass(frozen=True)
 class TGraphFuse(OptionalPass):
-    """Fuses operations so that what is between them is never stored.
+    """Fuses operations so that the values between them are never stored.
 
-    mode: "relay" (by post-dominators), "nnvm" (by NNVM's scans) or "none".
-    max_depth: the largest number of operations that relay's groups have.
-    keep_peak: whether a fusion that would raise the peak of live bytes is not made.
-    duplicate: whether values at the peak are computed in each group that reads them;
-        not without keep_peak.
+    mode: "relay" (post-dominators), "nnvm" (NNVM's scans) or "none".
+    max_depth: the largest number of operations in one of relay's groups.
+    keep_peak: whether to reject fusions that would raise the peak of live bytes.
+    duplicate: whether to recompute values at the peak in each group that reads them;
+        requires keep_peak.
     """
 
     name = "tgraph-fuse"

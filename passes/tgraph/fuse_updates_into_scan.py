@@ -1,4 +1,4 @@
-"""`tgraph-fuse-updates-into-scan`: what a loop stacks for an update is consumed row by
+"""`tgraph-fuse-updates-into-scan`: consumes the gradients that a loop stacks row by
 row.
 
     %m = tgraph.read %vm : tensor<12x768x768xf32>
@@ -10,20 +10,22 @@ row.
     %0:2 = tgraph.while ..., %m ...      // iteration i reads row 11 - i of %m, and puts
     tgraph.assign %vm, %0#1 : ...        // its sum with the gradient back there
 
-The loop of a backward pass over equal layers stacks the gradients of their weights, and
-an optimiser updates all layers at once after it, element by element. In the loop it
-needs one gradient at a time, and none is stored for longer than an iteration. Every
-element is computed from the same elements as before, so values stay bit for bit. The
-loop runs in the variables (tgraph-eliminate-assigns, tgraph-bufferize), and what it
-reads of them, such as weights, it reads there.
+The loop of a backward pass over equal layers stacks the gradients of their weights.
+After the loop, an optimizer updates all layers at once, element by element. This pass
+moves the update into the loop: each iteration consumes its own gradient, so no gradient
+is stored for longer than an iteration. Every element is computed from the same elements
+as before, so results are bitwise identical. The loop updates the variables in place
+(tgraph-eliminate-assigns, tgraph-bufferize), and reads weights and other contents
+directly from them.
 
-The loop has to write each row in an iteration of its own, the first or the last one
-first.
+The loop must write each row in an iteration of its own, starting with either the first
+or the last row.
 
-Needs: level 1, after `cse` and before tgraph-fuse. Leaves: level 1. Does not: touch
-stacks that anything else looks at, as clipping by the norm of all gradients does,
-updates of variables that others read or write meanwhile, few rows, or functions whose
-operations have streams.
+Needs: level 1, after `cse` and before tgraph-fuse.
+Leaves: level 1.
+Does not: handle stacks that have other readers (as when all gradients are clipped by
+their norm), variables that other operations read or write in the meantime, stacks with
+few rows, or functions whose operations have streams.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +68,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphFuseUpdatesIntoScan(OptionalPass):
-    """Updates variables in the loop that stacks what they are updated with."""
+    """Updates variables inside the loop that stacks their gradients."""
 
     name = "tgraph-fuse-updates-into-scan"
     LOWERS_PEAK = True

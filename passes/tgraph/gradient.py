@@ -1,4 +1,4 @@
-"""`tgraph-gradient`: reverse-mode differentiation, written out as operations.
+"""`tgraph-gradient`: expands reverse-mode differentiation into operations.
 
     %y = tgraph.multiply %w, %w : tensor<f32>
     %g = tgraph.gradient %y wrt %w : tensor<f32> wrt tensor<f32>
@@ -11,25 +11,28 @@
     %g = tgraph.add %0, %1 : tensor<f32>
     func.return %g : tensor<f32>
 
-Every `tgraph.gradient` is expanded where it stands, in program order, so that gradients
-of gradients work. With `of` or `wrt`, a function gets its gradients as further results:
-those of its results `of` with respect to its arguments `wrt`. If one of `of` is not a
-scalar, each is weighted by a head gradient, a further argument (MXNet's `head_grads`).
+The pass expands each `tgraph.gradient` where it stands, in program order, so gradients
+of gradients work. With `of` or `wrt`, the pass appends gradients to the results of the
+function: those of the results `of` with respect to the arguments `wrt`. If one of the
+results `of` is not a scalar, the function also takes a head gradient for each of them
+as a further argument (MXNet's `head_grads`).
 
-What is written carries the device, group and stream of the operation that it is the
-gradient of (MXNet's rule for backward operations), and its place in the source.
+The new operations inherit the device, group, and stream of the operation that they
+differentiate (MXNet's rule for backward operations), and its source location.
 
-`mirror` says which operations are computed again for the gradient rather than kept
-(MXNet's mirroring): `attribute`, those with the attribute `tgraph.mirror`; `cheap`,
-also all elementwise operations, broadcasts and views; `none`. Repetitions carry the
-attribute `tgraph.recomputed`, so that `cse` does not take them for the originals.
+`mirror` selects the operations to recompute for the gradient instead of keeping their
+results (MXNet's mirroring): `attribute` selects operations with the attribute
+`tgraph.mirror`; `cheap` adds all elementwise operations, broadcasts, and views; `none`
+selects nothing. Recomputed operations carry the attribute `tgraph.recomputed`, which
+keeps `cse` from merging them with the originals.
 
 Needs: level 1 with static shapes, before tgraph-fuse.
 Leaves: level 1 without `tgraph.gradient`.
-Does not: remove what is computed twice (`cse`) or not needed (`canonicalize`).
+Does not: remove duplicate operations (`cse` does) or unused ones (`canonicalize` does).
 
-Gradients with respect to what has no path to the value are zeros, with a remark (NNVM
-refuses); so are those through integers, comparisons and rounding.
+If no path leads from a value to its `wrt`, the gradient is zero, and the pass emits a
+remark (NNVM reports an error). Gradients through integers, comparisons, and rounding
+are zero as well.
 """
 
 from dataclasses import dataclass
@@ -47,12 +50,14 @@ from ...dialects.tgraph.differentiation import MIRRORS, GradientOp
 
 @dataclass(frozen=True)
 class TGraphGradient(ModulePass):
-    """Writes out the gradients that a program asks for.
+    """Expands the gradients that a program asks for.
 
-    of: numbers of the returned values to differentiate; if only wrt is given, 0.
-    wrt: numbers or names of the arguments; if only of is given, all of float type.
-    function: what of and wrt are about.
-    mirror: what is computed again rather than kept: none, cheap or attribute.
+    of: indices of the returned values to differentiate; 0 if only wrt is given.
+    wrt: indices or names of the arguments; all arguments of float type if only of is
+        given.
+    function: the function that of and wrt refer to.
+    mirror: which operations to recompute instead of keeping their results: none, cheap
+        or attribute.
     """
 
     name = "tgraph-gradient"

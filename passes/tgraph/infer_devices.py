@@ -1,4 +1,5 @@
-"""`tgraph-infer-devices`: from copies between devices, where everything else is.
+"""`tgraph-infer-devices`: infers the device of each operation from copies between
+devices.
 
     func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
       %0 = tgraph.exponential %a : tensor<4xf32>
@@ -6,28 +7,31 @@
       ...
       %2 = tgraph.add %1, %b : tensor<4xf32, "gpu:0">   // so %b is on gpu:0
 
-An operation and what it reads and makes are on one device; only `tgraph.device_copy`
-crosses (TVM Relay's rule). So operations tied to each other make classes; a class is
-where a copy into it, an attribute `tgraph.device`, a type or a `tgraph.on_device` says.
-Two devices for one class are an error that shows both. A class where nothing says it is
-on `fallback`.
+An operation, its operands, and its results are on the same device; only
+`tgraph.device_copy` crosses devices (the rule of TVM Relay). Operations that are
+connected in this way form a class. A class takes its device from a copy into it, from a
+`tgraph.device` attribute, from a type, or from a `tgraph.on_device`. If a class has two
+devices, the pass reports an error that shows both. A class without any takes
+`fallback`.
 
-Between two operations annotated with different devices (by `tgraph.on_device` or
-`tgraph.device`) a copy is made. With `fallback`, one is made wherever Relay's
-RewriteAnnotatedOps makes one: an operation without annotation is on the fallback then,
-and does not follow an annotated one on another device.
+If two connected operations are annotated with different devices (by `tgraph.on_device`
+or `tgraph.device`), the pass inserts a copy between them. With `fallback`, it inserts
+copies wherever Relay's RewriteAnnotatedOps does: an operation without an annotation
+then runs on the fallback device, and does not follow an annotated operation on another
+device.
 
-Arguments, variables and constants are where they are first read, if nothing else is
-said, and copied to where else they are read; an assigned value is copied to its
-variable. (Relay reads them there without a copy.)
+An argument, variable, or constant without a device takes that of its first reader, and
+is copied to the devices of its other readers. An assigned value is copied to the device
+of its variable. (Relay makes no copy in these cases.)
 
-Needs: level 1. Leaves: every tensor type with a device, one `tgraph.device_copy` per
-value and target, after the value's definition, no annotations.
-Does not: know groups (`tgraph-place-devices` does), touch functions in which nothing
-names a device unless there is a fallback.
+Needs: level 1.
+Leaves: a device in every tensor type, one `tgraph.device_copy` per value and target
+device, placed right after the value's definition, and no annotations.
+Does not: handle groups (see `tgraph-place-devices`), or change functions that name no
+device unless `fallback` is given.
 
-Relay's CollectDeviceInfo puts what is no ancestor of a copy on the target of the last
-copy that it visits, and all parameters too.
+Relay's CollectDeviceInfo places all parameters, and every operation that no copy
+depends on, on the target device of the last copy that it visits.
 """
 
 from dataclasses import dataclass
@@ -47,8 +51,8 @@ from .devices.placement import (
 class TGraphInferDevices(OptionalPass):
     """Infers the devices of operations from explicit copies and annotations.
 
-    fallback: the device of what is not determined otherwise; without it, such an
-    operation is an error.
+    fallback: the device of operations that nothing else determines; without it, such an
+        operation is an error.
     """
 
     name = "tgraph-infer-devices"

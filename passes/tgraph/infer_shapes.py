@@ -1,4 +1,4 @@
-"""`tgraph-infer-shapes`: unknown sizes and element types follow from the known ones.
+"""`tgraph-infer-shapes`: infers unknown sizes and element types from the known ones.
 
     func.func @main(%x: tensor<?x8xf32>, %y: tensor<4x?xf32>) -> tensor<?x?xf32> {
       %0 = tgraph.add %x, %y : (tensor<?x8xf32>, tensor<4x?xf32>) -> tensor<?x?xf32>
@@ -10,21 +10,24 @@
       func.return %0 : tensor<4x8xf32>
     }
 
-An unknown size is `?`, an unknown element type `none`. Each operation's rule
-(`TensorOp.refine`) works in both directions: from operands to results, and back,
-through variables too. It is applied again whenever one of its types became better
-known, until nothing new comes out; each size is found once, so the time is linear.
+An unknown size is written `?`, and an unknown element type `none`. The rule of each
+operation (`TensorOp.refine`) propagates types in both directions, from operands to
+results and back, and through variables. The pass reapplies a rule whenever one of its
+types becomes better known, until it reaches a fixed point. Each size is resolved only
+once, so the pass takes linear time.
 
-A remark counts the values whose type stays unknown in part; with `require-static` that
-is an error. Types that contradict each other are an error at the operation that ties
-them, with the places that they come from.
+A remark counts the values whose type remains partially unknown; with `require-static`,
+such values are an error. If two types contradict each other, the pass reports an error
+at the operation that relates them, with the source locations where the types originate.
 
-Needs: level 1. Leaves: level 1, and the function's signature as its values are.
-A size may be symbolic (`#tgraph.dims<n>`): equal sizes are the same expression.
-Does not: find unknown ranks, look into fusions, give names to sizes, change programs
-whose types are all known (it costs one scan of them).
+Needs: level 1.
+Leaves: level 1, with the function's signature updated to match its values. A size may
+be symbolic (`#tgraph.dims<n>`); equal sizes are the same expression.
+Does not: infer unknown ranks, look into fusions, name sizes, or change programs whose
+types are all known (which cost a single scan).
 
-NNVM's InferShape and InferType sweep forwards and backwards over all nodes by turns.
+NNVM's InferShape and InferType instead alternate forward and backward sweeps over all
+nodes.
 """
 
 from collections import deque
@@ -60,7 +63,7 @@ _SHOWN = 10
 class TGraphInferShapes(OptionalPass):
     """Infers unknown sizes and element types in both directions.
 
-    require_static: what stays unknown is an error.
+    require_static: report types that remain unknown as an error.
     """
 
     name = "tgraph-infer-shapes"

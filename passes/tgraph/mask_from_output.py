@@ -1,4 +1,5 @@
-"""`tgraph-mask-from-output`: masks of what was clipped are computed from the result.
+"""`tgraph-mask-from-output`: computes masks from the clipped result, not from the
+input.
 
     %y = tgraph.maximum %x, %zero : tensor<4x8xf32>
     ...
@@ -6,15 +7,16 @@
 
     %mask = tgraph.compare %y, %zero {direction = "GT"} : ...
 
-So of a relu only the result is kept for the gradient, as PyTorch does it, and what it
-was computed from can be overwritten. `x > c` is `maximum(x, c) > c`, and `x <= c` its
-opposite; `minimum` likewise with `<` and `>=`. That holds for NaN and zeros of both
-signs as well, so no value changes.
+The gradient of a ReLU then needs only the result, as in PyTorch, and the input can be
+overwritten. The pass uses that `x > c` is `maximum(x, c) > c`, and that `x <= c` is its
+negation; for `minimum`, it uses `<` and `>=`. This also holds for NaN and signed zeros,
+so results are bitwise identical.
 
-Done where everything else that reads `%x` is such a comparison after the `maximum`:
-then what is live never grows.
+The pass applies only if all other readers of `%x` are such comparisons after the
+`maximum`. Live bytes therefore never grow.
 
-Needs: level 1, before fusion. Leaves: the same.
+Needs: level 1, before fusion.
+Leaves: level 1.
 Does not: look through views, or into fusions.
 """
 
@@ -39,7 +41,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 @dataclass(frozen=True)
 class TGraphMaskFromOutput(OptionalPass):
-    """Compares the results of maximum and minimum instead of what they clipped."""
+    """Compares the results of maximum and minimum instead of their inputs."""
 
     name = "tgraph-mask-from-output"
     LOWERS_PEAK = True

@@ -1,4 +1,4 @@
-"""`tgraph-offload`: values are on another device between two uses, to fit a budget.
+"""`tgraph-offload`: moves values to another device between two uses, to meet a budget.
 
     %a = tgraph.exponential %x : tensor<1024xf32, "cpu:0">
     %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
@@ -12,26 +12,28 @@
     %1 = tgraph.device_copy %0 : ... -> tensor<1024xf32, "cpu:0">
     %z = tgraph.multiply %y, %1 : tensor<1024xf32, "cpu:0">
 
-So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
-store it (analysis/memory_graph.py), and brought to where plan-memory meets the budget
-(passes/tgraph/shared/fitting.py); what is moved, and when, is
-planning/scheduling/offload.py's: as in XLA's memory-space assignment, copies have as
-much of the program ahead of them as they take time, both estimated from types, unless
-there is no room for that.
+The bytes of %a are free between its two readers. The pass counts live bytes as
+tgraph-bufferize will store them (analysis/memory_graph.py), and lowers the peak until
+plan-memory meets the budget (passes/tgraph/shared/fitting.py).
+planning/scheduling/offload.py chooses the values and the times: as in XLA's
+memory-space assignment, a copy overlaps with as much of the program as it takes time,
+both estimated from types, unless memory is too short for that.
 
-Where a copy stands says until when its operand's bytes are needed, and from when its
-result's. It runs beside the other operations, in a queue of its own
-(runtime/devices/order.py): one that moves a value away starts as soon as this is there,
-and only what is to have its bytes waits. Both devices' arenas are planned as ever.
-Values stay as they are, bit for bit. Remarks tell what is moved, and when.
+The position of a copy determines until when its operand stays live, and from when its
+result is. Copies run in parallel with other operations, in a queue of their own
+(runtime/devices/order.py). A copy to the other device starts as soon as its operand is
+computed; only the operation that reuses those bytes waits for it. The arenas of both
+devices are planned as usual. Results are bitwise identical. Remarks report the values
+that are moved, and when.
 
-Needs: level 1 with devices, after `canonicalize`, which drops copies there and back,
-and best after tgraph-schedule and tgraph-rematerialize. Leaves: level 1. Does not:
-move arguments, variables and results, which lie in the caller's memory (an argument can
-be placed on the other device instead), what is saved of a variable, concatenations in
-place, or what is stored within loops and branches; touch functions whose operations
-have streams; limit what is stored on the other device; or fail where the budget is not
-reached: then it leaves the lowest peak that there is.
+Needs: level 1 with devices, after `canonicalize`, which removes copies to another
+device and back. Preferably after tgraph-schedule and tgraph-rematerialize.
+Leaves: level 1.
+Does not: move arguments, variables, and results, which are in the caller's memory (an
+argument can be placed on the other device instead); move saved contents of variables,
+concatenations in place, or values stored inside loops and branches; change functions
+whose operations have streams; limit the other device's arena; or fail if it misses the
+budget. It then leaves the lowest peak that it found.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,8 +63,8 @@ from .shared.fitting import Peaks, fit, live_peaks
 class TGraphOffload(OptionalPass, Budget, Placing):
     """Moves values to another device and back, until a budget is met.
 
-    device: whose live bytes are to be fewer.
-    to: the device where values are meanwhile.
+    device: the device whose live bytes to reduce.
+    to: the device that holds the values in the meantime.
     """
 
     name = "tgraph-offload"

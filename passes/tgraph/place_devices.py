@@ -1,4 +1,4 @@
-"""`tgraph-place-devices`: every tensor gets a device, and copies cross between them.
+"""`tgraph-place-devices`: assigns a device to every tensor, and inserts copies.
 
     func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32> {tgraph.device = "gpu:0"})
                  -> tensor<4xf32> {
@@ -15,23 +15,26 @@
       %1 = tgraph.add %b, %c : tensor<4xf32, "gpu:0">
       func.return %1 : tensor<4xf32, "gpu:0">
 
-An operation runs where its attribute `tgraph.device` says, else where `groups` puts its
-attribute `tgraph.group` (MXNet's ctx_group), else where its result's type or a
-`tgraph.on_device` of its result says. Arguments say it in the same ways. The others
-follow, as in NNVM's PlaceDevice: forward through the program, an operation is where its
-first placed operand is; then backward, what makes a value is where the last placed user
-is; then whatever is left is where its nearest neighbour is, or on `default`. (NNVM puts
-what is left on device 0.) A `tgraph.device_copy` follows nobody and nobody follows it
-backward.
+An operation runs on the device in its `tgraph.device` attribute. Without one, it runs
+where `groups` maps its `tgraph.group` attribute (MXNet's ctx_group). Without a group,
+the result's type or a `tgraph.on_device` of the result decides. Arguments name devices
+in the same ways. The pass places all other operations as NNVM's PlaceDevice does: in
+program order, an operation takes the device of its first placed operand; then, in
+reverse, it takes the device of its last placed user; finally, any operation left takes
+the device of its nearest neighbor, or `default`. (NNVM places the remaining operations
+on device 0.) Devices propagate neither into a `tgraph.device_copy`, nor backward out of
+one.
 
-Reads, assigns and operations with destinations are where their variable is; one that
-names another device is an error, as in NNVM. An assigned value from elsewhere is
-copied. Results stay where they are computed, or go where the result's attributes say.
+Reads, assigns, and operations with destinations run on the device of their variable; as
+in NNVM, naming another device is an error. An assigned value from another device is
+copied. Results stay where they are computed, unless the attributes of the result name a
+device.
 
-Needs: level 1. Leaves: every tensor type with a device, every operation on one device,
-one `tgraph.device_copy` per value and target, after the value's definition; of a copy
-of a copy back home, nothing.
-Does not: choose devices by cost, move variables.
+Needs: level 1.
+Leaves: a device in every tensor type, each operation on a single device, and one
+`tgraph.device_copy` per value and target device, placed right after the value's
+definition. A copy to another device and back is removed.
+Does not: choose devices by cost, or move variables.
 """
 
 from dataclasses import dataclass
@@ -50,11 +53,12 @@ from .devices.placement import DevicePlacement
 
 @dataclass(frozen=True)
 class TGraphPlaceDevices(OptionalPass, GroupDevices):
-    """Gives every tensor a device.
+    """Assigns a device to every tensor.
 
-    devices: those that there are, as "cpu:0","gpu:0"; without them, all that are named.
-    default: the device of what is not placed otherwise; without it, such an operation
-    is an error.
+    devices: the available devices, as "cpu:0","gpu:0"; without it, all devices that the
+        program names.
+    default: the device of operations that nothing else places; without it, such an
+        operation is an error.
     """
 
     name = "tgraph-place-devices"

@@ -1,4 +1,4 @@
-"""`tgraph-precompute`: what depends on parameters alone is computed once, elsewhere.
+"""`tgraph-precompute`: moves computation on parameters into a function that runs once.
 
     func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32> {tgraph.parameter},
                     %s: tensor<8x8xf32> {tgraph.parameter}) -> tensor<4x8xf32> {
@@ -20,19 +20,19 @@
       func.return %1 : tensor<4x8xf32>
     }
 
-Run `@precompute` once, then `@main` with its results: they are the last arguments, in
-order (`tgraph.precomputed` has the number). `@main`'s other arguments keep their order;
-parameters that only `@precompute` reads are gone from it.
+Run `@precompute` once, then pass its results to `@main` as the last arguments, in
+order; `tgraph.precomputed` holds the index. The remaining arguments of `@main` keep
+their order. Parameters that only `@precompute` reads are removed from `@main`.
 
-Small operations on constants alone become constants, by the reference interpreter's
-meaning of them.
+The pass folds small operations on constants into constants, with the semantics of the
+reference interpreter.
 
-Views, broadcasts and what is larger than the parameters that it is made of stay in
-`@main`: they cost memory to keep, and little to compute.
+Views, broadcasts, and values larger than the parameters that they are computed from
+stay in `@main`: storing them costs memory, and computing them costs little.
 
-Needs: level 1 before fusion. Leaves: level 1, with one function more if there is work
-for it.
-Does not: treat variables as parameters (they change), run anything.
+Needs: level 1 before fusion.
+Leaves: level 1, with one more function if there is anything to precompute.
+Does not: treat variables as parameters (their contents change), or run the program.
 
 NNVM's PrecomputePrune splits its graph in the same way.
 """
@@ -81,10 +81,10 @@ PRECOMPUTED = "tgraph.precomputed"
 
 @dataclass(frozen=True)
 class TGraphPrecompute(ModulePass):
-    """Splits off what depends on parameters alone; folds small constants.
+    """Splits off computation on parameters, and folds small constants.
 
-    function: the function that is split.
-    fold_bytes: constants up to this size in bytes are computed here.
+    function: the function to split.
+    fold_bytes: the largest constant to fold, in bytes.
     """
 
     name = "tgraph-precompute"

@@ -1,4 +1,4 @@
-"""`tgraph-rematerialize`: values are computed again rather than kept.
+"""`tgraph-rematerialize`: recomputes values instead of keeping them (checkpointing).
 
     %a = tgraph.exponential %x : tensor<1024xf32>
     %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
@@ -11,25 +11,27 @@
     %0 = tgraph.exponential %x {tgraph.recomputed} : tensor<1024xf32>
     %z = tgraph.multiply %y, %0 : tensor<1024xf32>
 
-So %a's bytes are free in between. What is live is counted as tgraph-bufferize will
-store it (analysis/memory_graph.py). The operations are chosen for many bytes over many
-steps at little time (planning/scheduling/rematerialization.py, analysis/cost.py), whole
-chains of them where what they need is gone too. A value that nobody read before is only
-computed later. Remarks tell what was repeated, and what that costs.
+The bytes of %a are free between its two readers. The pass counts live bytes as
+tgraph-bufferize will store them (analysis/memory_graph.py). It recomputes operations
+whose results occupy many bytes for many steps and take little time to compute
+(planning/scheduling/rematerialization.py, analysis/cost.py), or whole chains of them if
+their operands are gone too. A value without an earlier reader is only computed later,
+not twice. Remarks report the recomputed operations and their cost.
 
-With a budget, the peak is brought to where plan-memory meets it, as far as devices are
-known (passes/tgraph/shared/fitting.py); with `exact`, for small functions, an order
-that takes the least time is searched by constraint programming, as in Checkmate.
-Without one, as in the default sequence, it is brought as low as `max-slowdown` allows:
-what is cheap is computed again, such as activations, normalizations and masks. The
-arenas are then never larger than before.
+With a budget, the pass lowers the peak until plan-memory meets the budget, as far as
+devices are known (passes/tgraph/shared/fitting.py). With `exact`, for small functions,
+it searches for the fastest order with constraint programming, as Checkmate does.
+Without a budget, as in the default sequence, the pass lowers the peak as far as
+`max-slowdown` allows, and recomputes what is cheap, such as activations,
+normalizations, and masks. Arenas are then never larger than before.
 
-Needs: level 1, after `cse`, which would merge the repetitions' operands, after
-tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored, and best after
-tgraph-schedule. Leaves: level 1. Does not: repeat loops, branches and operations that
-write variables, results or concatenations in place, touch functions whose operations
-have streams, or fail where the budget is not reached: then it leaves the lowest peak
-that it found.
+Needs: level 1, after `cse`, which would merge the operands of recomputed operations,
+and after tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored.
+Preferably after tgraph-schedule.
+Leaves: level 1.
+Does not: recompute loops, branches, or operations that write variables, results, or
+concatenations in place; change functions whose operations have streams; or fail if it
+misses the budget. It then leaves the lowest peak that it found.
 """
 
 from collections import Counter
@@ -64,14 +66,15 @@ WORTH = 0.01
 
 @dataclass(frozen=True)
 class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
-    """Computes values again rather than keeping them.
+    """Recomputes values instead of keeping them.
 
-    budget: the bytes that each arena may have, such as 64MiB, which are not undercut.
-    max_slowdown: how much longer a function may take, as a part of its time, both
-        estimated from types; 0.02 without a budget, any time with one.
-    effort: how much is searched; with a budget, 1 is about ten seconds at most.
-    exact: whether the least time is searched for, where a function is small enough;
-        needs the extra `exact`.
+    budget: the bytes that each arena may have, such as 64MiB; the pass stops once they
+        fit.
+    max_slowdown: the largest increase in a function's time, as a fraction of it, both
+        estimated from types; 0.02 without a budget, unlimited with one.
+    effort: how long to search; with a budget, 1 is about ten seconds at most.
+    exact: whether to search for the least time if a function is small enough; needs the
+        extra `exact`.
     """
 
     name = "tgraph-rematerialize"

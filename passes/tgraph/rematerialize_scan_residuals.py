@@ -1,5 +1,5 @@
-"""`tgraph-rematerialize-scan-residuals`: what one loop stacks for another is computed
-there.
+"""`tgraph-rematerialize-scan-residuals`: recomputes values that a forward loop would
+stack for a backward loop.
 
     %0:3 = tgraph.while ...             // iteration i puts y into row i of %0#1,
                                         // and 1 - y into row i of %0#2
@@ -8,26 +8,28 @@ there.
     %0:2 = tgraph.while ...
     %1 = tgraph.while ..., %0#1 ...     // computes 1 - y from the row of %0#1
 
-The loop of a forward pass stacks what the loop of the backward pass needs: in a
-recurrent network a lot of that follows from the rest by an operation or two, such as
-the derivatives of its gates. Not stacked, but computed anew in each iteration of the
-other loop, so that values stay bit for bit, is
+The loop of a forward pass stacks the values that the loop of the backward pass needs.
+In a recurrent network, one or two operations compute many of these values, such as the
+derivatives of the gates, from the others. The pass no longer stacks them. Each
+iteration of the backward loop recomputes them instead, with bitwise identical results:
 
-- what follows element by element from the rest,
-- row i of a tensor that the first loop is given, such as the weights of a layer, and
-  the number i itself,
-- what an iteration leaves to the next one, where that is stacked as what the next one
-  begins with: the other loop, if it begins with the last row, carries that row.
+ * values that follow elementwise from the others;
+ * row i of a tensor that the first loop receives, such as the weights of a layer, and
+   the index i itself;
+ * the values that one iteration passes to the next, if the loop also stacks them as the
+   next iteration's inputs. If the second loop begins with the last row, it carries that
+   row.
 
-However many rows an iteration of the first loop stacks, as an unrolled one does, each
-of them counts as a stack, if the other loop reads them one by one (shared/unrolled.py).
+An iteration of an unrolled loop stacks several rows. Each of them counts as a stack of
+its own if the other loop reads them one by one (shared/unrolled.py).
 
-The first loop has to write all rows: it counts from 0, by 1, to the number of rows.
-Where rows lie may be said in any way that is linear in the counter.
+The first loop must write all rows: its counter runs from 0 to the number of rows in
+steps of 1. The row index may be any linear function of the counter.
 
-Needs: level 1, after `cse` and before tgraph-fuse. Leaves: level 1. Does not: look at
-what is read by anything but slices in a later loop, or repeat more than a few
-operations for a value.
+Needs: level 1, after `cse` and before tgraph-fuse.
+Leaves: level 1.
+Does not: handle stacks that anything but slices in a later loop reads, or repeat more
+than a few operations for a value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +79,7 @@ FEW = 4
 
 @dataclass(frozen=True)
 class TGraphRematerializeScanResiduals(OptionalPass):
-    """Computes values in a loop rather than stacking them in an earlier one."""
+    """Recomputes values in a loop instead of stacking them in an earlier loop."""
 
     name = "tgraph-rematerialize-scan-residuals"
     LOWERS_PEAK = True

@@ -1,13 +1,14 @@
-"""`tgraph-scatter-into`: what is scattered into zeros and added is scattered at once.
+"""`tgraph-scatter-into`: replaces a scatter into zeros and an addition by one scatter.
 
     %0 = tgraph.scatter %zeros, %indices, %updates {kind = "add", ...} : ...
     %1 = tgraph.add %y, %0 : tensor<4x256x50257xf32>
 
     %1 = tgraph.scatter %y, %indices, %updates {kind = "add", ...} : ...
 
-So %y is changed where something is added, in place, and the mostly empty tensor is not
-stored with it: the gradient of a cross entropy is the probabilities, with one number
-per token changed. Where others read %0 as well it stays for them, but is not kept.
+The new scatter updates only the affected elements of %y, in place, and the program no
+longer stores the mostly empty tensor %0. The gradient of a cross entropy has this form:
+it is the probabilities, with one number per token changed. If %0 has other readers, it
+is still computed for them, but not kept for the addition.
 
     %0 = tgraph.dynamic_update_slice %zeros, %row, %i, %c0 : ...
     %1 = tgraph.add %y, %0 : tensor<24x64xf32>
@@ -16,13 +17,14 @@ per token changed. Where others read %0 as well it stays for them, but is not ke
     %1 = tgraph.add %0, %row : tensor<1x64xf32>
     %2 = tgraph.dynamic_update_slice %y, %1, %i, %c0 : ...
 
-A loop that begins with zeros and adds to another row of them in each iteration stacks
-the rows: they are not added to anything.
+The pass also treats a loop that starts with zeros and adds to a different row in each
+iteration: the loop then stacks the rows without an addition.
 
-Done where no element is hit twice, so that the sums are the same (zeros may change
-their sign), and where nobody else reads %y.
+The pass applies where no element is hit twice, so that the sums are unchanged (zeros
+may change sign), and where %y has no other reader.
 
-Needs: level 1, before fusion. Leaves: the same.
+Needs: level 1, before fusion.
+Leaves: level 1.
 Does not: look through views, or into fusions.
 """
 
@@ -54,7 +56,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphScatterInto(OptionalPass):
-    """Scatters into what the scattered would be added to."""
+    """Scatters directly into the tensor that the result would be added to."""
 
     name = "tgraph-scatter-into"
     LOWERS_PEAK = True

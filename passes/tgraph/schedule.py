@@ -1,4 +1,4 @@
-"""`tgraph-schedule`: operations are reordered, so that less is live at once.
+"""`tgraph-schedule`: reorders operations to lower peak memory.
 
     %0 = tgraph.dot_general %a, %b ...  : -> tensor<512x512xf32>
     %1 = tgraph.dot_general %c, %d ...  : -> tensor<512x512xf32>
@@ -10,19 +10,22 @@
     %1 = tgraph.dot_general %c, %d ...  : -> tensor<512x512xf32>
     %3 = tgraph.reduce %1 ...           : -> tensor<512xf32>
 
-What is live is counted as tgraph-bufferize will store it (`analysis/storage`), on each
-device for itself. The order stays as it is unless the new one has a lower peak on a
-device, and none has a higher one. The blocks of loops and branches are reordered, too,
-innermost first; then it is the peak of the whole function that must not grow.
+The pass counts live bytes per device, as tgraph-bufferize will store them
+(`analysis/storage`). It adopts a new order only if the order lowers the peak of at
+least one device and raises that of none. It reorders the bodies of loops and branches
+as well, innermost first; a new order there must not raise the peak of the whole
+function.
 
-Where operations of several devices run side by side, another order may take longer:
-they wait for one another. `max-slowdown` limits that. The time is estimated from types,
-with a queue for each device, and one for the copies to it, as they run.
+If several devices run in parallel, a new order may take longer, because devices wait
+for one another. `max-slowdown` limits this. The pass estimates time from types, and
+models a queue for each device and one for the copies to it, as in the runtime.
 
-Needs: level 1; best after tgraph-eliminate-assigns and tgraph-fuse, which decide what
-is stored. Leaves: level 1, the same operations; reads and writes of a variable in the
-same order. Does not: change what is computed, or touch functions whose operations have
-streams: there it is these that say what runs when.
+Needs: level 1, preferably after tgraph-eliminate-assigns and tgraph-fuse, which decide
+what is stored.
+Leaves: level 1 with the same operations. Reads and writes of each variable keep their
+order.
+Does not: change what is computed, or reorder functions whose operations have streams,
+because streams determine when operations run.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,9 +51,9 @@ from .shared.fitting import live_bytes
 class TGraphSchedule(OptionalPass, Aligned):
     """Reorders operations to lower the peak of live bytes.
 
-    effort: how much is searched; 0 for list scheduling only, 1 for about a second.
-    max_slowdown: how much longer an order may take than the given one, as a part of
-        its time, both estimated from types; any time without it.
+    effort: how long to search; 0 for list scheduling only, 1 for about a second.
+    max_slowdown: the largest increase in time over the given order, as a fraction of
+        it, both estimated from types; unlimited if not given.
     """
 
     name = "tgraph-schedule"

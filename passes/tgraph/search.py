@@ -1,21 +1,22 @@
-"""`tgraph-search`: fusion, order, tiles and recomputation are chosen together.
+"""`tgraph-search`: searches fusion, order, tiles, and recomputation together.
 
-What each of them should do depends on the others: a group may keep a value too long
-for one order and not for another, and what is sliced need not be computed again. The
-search starts with the default sequence, tgraph-eliminate-assigns, tgraph-fuse,
-tgraph-schedule, tgraph-tile and tgraph-rematerialize, and varies one choice at a time,
-keeping what takes fewer bytes, until none helps (coordinate descent). What comes last
-in the sequence is varied first: it goes on from what the passes before it have made of
-the best so far, so it takes the least time, and recomputation gains the most. Each way
-is planned on a copy, placement and all, so the outcome never takes more bytes than the
-default.
+These choices depend on one another. A group may keep a value live for too long in one
+order and not in another, and a tiled value need not be recomputed. The search starts
+with the default sequence: tgraph-eliminate-assigns, tgraph-fuse, tgraph-schedule,
+tgraph-tile, and tgraph-rematerialize. It then changes one choice at a time, and keeps
+every change that takes fewer bytes, until no change helps (coordinate descent). It
+varies the last pass of the sequence first. That is the fastest, because the search can
+reuse what the earlier passes made of the best version, and recomputation saves the
+most. The search plans every version on a copy, including placement, so the result never
+takes more bytes than the default.
 
-Without a time limit the outcome is the same on every machine. With one, in seconds on
-the clock, a way is given up when the time is over, be it in the middle of a pass. The
-first one, what effort=low does, is always gone to its end.
+Without a time limit, the result is the same on every machine. With a limit, in seconds
+of wall-clock time, the search abandons the current version when time is up, even in the
+middle of a pass. It always completes the first version, which is that of effort=low.
 
-Needs: level 1 with devices, as tgraph-fuse. Leaves: level 1, as tgraph-rematerialize.
-Does not: place operations on streams.
+Needs: level 1 with devices, like tgraph-fuse.
+Leaves: level 1, like tgraph-rematerialize.
+Does not: assign streams.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,10 +48,10 @@ SHARES = (0.2, 0.1, 0.05)
 
 @dataclass(frozen=True)
 class TGraphSearch(ModulePass, TimeLimit, Placing):
-    """Searches for the lowering of a program that takes the fewest bytes.
+    """Searches for the version of a program that takes the fewest bytes.
 
-    recompute: how many FLOPs may be computed again, as a part of the program's.
-    tiles: whether chains of operations may be computed in tiles.
+    recompute: how many FLOPs may be recomputed, as a fraction of the program's.
+    tiles: whether to compute chains of operations in tiles.
     """
 
     name = "tgraph-search"

@@ -1,4 +1,5 @@
-"""`tgraph-simplify-inference`: batch norm becomes a scale and a shift; dropout goes.
+"""`tgraph-simplify-inference`: folds batch norm into a scale and a shift; removes
+dropout.
 
     %0 = tgraph.subtract %x, %mean        : tensor<8x4x4x16xf32>   (each broadcast from
     %1 = tgraph.multiply %0, %inverse_std                           tensor<16xf32>)
@@ -10,20 +11,22 @@
     %0 = tgraph.multiply %x, %scale : tensor<8x4x4x16xf32>         (again broadcast)
     %3 = tgraph.add %0, %shift
 
-Any chain of sums, differences, products and quotients by per-channel parameters is
-folded so, if that makes fewer operations of full size; what is computed from broadcast
-parameters at full size is computed per channel. Parameters are the arguments marked
-`tgraph.parameter`, constants, and what is computed from these. A `select` by a mask
-that is one constant, and a product or quotient by 1, are their operand (dropout of
-rate 0).
+The pass folds any chain of additions, subtractions, multiplications, and divisions by
+per-channel parameters, if this reduces the number of full-size operations. Computations
+on broadcast parameters are moved from full size to per-channel size. Parameters are
+arguments marked `tgraph.parameter`, constants, and values computed from them. To remove
+dropout with rate 0, the pass replaces a `select` whose mask is a uniform constant by
+the selected operand, and removes multiplications and divisions by 1.
 
-**Reorders floating-point operations**: values differ by rounding.
+Numerics: reorders floating-point operations, so results differ by rounding.
 
-Needs: level 1 before fusion; best after `canonicalize`. Leaves: level 1.
-Does not: touch statistics that depend on other arguments (training), or integers.
+Needs: level 1 before fusion, preferably after `canonicalize`.
+Leaves: level 1.
+Does not: change statistics that depend on other arguments (as in training), or integer
+operations.
 
-NNVM's SimplifyInference rewrites its `batch_norm` and `dropout` operators; here it does
-not matter how they were written down.
+NNVM's SimplifyInference rewrites its own `batch_norm` and `dropout` operators. This
+pass recognizes the arithmetic, however the program spells it.
 """
 
 from collections.abc import Sequence
@@ -59,7 +62,7 @@ from .shared.channels import (
 
 @dataclass(frozen=True)
 class TGraphSimplifyInference(OptionalPass):
-    """Folds chains of per-channel scales and shifts; drops dropout."""
+    """Folds chains of per-channel scales and shifts, and removes dropout."""
 
     name = "tgraph-simplify-inference"
     EXACT = False

@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes`: reshapes go after elementwise operations.
+"""`tgraph-sink-reshapes`: moves reshapes after elementwise operations.
 
     %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<32x8xf32>
     %1 = tgraph.reshape %0 : (tensor<32x8xf32>) -> tensor<4x8x8xf32>
@@ -10,16 +10,20 @@
     %1 = tgraph.add %0, %2 : tensor<32x8xf32>
     %3 = tgraph.reshape %1 : (tensor<32x8xf32>) -> tensor<4x8x8xf32>
 
-So the operation joins the group of what it reads, and nothing is stored between the
-two: linear layers of PyTorch, which flatten and unflatten around each product, and
-group normalisation. (MLIR's linalg fuses by expanding and collapsing shapes likewise.)
+The elementwise operation can then be fused with its producer, and the program stores
+nothing between the two. This helps linear layers in PyTorch, which flatten and
+unflatten around each product, and group normalization. (MLIR's linalg fuses through
+reshapes by expanding and collapsing shapes.)
 
-Done where only this operation reads the value, and all its other operands can be seen
-in that shape without a copy, and are not computed for this operation alone.
+The pass applies if the operation is the only reader of the reshaped value. All its
+other operands must have a view of the new shape, and must not be computed for this
+operation alone.
 
-Needs: level 1, before fusion. Leaves: the same. Does not: move other views, or reshapes
-of symbolic sizes; or part an operation from a reduction that it could join, or from the
-variable or concatenation that it is computed into.
+Needs: level 1, before fusion.
+Leaves: level 1.
+Does not: move other views or reshapes of symbolic sizes, or separate an operation from
+a reduction that it could join or from the variable or concatenation that it is computed
+into.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""`tgraph-tile`: chains of operations with a wide middle are computed in tiles.
+"""`tgraph-tile`: computes chains of operations with a wide middle in tiles.
 
-One after the other in slices:
+The first form slices the operands and computes one tile after the other:
 
     %1 = tgraph.dot_general %q, %k ...   : ... -> tensor<4x512x512xf32>
     %2 = tgraph.exponential %1           : tensor<4x512x512xf32>
@@ -14,14 +14,14 @@ One after the other in slices:
     ...                                  // the same for %q1, %k1, %v1: %9
     %3 = tgraph.concatenate %6, %9 {dimension = 0, tgraph.in_place} : ...
 
-So what is in the middle needs the memory of one tile. Slices are views, and the tiles
-of the result are computed straight into it. A region is cut along a dimension that all
-its operations keep apart: heads or queries of attention, rows, the batch. A region may
-end in variables, each tile in their rows at once: so an optimizer needs the gradient of
-one tile. Where, and into how many tiles, follows from the peak of live bytes, counted
-as tgraph-schedule counts it.
+The middle of the chain then needs memory for only one tile. Slices are views, and each
+tile is computed directly into its part of the result. The pass cuts a region along a
+dimension that all its operations keep separate: heads or queries of attention, rows, or
+the batch. A region may end in variables, with each tile writing its own rows; an
+optimizer then needs only the gradient of one tile. The pass chooses the regions and the
+number of tiles by the peak of live bytes, counted as in tgraph-schedule.
 
-Or in a loop, through sums over the dimension as well:
+The second form is a loop, which can also sum over the dimension:
 
     %h = tgraph.dot_general %x, %w ...   : ... -> tensor<65536x256xf32>
     %t = tgraph.tanh %h                  : tensor<65536x256xf32>
@@ -39,28 +39,31 @@ Or in a loop, through sums over the dimension as well:
       ...
     }
 
-A loop takes in all that can be computed tile by tile along one dimension, around one of
-the largest values at the peak: the forward and backward passes of layers by rows or by
-the batch (gradient accumulation), attention by queries. Sums over the dimension are
-carried, bf16's and f16's in f32, and added up in the order of the tiles: also products,
-maxima and minima, contractions and convolutions, and sums that scatter. Results that
-have the dimension are put together. A tile needs half a core's second cache, or more
-where that raises the peak little or where each tile reads much anew. Loops are written
-on a copy whose groups are taken apart, which is then grouped and put into order again.
+A loop contains every operation around one of the largest values at the peak that can be
+computed tile by tile along one dimension: the forward and backward passes of layers by
+rows or by batch (gradient accumulation), or attention by queries. The loop carries sums
+over the dimension, those of bf16 and f16 in f32, and adds them in the order of the
+tiles. The same holds for products, maxima, minima, contractions, convolutions, and
+scatters that add. Results that have the dimension are assembled from the tiles. A tile
+uses up to half of a core's L2 cache, or more if that raises the peak only slightly or
+if each tile rereads a lot of data. The pass builds a loop on a copy of the program
+whose fusions are taken apart, then fuses and schedules the copy again.
 
-Convolutions and pooling are computed by rows, so many that windows reach into the next
-tile at most. What that reads again of a value is kept (Alwani et al., "Fused-layer CNN
-accelerators", 2016), so nothing is computed twice. The first tile and the last, which
-have the padding, are outside of the loop.
+The pass tiles convolutions and pooling by rows, with tiles so high that each window
+reaches into the next tile at most. The rows that the next tile reads again are kept
+(Alwani et al., "Fused-layer CNN accelerators", 2016), so nothing is computed twice. The
+first and the last tile, which contain the padding, are outside of the loop.
 
-The peak is brought as low as it goes, if that is a tenth or more below what plan-memory
-needs as it is; otherwise nothing is changed. What each tile reads all of, such as
-weights, it reads anew: `max-slowdown` limits an estimate of the time for that.
+The pass lowers the peak as far as possible. It changes the program only if the new peak
+is at least a tenth below the arena that plan-memory needs for the original. Data that
+all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
+the estimated cost.
 
-Needs: level 1, in the order in which it is to run: after tgraph-schedule. Leaves:
-level 1. Does not: cut into unequal tiles; cut windows in slices, or those that lack the
-padding for a row of the result at each stride; or touch functions whose operations have
-streams, which could run the tiles side by side.
+Needs: level 1, in the order in which the program will run: after tgraph-schedule.
+Leaves: level 1.
+Does not: cut into unequal tiles; slice windows; put windows into loops if they lack the
+padding for one result row per stride; or change functions whose operations have
+streams, which could run the tiles in parallel.
 """
 
 from collections.abc import Sequence
@@ -113,12 +116,12 @@ LITTLE = 0.001
 class TGraphTile(OptionalPass, Placing):
     """Computes chains of operations in tiles, to lower the peak of live bytes.
 
-    tiles: the most that a region is cut into, up to 1024.
-    max_slowdown: how much longer a function may take, as a part of its time, both
+    tiles: the largest number of tiles per region, at most 1024.
+    max_slowdown: the largest increase in a function's time, as a fraction of it, both
         estimated from types.
-    tile_bytes: what a tile in a loop may need, half a core's second cache; with 0 there
-        are no loops.
-    effort: of tgraph-schedule, for what is in loops and around them.
+    tile_bytes: the bytes that a tile in a loop may use, by default half of a core's L2
+        cache; 0 disables loops.
+    effort: the effort of tgraph-schedule inside and around loops.
     """
 
     name = "tgraph-tile"
