@@ -131,14 +131,14 @@ def find_allocations(
         except _NotPlannable as reason:
             refused.append(source)
             if remarks:
-                remark(f"memref.alloc is left as it is: {reason}", alloc)
+                remark(f"memref.alloc is not planned: {reason}", alloc)
     for source in refused:  # grows
         for other in [s for d in frees[source] for s in may_free[d]]:
             if allocation := found.pop(other, None):
                 refused.append(other)
-                text = "what frees it may also free memory that is not planned"
+                text = "its dealloc may also free memory that is not planned"
                 if remarks:
-                    remark(f"memref.alloc is left as it is: {text}", allocation.alloc)
+                    remark(f"memref.alloc is not planned: {text}", allocation.alloc)
     return list(found.values())
 
 
@@ -279,19 +279,19 @@ def _allocation(
     at, step = flow.step_of(alloc)
     if step is not alloc:
         raise _NotPlannable(
-            f"it is inside {name_of(step)}, which may run more than once at a time"
+            f"it is inside {name_of(step)}, which may run concurrently with itself"
         )
     for alias in trace.aliases:
         if is_carried(alias, alloc):
             raise _NotPlannable(
-                "it is still needed when it is allocated for the next iteration"
+                "it is still live when the next iteration allocates it again"
             )
         if _is_beyond(alias, size):
-            raise _NotPlannable(f"{alias.type} reaches beyond it")
+            raise _NotPlannable(f"{alias.type} extends beyond it")
     if not all(_is_before_next(op, alloc) for op in trace.compared):
-        raise _NotPlannable("its address is taken")
+        raise _NotPlannable("its address escapes")
     if trace.freed_copies:
-        raise _NotPlannable("what may be the same memory is freed, too")
+        raise _NotPlannable("memory that may alias it is freed as well")
     over = _freed_at(alloc, flow)
     lives_on = False
     for op, alias in trace.accesses:
@@ -357,7 +357,7 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
         raise _NotPlannable(f"{type} has a dynamic size")
     if None in shape:
         raise _NotPlannable(
-            f"the size of {type} does not follow from the shapes of arguments"
+            f"the size of {type} does not follow from the shapes of the arguments"
         )
     if not isinstance(type.layout, NoneAttr):
         raise _NotPlannable(f"{type} has a layout other than the identity")
@@ -447,13 +447,13 @@ def _unclear(op: Operation, value: SSAValue | None) -> str | None:
         return None
     name = name_of(op)
     if op.has_trait(IsTerminator, value_if_unregistered=False):
-        return f"it is passed on by {name}"
+        return f"it escapes through {name}"
     if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
         is_compared = comparisons(op.results[0]) is not None
-        return None if is_compared else "its address is taken"
+        return None if is_compared else "its address escapes"
     if transfer := asynchronous(op):
         waited = transfer.wait_of(op) is not None
-        return None if waited else f"nothing surely waits for what {name} starts"
+        return None if waited else f"no wait is known for what {name} starts"
     if name != "bufferization.clone" and not all(
         isinstance(result.type, _NUMBERS) for result in op.results
     ):
@@ -461,7 +461,7 @@ def _unclear(op: Operation, value: SSAValue | None) -> str | None:
     if name in _STORES and op.operands[0] is value:
         return f"{name} stores it"
     if not is_done_at_its_end(op):
-        return f"what {name} does with it is not known"
+        return f"the effects of {name} on it are unknown"
     return None
 
 

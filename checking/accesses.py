@@ -141,8 +141,8 @@ class Accesses:
             made = self.memories.makes.get(user)
             if made is not None and not inside >> made & 1:
                 raise LocatedError(
-                    f"buffer {self.memories.buffers[made].name} is made inside "
-                    f"{name_of(op)}, which may run more than once at a time",
+                    f"buffer {self.memories.buffers[made].name} is created inside "
+                    f"{name_of(op)}, which may run concurrently with itself",
                     user,
                 )
             if isinstance(user, memref.DeallocOp):
@@ -199,7 +199,7 @@ class Accesses:
             if self.memories.of_memory(index) & ~inside:
                 raise LocatedError(
                     f"memref.dealloc frees an arena inside {name_of(op)}, which may "
-                    "run more than once at a time",
+                    "run concurrently with itself",
                     free,
                 )
 
@@ -216,12 +216,12 @@ class Accesses:
             )
         if leaves(user) and buffer.pool.owner in self.memories.allocates:
             raise LocatedError(
-                f"{name_of(user)} passes on an arena's buffer, expected none to "
-                "outlive it",
+                f"{name_of(user)} passes on a buffer of an arena, "
+                "expected no buffer to outlive its arena",
                 user,
             )
         if hides(user) or callee_hides(user):
-            self.unchecked.add("addresses taken of buffers, uses not checked", user)
+            self.unchecked.add("escaping addresses of buffers, uses not checked", user)
         elif not (
             says_effects(user)
             or passes_on(user)
@@ -230,7 +230,7 @@ class Accesses:
             or callee_of(user)
         ):
             self.unchecked.add(
-                "operations of unknown effect, taken to be over when they end", user
+                "operations with unknown effects, assumed to end when they return", user
             )
 
     def _taken_by_callees(self, op: Operation) -> int:
@@ -267,7 +267,7 @@ class Accesses:
             if wait := trait.wait_of(start):
                 waits.setdefault(wait, []).append(start)
             else:
-                self.unchecked.add("transfers whose wait is not known", start)
+                self.unchecked.add("transfers without a known wait", start)
         return waits
 
     def _is_a_view(self, value: SSAValue) -> bool:

@@ -57,12 +57,16 @@ def find_memories(
         if isinstance(origin_of(view.source).owner, memref.ViewOp) and (
             origin_of(view.source) not in finder.divided
         ):
-            unchecked.add("views of parts of a buffer, which count as all of it", view)
+            unchecked.add(
+                "views of parts of a buffer, checked as the whole buffer", view
+            )
         elif place := finder.place(view.source):
             arena, start = place
             by_arena.setdefault(arena, []).append((view, start))
         else:
-            unchecked.add("buffers in one of several memories, not checked", view)
+            unchecked.add(
+                "buffers that may be in one of several memories, not checked", view
+            )
     position: dict[Operation | Block, int] = {
         op: number for number, op in enumerate(operations_in(func))
     }
@@ -119,7 +123,7 @@ def _known_offset(view: memref.ViewOp, sizes: CountedSizes) -> int:
     offset = sizes.offset(view)
     if offset is None:
         name = name_of_buffer(view.result)
-        raise LocatedError(f"the offset of buffer {name} is not known", view)
+        raise LocatedError(f"the offset of buffer {name} is unknown", view)
     return offset
 
 
@@ -132,7 +136,7 @@ def _arena(
     buffers = [_buffer(arena, view, start, sizes) for view, start in views]
     alignment, type = _alignment(arena), cast(AnyMemRef, arena.type)
     if isinstance(arena.owner, Block) and DYNAMIC_INDEX in type.get_shape():
-        unchecked.add("arenas as large as the caller makes them", views[0][0])
+        unchecked.add("arenas whose size the caller determines", views[0][0])
         size = max(buffer.offset + buffer.size for buffer in buffers)
     else:
         size = sizes.bytes(arena)

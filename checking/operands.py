@@ -48,7 +48,7 @@ def check_operands(
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
-            unchecked.add("barriers of several agents, whose order is not checked", op)
+            unchecked.add("barriers of several agents, order not checked", op)
         if written := written_operands(op):
             checker.check(op, written, known, unchecked)
             for index in written:
@@ -117,7 +117,7 @@ class _Checker:
         for number, first in enumerate(given):
             for second in given[:number]:
                 if self._relation(first, second, known) is not _Relation.DISJOINT:
-                    unchecked.add("calls with one memory as two arguments", op)
+                    unchecked.add("calls that pass the same memory twice", op)
 
     def _refuse(
         self,
@@ -128,14 +128,14 @@ class _Checker:
         unchecked: Unchecked,
     ) -> None:
         if relation is _Relation.UNKNOWN:
-            unchecked.add("operations that may write what they still read", op)
+            unchecked.add("operations that may overwrite their own inputs", op)
             return
         raise LocatedError(
-            f"{name_of(op)} writes operand {target} over {what} before all of that is "
-            "read, expected other memory"
+            f"{name_of(op)} writes operand {target} over {what} before reading all of "
+            "it, expected separate memory"
             if relation is _Relation.EQUAL
-            else f"{name_of(op)} writes operand {target} over a part of {what}, "
-            "expected other memory",
+            else f"{name_of(op)} writes operand {target} over part of {what}, "
+            "expected separate memory",
             op,
         )
 
@@ -201,7 +201,7 @@ class _Divided:
         if extent is None or view in known:
             return
         if any(extent.overlaps(other) for other in known.values()):
-            what = "typed memories divided into views that overlap, counted as one"
+            what = "typed memories with overlapping views, checked as one"
             self._unchecked.add(what, op)
         known[view] = extent
 

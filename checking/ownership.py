@@ -179,7 +179,7 @@ class _Walk:
         number = self.memories.makes[view]
         bit = 1 << number
         if state.freed & bit:
-            raise LocatedError("buffer is made after its arena was freed", view)
+            raise LocatedError("buffer is created after its arena was freed", view)
         return state._replace(
             used=state.used & ~bit,
             lost=state.lost & ~bit,
@@ -192,7 +192,7 @@ class _Walk:
         index = self.memories.allocates[op]
         members = self.memories.of_memory(index)
         if state.open >> index & 1:
-            self.unchecked.add("arenas not freed before they are allocated again", op)
+            self.unchecked.add("arenas not freed before the next allocation", op)
         number = self.memories.number.get(op.results[0])
         itself = [] if number is None else [number]
         return _State(
@@ -210,8 +210,8 @@ class _Walk:
             memory = self.memories.pools[index]
             if not memory.is_allocated:
                 raise LocatedError(
-                    f"memref.dealloc frees {memory.buffers[0].name}, expected what "
-                    "memref.alloc allocates",
+                    f"memref.dealloc frees {memory.buffers[0].name}, expected "
+                    "memory from memref.alloc",
                     op,
                 )
             freed |= self.memories.of_memory(index)
@@ -219,7 +219,7 @@ class _Walk:
                 closed |= 1 << index
         if state.freed & freed:
             raise LocatedError(
-                "memref.dealloc frees an arena that may be freed already", op
+                "memref.dealloc frees an arena that may already be freed", op
             )
         return state._replace(freed=state.freed | freed, open=state.open & ~closed)
 
@@ -300,16 +300,16 @@ class _Walk:
             pool.owner in self.memories.allocates or pool in self.memories.of_caller
         ):
             raise LocatedError(message, op)
-        self.unchecked.add("reads of what may not be written yet", op)
+        self.unchecked.add("reads of memory that may not be written yet", op)
 
     def _leave(self, op: Operation, state: _State) -> None:
         """At the function's end."""
         for number in self.memories.kept:
             fault = self._unwritten(number, True, state)
             if fault and not state.used >> number & 1:
-                raise LocatedError(f"{name_of(op)} hands out {fault}", op)
+                raise LocatedError(f"{name_of(op)} returns {fault}", op)
             if fault:
-                self.unchecked.add("results that may not be written as a whole", op)
+                self.unchecked.add("results that may not be completely written", op)
         for alloc, index in self.memories.allocates.items():
             if state.open >> index & 1:
                 self.unchecked.add("arenas not freed on every path", alloc)
@@ -321,21 +321,21 @@ class _Walk:
         takers = self.sharing.with_(number) & owners
         if not takers:  # on another path
             return LocatedError(
-                f"{name_of(op)} uses buffer {a.name}, whose bytes another buffer may "
-                "have taken",
+                f"{name_of(op)} uses buffer {a.name}, whose bytes may now belong to "
+                "another buffer",
                 op,
             )
         b = self.memories.buffers[self.memories.first(takers)]
         if not isinstance(self.sharing, Overlaps):
             return LocatedError(
-                f"{name_of(op)} uses buffer {a.name}, whose bytes buffer {b.name} may "
-                "have as well",
+                f"{name_of(op)} uses buffer {a.name}, whose bytes may now belong to "
+                f"buffer {b.name}",
                 op,
             )
         low, high = max(a.offset, b.offset), min(a.offset + a.size, b.offset + b.size)
         return LocatedError(
-            f"{name_of(op)} uses buffer {a.name}, whose bytes [{low}, {high}) buffer "
-            f"{b.name} has as well",
+            f"{name_of(op)} uses buffer {a.name}, whose bytes [{low}, {high}) now "
+            f"belong to buffer {b.name}",
             op,
         )
 
@@ -358,7 +358,8 @@ def _check_arguments(
             around = block.parent.find_ancestor_block_in_region(inside)
             if around is not None and dominates(block, around):
                 raise LocatedError(
-                    f"buffer {memories.buffers[number].name} is handed on to where it "
-                    "is made anew",
+                    f"buffer {memories.buffers[number].name} is passed on to a "
+                    "point where "
+                    "it is created again",
                     cast(Operation, view),
                 )

@@ -125,8 +125,8 @@ def _check_streams(
     for op in with_streams:
         if op.parent_op() is not func:
             raise LocatedError(
-                f"{name_of(op)} has a stream inside a region, expected one for the "
-                "whole operation around it",
+                f"{name_of(op)} has a stream inside a region, expected one on the "
+                "enclosing operation",
                 op,
             )
     if len(func.body.blocks) > 1:
@@ -198,10 +198,10 @@ def _check_view(
         reach_of(value, base) == reach
     )
     if reach is None or not is_for_all_sizes or not is_reached(value, base):
-        unchecked.add("views that may reach beyond their buffer", op)
+        unchecked.add("views that may extend beyond their buffer", op)
         return
     raise LocatedError(
-        f"{name_of(op)} reaches elements {reach.least} to {reach.most}, expected "
+        f"{name_of(op)} accesses elements {reach.least} to {reach.most}, expected "
         f"within the buffer's {whole // width}",
         op,
     )
@@ -219,7 +219,7 @@ def _check_alignment(
         return
     extent = extent_of(value, buffer.value)
     if extent is None:
-        unchecked.add("alignments of views that are not known", op)
+        unchecked.add("views of unknown alignment", op)
         return
     (memory,) = (m for m in memories if m.value is buffer.pool)
     sure = gcd(memory.alignment, buffer.offset, extent.start)
@@ -250,8 +250,8 @@ def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None
             if any(n > begin.get(s, 0) for s, n in order.end(a.steps).items()):
                 raise LocatedError(
                     f"buffers {a.name} and {b.name} share bytes [{max(a.offset, start)}"
-                    f", {min(a.offset + a.size, end)}), but nothing orders their "
-                    f"streams so that {a.name} is done with before {b.name} is begun",
+                    f", {min(a.offset + a.size, end)}), but no dependency orders "
+                    f"all uses of {a.name} before those of {b.name}",
                     maker_of(b.value),
                 )
         kept = [(s, min(e, start), a) for s, e, a in last[low:high] if s < start]

@@ -73,7 +73,7 @@ class CountedSizes:
             else:
                 shape = [self._largest(size) for size in self._reader.shape(buffer)]
         if None in shape:
-            raise LocatedError(f"{name_of(op)}: the size of {type} is not known", op)
+            raise LocatedError(f"{name_of(op)}: the size of {type} is unknown", op)
         try:
             return prod(cast(Sequence[int], shape)) * element_bytes(type.element_type)
         except VerifyException as error:
@@ -145,7 +145,7 @@ def prove(
     if sizes.has_operands:
         raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
     remark(
-        f"not proved for all sizes, but checked when they are given: {reason}",
+        f"not proved for all sizes, the runtime checks those of each call: {reason}",
         cast(Operation, op),
     )
 

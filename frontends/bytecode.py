@@ -67,18 +67,20 @@ def check(data: bytes, name: str, seconds: float = SECONDS) -> None:
             timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        reason = f"MLIR has not read it in {seconds:g} s"
+        reason = f"MLIR did not finish reading it within {seconds:g} s"
     else:
         code = ended.returncode
         if code == 0:
             return
         if code < 0:
-            reason = f"MLIR ends with {signal.Signals(-code).name}"
+            reason = f"MLIR was killed by {signal.Signals(-code).name}"
         elif code == TOO_LARGE:
-            reason = f"MLIR takes more than {_most(data) >> 20} MiB to read it"
+            reason = (
+                f"MLIR takes more than {_most(data) >> 20} MiB of memory to read it"
+            )
         else:
             reason = ended.stdout.decode(errors="replace").strip()
-    raise LocatedError(f"{name} is no valid MLIR bytecode: {reason}")
+    raise LocatedError(f"{name} is not valid MLIR bytecode: {reason}")
 
 
 def _most(data: bytes) -> int:
@@ -98,7 +100,7 @@ def _read_here(data: bytes) -> None:
         try:
             errors.append(diagnostic.message)
         except RuntimeError:
-            errors.append("a name in it is no UTF-8")
+            errors.append("a name in it is not UTF-8")
         return True
 
     here = context()

@@ -109,7 +109,7 @@ def parse_module(
     except VerifyException as error:  # of an attribute or type, without a place
         parser.raise_error(str(error))
     except _MISTAKES as error:  # xDSL's parsers of operations and types make some
-        parser.raise_error(f"this is not understood ({type(error).__name__}: {error})")
+        parser.raise_error(f"cannot parse this ({type(error).__name__}: {error})")
 
 
 def parse_attribute(text: str, ctx: Context) -> Attribute:
@@ -307,7 +307,7 @@ class MLIRTextParser(Parser):
         op = super()._parse_generic_operation(op_type)
         if isinstance(op, UnregisteredOp):
             if self._is_missing(name_of(op)):
-                self._note_refused(op, "there is none")
+                self._note_refused(op, "xDSL has none")
             return op
         reason = _refusal(op)
         if reason is None:
@@ -344,8 +344,8 @@ class MLIRTextParser(Parser):
             op, reason = found[0]
             times = f", {len(found)} times" if found[1:] else ""
             remark(
-                f"{name} is not as xDSL has it ({reason}){times}: what it does with "
-                "its memrefs is not known",
+                f"{name} does not match the definition in xDSL ({reason}){times}: its "
+                "effects on memrefs are unknown",
                 op,
             )
 

@@ -34,7 +34,8 @@ def parse_values(text: str, relation: str = "=") -> dict[str, int]:
         match = re.fullmatch(r"([A-Za-z_]\w*)(<?=)(\d+)", part)
         if not match or match[2] != relation or not int(match[3]):
             raise ValueError(
-                f"sizes are {text!r}, expected such as n{relation}64,m{relation}3"
+                f"sizes are {text!r}, expected a list such as "
+                f"n{relation}64,m{relation}3"
             )
         values[match[1]] = value = int(match[3])
         if value > LARGEST_SIZE:

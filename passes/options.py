@@ -186,7 +186,10 @@ class GroupDevices(Options):
             if not (group and equals and device):
                 raise ValueError(f'groups has {text!r}, expected "GROUP=DEVICE"')
             if table.setdefault(group, device) != device:
-                raise ValueError(f"group {group!r} is on {table[group]} and {device}")
+                raise ValueError(
+                    f"group {group!r} is on {table[group]} and {device}, expected "
+                    "one device"
+                )
         return table
 
 
@@ -220,18 +223,16 @@ class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
         if self.budget is not None:
             Budget(self.budget)
         if self.offload and self.budget is None:
-            raise ValueError(f"offload is {self.offload!r}, but there is no budget")
+            raise ValueError(f"offload is {self.offload!r}, which requires a budget")
         if self.offload and self.streams != 1:
-            raise ValueError(
-                f"streams is {self.streams}, expected 1 where offload is given"
-            )
+            raise ValueError(f"streams is {self.streams}, expected 1 with offload")
         if self.offload:
             check_offload(self.device, self.offload)
         is_search = self.effort == "high" or self.budget is not None
         if self.time_limit is not None and not is_search:
             raise ValueError(
-                f"time-limit is {self.time_limit}, but effort is {self.effort!r} and "
-                "there is no budget"
+                f"time-limit is {self.time_limit}, which requires effort=high or "
+                "a budget"
             )
 
 
@@ -244,7 +245,7 @@ def check_streams(streams: int) -> None:
 def check_offload(device: str, to: str) -> None:
     """Raises `ValueError` if values would be moved to where they are."""
     if to == device:
-        raise ValueError(f"to is {to!r}, the device itself, expected another")
+        raise ValueError(f"to is {to!r}, the source device, expected another device")
 
 
 _OPTION = re.compile(r"^([a-z]\w*): (.*(?:\n(?![a-z]\w*: ).+)*)", re.M)

@@ -145,7 +145,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "donated": [donation._asdict() for donation in alternative.donated],
     }
     if not isinstance(result, MemoryNeeds):
-        return {**figures, "error": result or "not tried: the time was up"}
+        return {**figures, "error": result or "not tried for lack of time"}
     return {
         **figures,
         "saved_bytes": trial.saved,

@@ -34,7 +34,7 @@ def lines(
     """All of it; `now` is the outcome of the plan as it is. `colour`: with a terminal's
     escapes."""
     if not peaks:
-        yield "there is no arena: nothing has to be stored that is not the caller's"
+        yield "there is no arena: all values are stored in the caller's memory"
     for number, peak in enumerate(peaks):
         if number:
             yield ""
@@ -48,7 +48,7 @@ def lines(
         if rows:
             yield from aligned([HEAD, *rows], ">>>>")
     if any(rows for _, rows in found):
-        yield "(plan-opt --explain=json has the passes of each, as -p takes them)"
+        yield "(plan-opt --explain=json has the passes of each row, to paste after -p)"
     if rest := remarks(trials):
         yield from ("", *rest)
 
@@ -86,9 +86,9 @@ def remarks(trials: Sequence[Trial]) -> Sequence[str]:
         if isinstance(trial.outcome, str)
     ]
     if vain := "; ".join(trial.change for trial in tried if trial.worth <= 0):
-        said.insert(0, f"without effect on bytes: {vain}")
+        said.insert(0, f"without effect on memory: {vain}")
     if late := "; ".join(t.change for t in trials if t.outcome is None):
-        said.append(f"not tried, the time was up: {late}")
+        said.append(f"not tried for lack of time: {late}")
     return said
 
 
@@ -130,10 +130,10 @@ def summary(peak: ArenaPeak) -> Sequence[str]:
     """The arena's bytes, the operation at the peak, and the one that needs the most."""
     lost = peak.size - peak.lower_bound
     return [
-        f"{readable(lost)} of them lie between buffers: "
-        f"{readable(peak.lower_bound)} are live at once"
+        f"fragmentation is {readable(lost)}: "
+        f"{readable(peak.lower_bound)} are live at the peak"
     ] * bool(lost) + [
-        f"most is live at step {peak.site.step} of {peak.steps}: {_site(peak.site)}",
+        f"the peak is at step {peak.site.step} of {peak.steps}: {_site(peak.site)}",
         f"{_site(peak.largest)} {peak.claim}",
     ]
 

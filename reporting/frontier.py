@@ -88,7 +88,8 @@ def check_options(pipeline: PlanPipeline, points: int) -> None:
     """Raises `ValueError` for what a frontier can't be made with."""
     if pipeline.budget is not None:
         raise ValueError(
-            f"budget is {pipeline.budget}, expected none: a frontier has its own"
+            f"budget is {pipeline.budget}, expected none: a frontier chooses its "
+            "own budgets"
         )
     if points < 2:
         raise ValueError(f"points is {points}, expected 2 or more")
@@ -142,11 +143,12 @@ def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
     functions = [func for func, _ in tensor_functions(module)]
     if not functions:
         raise LocatedError(
-            "a frontier is of a program on tensors: there are none, or it is planned"
+            "a frontier requires a program on tensors, and this one has none or is "
+            "planned"
         )
     for func in functions:
         if not pipeline.bounds and not is_static_block(func.body.block):
-            raise LocatedError("a frontier of symbolic sizes takes bounds", func)
+            raise LocatedError("a frontier for symbolic sizes requires bounds", func)
 
 
 def table(points: Sequence[FrontierPoint]) -> str:

@@ -219,7 +219,7 @@ class _Function:
         """Why an operation does not write over what it reads; begins with a verb."""
         if isinstance(root, BlockArgument):
             in_function = isinstance(root.block.parent_op(), FuncOp)
-            return self._held(root) if in_function else "is handed on by control flow"
+            return self._held(root) if in_function else "is passed on by control flow"
         if isinstance(root.owner, memref.GetGlobalOp):
             return "is a constant"
         target = cast(AnyMemRef, op.operands[destinations(op)[0]].type)
@@ -233,10 +233,10 @@ class _Function:
         if (source := self.placed.get(root)) is None:
             return "is in no arena"
         if source.buffer.size != memref_bytes(value.type):
-            return f"is a part of {source.buffer.id}"
+            return f"is part of {source.buffer.id}"
         later = (o for o in source.accesses if self._step(o) > self._step(op))
         if (reader := next(later, None)) is None:
-            return "is not looked at: see plan-in-place"
+            return "is not considered: see plan-in-place"
         return f"is read later, by {_named(self._site(reader))}"
 
     def _root(self, value: SSAValue) -> SSAValue:

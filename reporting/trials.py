@@ -251,7 +251,7 @@ class Alternatives:
             again = TGraphRematerialize(budget, **now.shared(Placing))
             yield Alternative(
                 "recomputation",
-                f"budget={budget} ({part:.0%} of now): compute again",
+                f"budget={budget} ({part:.0%} of now): recompute",
                 [*passes[:at], again, *passes[at:]],
             )
 

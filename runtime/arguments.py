@@ -368,7 +368,7 @@ class Arguments:
         name = f"argument {index}"
         array, is_shared = _as_array(given, slot, name)
         if not is_shared:
-            reason = f"{type(given).__name__} is no array in memory"
+            reason = f"{type(given).__name__} is not an array in memory"
         elif not _is_plain(array):
             reason = "not C-contiguous and aligned"
         elif slot.is_written and not array.flags.writeable:
@@ -560,7 +560,7 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
             ):
                 array = array.astype(slot.dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(f"{name} is no array: {error}") from None
+        raise TypeError(f"{name} is not an array: {error}") from None
     if array.dtype != slot.dtype:
         raise TypeError(
             f"{name} has elements of type {array.dtype}, expected {slot.dtype}"

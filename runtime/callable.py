@@ -100,7 +100,9 @@ class CallableProgram:
     ) -> list[Array]:
         with self._alone:
             if self._is_called:
-                raise RuntimeError("a program is called from within a call of it")
+                raise RuntimeError(
+                    "the program is called from within one of its own calls"
+                )
             self._is_called = True
             try:
                 self._bind(arrays, out)

@@ -61,7 +61,9 @@ class DynamicExecutable:
         **options: Any,
     ):
         if options.get("processes"):
-            raise ValueError("symbolic sizes are for one process")
+            raise ValueError(
+                "programs with symbolic sizes run in one process, expected processes=1"
+            )
         self.sizes: Mapping[str, int] = {}
         self.pools: Sequence[Pool] = pools
         self.parameters: dict[int, object] = {}
@@ -226,8 +228,8 @@ class Binding:
                 raise ValueError(f"size {name} is {value}, expected 1 or more")
             if name in bounds and value > bounds[name]:
                 raise ValueError(
-                    f"size {name} is {value}, expected at most {bounds[name]}: the "
-                    "program was planned for no more"
+                    f"size {name} is {value}, expected at most {bounds[name]}, the "
+                    "bound that the program was planned for"
                 )
         if fault := violated(attributes.get(REQUIRES), values):
             raise ValueError(fault)

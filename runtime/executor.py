@@ -82,9 +82,11 @@ class Executable(CallableProgram):
         processes: Processes | None = None,
     ):
         if sanitize and (concurrent or processes):
-            raise ValueError("sanitize is for one step after the other")
+            raise ValueError("sanitize cannot be combined with concurrent or processes")
         if processes and (threads or concurrent or pools):
-            raise ValueError("with processes, threads and pools are theirs")
+            raise ValueError(
+                "processes cannot be combined with threads, concurrent or pools"
+            )
         self._module = module
         self._entry = entry
         self._sanitize = sanitize
@@ -187,7 +189,7 @@ class Executable(CallableProgram):
         Raises `ValueError` where devices live in other processes.
         """
         if isinstance(self._runner, Remote):
-            raise ValueError("steps run in other processes")
+            raise ValueError("surround cannot be combined with processes")
         with self._alone:
             self._arguments.forget()
             for step in self._program.steps:
@@ -200,7 +202,7 @@ class Executable(CallableProgram):
         Raises `ValueError` where devices live in other processes.
         """
         if isinstance(self._runner, Remote):
-            raise ValueError("what other processes do is not recorded")
+            raise ValueError("profile cannot be combined with processes")
         profile = Profile(self._compiled)
         self.surround(profile.timed)
         return profile

@@ -263,15 +263,15 @@ def test_placed(
 
 
 def unknown(name: str) -> str:
-    return f"what {name} does with it is not known"
+    return f"the effects of {name} on it are unknown"
 
 
-TOGETHER = "what frees it may also free memory that is not planned"
-NEXT = "it is still needed when it is allocated for the next iteration"
+TOGETHER = "its dealloc may also free memory that is not planned"
+NEXT = "it is still live when the next iteration allocates it again"
 CALL = f"func.call @g(%a) : ({M}) -> ()"
 
 LEFT = {
-    "passed on": ([A, f"func.return %a : {M}"], ["it is passed on by func.return"]),
+    "passed on": ([A, f"func.return %a : {M}"], ["it escapes through func.return"]),
     "a dynamic size": (
         ["%a = memref.alloc(%n) : memref<?xf32>"],
         ["memref<?xf32> has a dynamic size"],
@@ -284,21 +284,21 @@ LEFT = {
         [alloc("a", "memref<9xvector<[4]xf32>>")],
         ["element type vector<[4]xf32> has no fixed size"],
     ),
-    "a view that reaches beyond it": (
+    "a view that extends beyond it": (
         [
             A,
             f"%v = memref.reinterpret_cast %a to offset: [4], sizes: [8], strides: [1] "
             f": {M} to memref<8xf32, strided<[1], offset: 4>>",
         ],
-        ["memref<8xf32, strided<[1], offset: 4>> reaches beyond it"],
+        ["memref<8xf32, strided<[1], offset: 4>> extends beyond it"],
     ),
     "in a concurrent loop": (
         [f"{PARALLEL} ({{\n^bb0(%i: index):", A, REDUCE],
-        ["it is inside scf.parallel, which may run more than once at a time"],
+        ["it is inside scf.parallel, which may run concurrently with itself"],
     ),
     "in an unknown region": (
         ['"other.op"() ({', A, "}) : () -> ()"],
-        ["it is inside other.op, which may run more than once at a time"],
+        ["it is inside other.op, which may run concurrently with itself"],
     ),
     "a call": ([A, CALL], [unknown("func.call")]),
     "freed before the call": ([A, free("a"), CALL], [unknown("func.call")]),
@@ -329,7 +329,7 @@ LEFT = {
             *(A, f"%q = memref.extract_aligned_pointer_as_index %a : {M} -> index"),
             '"other.op"(%q) : (index) -> ()',
         ],
-        ["its address is taken"],
+        ["its address escapes"],
     ),
     "asynchronous": (
         [
@@ -338,7 +338,7 @@ LEFT = {
             "array<i32: 1, 1, 1, 1, 1, 1, 1>}> : (memref<8xf32>, index, memref<8xf32>, "
             "index, index, memref<1xi32>, index) -> ()",
         ],
-        ["nothing surely waits for what memref.dma_start starts"],
+        ["no wait is known for what memref.dma_start starts"],
     ),
     "it is stored": (
         [A, f"memref.store %a, %all[%n] : memref<9x{M}>"],
@@ -416,7 +416,7 @@ def test_left(
     assert len(caplog.messages) == len(reasons)
     for message, reason in zip(caplog.messages, reasons, strict=True):
         assert message.startswith("test.mlir:")
-        assert f"remark: memref.alloc is left as it is: {reason}" in message
+        assert f"remark: memref.alloc is not planned: {reason}" in message
 
 
 def test_remarks_only_if_asked(caplog: pytest.LogCaptureFixture) -> None:
@@ -466,7 +466,7 @@ def test_symbolic_sizes(
         found = find_allocations(func, ControlFlow(func), sizes=sizes)
     assert [str(a.size) for a in found] == ([f"16*{expected}"] if expected else [])
     if not expected:
-        reason = f"the size of {type} does not follow from the shapes of arguments"
+        reason = f"the size of {type} does not follow from the shapes of the arguments"
         assert reason in caplog.text
 
 

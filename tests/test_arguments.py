@@ -91,8 +91,8 @@ def test_copies_are_counted() -> None:
     assert fixed.tolist() == [0, 0, 0, 0]
     assert step.copies == {
         "argument 1: not C-contiguous and aligned": 2,
-        "argument 1: list is no array in memory": 1,
-        "argument 1: Snapshot is no array in memory": 2,
+        "argument 1: list is not an array in memory": 1,
+        "argument 1: Snapshot is not an array in memory": 2,
         "argument 1: in memory that is written": 1,
         "argument 0: variable that cannot be written": 1,
         "result 0: handed out": 6,
@@ -118,7 +118,7 @@ def test_torch_tensors_are_used_in_place() -> None:
     _, new = step(v, torch.ones(4))
     assert v.tolist() == new.tolist() == [1, 1, 1, 1]
     assert step.copies == {}
-    with pytest.raises(TypeError, match="argument 0 is no array"):
+    with pytest.raises(TypeError, match="argument 0 is not an array"):
         step(torch.zeros(4, requires_grad=True), torch.ones(4))
 
 
@@ -257,7 +257,7 @@ def test_what_is_given_up_is_overwritten_where_it_may_be() -> None:
     np.testing.assert_array_equal(donated, want)
     assert program.copies == {
         "argument 0: donated that cannot be written": 2,
-        "argument 0: list is no array in memory": 2,
+        "argument 0: list is not an array in memory": 2,
         "argument 1: in memory that is written": 1,
         "result 0: handed out": 6,
         "result 1: handed out": 6,

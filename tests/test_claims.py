@@ -13,7 +13,7 @@ LESS = """{
         : (tensor<f32>, tensor<f32>) -> tensor<i1>
       tgraph.yield %less : tensor<i1>
     }"""
-NEEDS = "alone needs 1 B in any order, unless it overwrites what it sorts: what comes"
+NEEDS = "alone needs 1 B in any order, unless it sorts in place: the first element"
 
 
 def sort(shape: str, options: str, result: str) -> str:
@@ -26,16 +26,28 @@ def sort(shape: str, options: str, result: str) -> str:
     [
         ("64", sort("64", "dimension = 0 : i64", "64"), NEEDS),
         ("1x64", sort("1x64", "dimension = 1 : i64", "1x64"), NEEDS),
-        ("2x64", sort("2x64", "dimension = 1 : i64", "2x64"), "in tiles, which"),
-        ("64", sort("64", "count = 2 : i64, dimension = 0 : i64", "2"), "in tiles, wh"),
-        ("4x8", "tgraph.tanh %x : tensor<4x8xf32>", "in tiles along dimension 0 or 1"),
+        ("2x64", sort("2x64", "dimension = 1 : i64", "2x64"), "does not support"),
+        (
+            "64",
+            sort("64", "count = 2 : i64, dimension = 0 : i64", "2"),
+            "does not support",
+        ),
+        (
+            "4x8",
+            "tgraph.tanh %x : tensor<4x8xf32>",
+            "tiles along dimension 0 or 1 may take less",
+        ),
         (
             "4x8",
             'tgraph.reduce %x {kind = "add", dimensions = array<i64: 0, 1>}'
             " : (tensor<4x8xf32>) -> tensor<f32>",
-            "in tiles that are added up",
+            "tiles whose results are added up may take less",
         ),
-        ("4", '"npu.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>', "of which nothing"),
+        (
+            "4",
+            '"npu.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>',
+            "the operation is unknown",
+        ),
     ],
 )
 def test_claims(shape: str, operation: str, words: str) -> None:

@@ -178,9 +178,9 @@ def test_each_branch_has_a_stream_and_memory_of_its_own(mode: str) -> None:
 def test_a_plan_for_program_order_is_refused_for_streams() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_memory, "STREAM", "none has it")
-        with pytest.raises(LocatedError, match="nothing orders their streams"):
+        with pytest.raises(LocatedError, match="no dependency orders"):
             on_streams(branches(), 2)
-        with pytest.raises(LocatedError, match="nothing orders their streams"):
+        with pytest.raises(LocatedError, match="no dependency orders"):
             on_streams(branches(), 2, reuse_outputs=False)
         on_streams(branches(), 1)
         patch.setattr(plan_memory, "check_plan", lambda module: None)

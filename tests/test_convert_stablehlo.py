@@ -342,8 +342,8 @@ def test_donors_take_the_first_free_result_of_their_type(
         "%arg2: tensor<2xf32> {tgraph.donated}, %arg3: tensor<3xf32> {tgraph.donated})"
     ) in str(module)
     assert caplog.messages == [
-        f"model.mlir:1:1: remark: argument {index} of @main is donated, but to no "
-        f"result: none of type {type} is left. Other buffers may lie in its memory"
+        f"model.mlir:1:1: remark: argument {index} of @main is donated, but no "
+        f"result of type {type} is left for it; other buffers may use its memory"
         for index, type in ((3, "tensor<3xf32>"), (2, "tensor<2xf32>"))
     ]
 

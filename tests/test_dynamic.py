@@ -379,7 +379,7 @@ def test_a_planted_overlap_is_found_when_it_matters(caplog: pytest.LogCaptureFix
     x = np.linspace(0, 1, 65, dtype=np.float32)
     (result,) = run(x[:64])
     np.testing.assert_allclose(result, np.exp(x[:64]) + np.tanh(x[:64]), rtol=1e-5)
-    with pytest.raises(LocatedError, match=r"whose bytes .* buffer %b has as well"):
+    with pytest.raises(LocatedError, match=r"whose bytes .* now belong to buffer %b"):
         run(x)
 
 

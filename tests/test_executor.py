@@ -183,7 +183,7 @@ def test_an_input_in_a_variable_s_memory_is_copied(step: Executable) -> None:
             r"argument 0 has shape \(2,\), expected \(4,\)",
         ),
         ([["a"] * 4, [0] * 4], None, TypeError, "argument 0 has elements of type <U1"),
-        ([[0] * 4, [[0], [0, 1]]], None, TypeError, "argument 1 is no array"),
+        ([[0] * 4, [[0], [0, 1]]], None, TypeError, "argument 1 is not an array"),
         ([None, [0] * 4], None, TypeError, "argument 0 has elements of type object"),
         ([[0] * 4] * 2, [None], ValueError, "out has 1 arrays, expected 2"),
         (
@@ -314,7 +314,7 @@ func.func @main(%x: !t, %r: !t {tgraph.result = 0 : i32},
         (
             "%v = memref.reinterpret_cast %x to offset: [1], sizes: [2], strides: [3] "
             ": !t to memref<2xf32, strided<[3], offset: 1>>",
-            "reaches bytes 4 to 20 of a buffer of 16 bytes",
+            "accesses bytes 4 to 20 of a buffer of 16 bytes",
         ),
         ("%v = memref.get_global @g : !t", "no memref.global @g with a dense value"),
         (

@@ -312,7 +312,7 @@ def test_bytecode_that_is_broken(trusted: bool) -> None:
     """From a file, that is read elsewhere first; in memory, here."""
     pytest.importorskip("jaxlib")
     broken = b"ML\xefR\x06MLIR\x00"
-    expected = "^a.mlir: " if trusted else "^a.mlir is no valid MLIR bytecode: .+"
+    expected = "^a.mlir: " if trusted else "^a.mlir is not valid MLIR bytecode: .+"
     with pytest.raises(LocatedError, match=expected):
         read(broken, "a.mlir", context(), trusted=trusted)
 
@@ -321,7 +321,9 @@ def test_bytecode_takes_no_longer_than_it_may() -> None:
     pytest.importorskip("jaxlib")
     from tensorplan.frontends import bytecode
 
-    with pytest.raises(LocatedError, match=r"MLIR has not read it in 0.001 s"):
+    with pytest.raises(
+        LocatedError, match=r"MLIR did not finish reading it within 0.001 s"
+    ):
         bytecode.check(b"ML\xefR", "a.mlir", seconds=0.001)
 
 

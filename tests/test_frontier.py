@@ -120,13 +120,15 @@ def test_the_same_in_every_run(tmp_path: Path) -> None:
 
 def test_programs_without_a_frontier() -> None:
     planned = tensorplan.plan(parse(CHAIN))
-    with pytest.raises(LocatedError, match="a frontier is of a program on tensors"):
+    with pytest.raises(LocatedError, match="a frontier requires a program on tensors"):
         tensorplan.frontier(planned)
     type = "tensor<?xf32, #tgraph.dims<n>>"
     text = f"func.func @main(%x: {type}) -> {type} {{\n"
     text += f"  %y = tgraph.tanh %x : {type}\n  %z = tgraph.sine %y : {type}\n"
     symbolic = parse(text + f"  func.return %z : {type}\n}}")
-    with pytest.raises(LocatedError, match="a frontier of symbolic sizes takes bounds"):
+    with pytest.raises(
+        LocatedError, match="a frontier for symbolic sizes requires bounds"
+    ):
         tensorplan.frontier(symbolic)
     assert tensorplan.frontier(symbolic, bounds="n<=64")
 
@@ -152,9 +154,9 @@ def test_bad_options(
         (["--frontier-points", "1"], "points is 1, expected 2 or more"),
         (["-p", "plan-pipeline{budget=4KiB}"], "budget is 4KiB, expected none"),
         (["-p", "canonicalize"], "--frontier: the last pass is canonicalize, expected"),
-        (["--explain"], "--explain prints no IR: --frontier is of no use"),
-        (["--timing"], "--frontier prints no IR: --timing is of no use"),
-        (["--split-input-file"], "--frontier is about one program"),
+        (["--explain"], "--explain prints no IR, so --frontier has no effect"),
+        (["--timing"], "--frontier prints no IR, so --timing has no effect"),
+        (["--split-input-file"], "--frontier takes one program"),
     ],
 )
 def test_bad_command_lines(

@@ -346,22 +346,22 @@ SOUND = {
 FAULTS = {
     "a buffer that lost its bytes": (
         [A, B, copy("x", "a"), copy("x", "b"), copy("a", "y")],
-        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b",
     ),
     "a part of its bytes": (
         [A, view("d", "%c32"), copy("x", "a"), copy("x", "d"), copy("a", "y")],
-        r"uses buffer %a, whose bytes \[32, 64\) buffer %d has as well",
+        r"uses buffer %a, whose bytes \[32, 64\) now belong to buffer %d",
     ),
     "two at a time": (
         [A, B, copy("x", "a"), negate("a", "b")],
-        r"tgraph.negate uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+        r"tgraph.negate uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b",
     ),
     "lost to one that has lost its own": (
         [
             *(A, view("d", "%c32"), C, copy("x", "a"), copy("x", "d"), copy("x", "c")),
             copy("a", "y"),
         ],
-        "memref.copy uses buffer %a, whose bytes another buffer may have taken",
+        "memref.copy uses buffer %a, whose bytes may now belong to another buffer",
     ),
     "partly overwritten is not overwritten": (
         [
@@ -403,14 +403,14 @@ FAULTS = {
             *(A, C, view("e", "%c64"), copy("x", "a"), copy("x", "c"), copy("x", "e")),
             f"tgraph.add %a, %c outs(%y) : ({BUFFER}, {BUFFER}) -> {BUFFER}",
         ],
-        r"uses buffer %c, whose bytes \[64, 128\) buffer %e has as well",
+        r"uses buffer %c, whose bytes \[64, 128\) now belong to buffer %e",
     ),
     "the two of three that share bytes": (
         [
             *(A, C, view("e", "%c64"), copy("x", "a"), copy("x", "c")),
             f"tgraph.add %a, %c outs(%e) : ({BUFFER}, {BUFFER}) -> {BUFFER}",
         ],
-        r"uses buffer %c, whose bytes \[64, 128\) buffer %e has as well",
+        r"uses buffer %c, whose bytes \[64, 128\) now belong to buffer %e",
     ),
     "the one of two whose arena was freed": (
         [
@@ -516,7 +516,10 @@ FAULTS = {
         [A, copy("x", "a"), FREE, copy("a", "y")],
         "uses buffer %a after its arena was freed",
     ),
-    "made after its arena's end": ([A, FREE, C], "is made after its arena was freed"),
+    "made after its arena's end": (
+        [A, FREE, C],
+        "is created after its arena was freed",
+    ),
     "freed in the iteration before": (
         [A, loop(copy("x", "a"), FREE)],
         "uses buffer %a after its arena was freed",
@@ -548,29 +551,30 @@ FAULTS = {
     ),
     "an offset not known": (
         [view("z", "%n")],
-        "the offset of buffer %z is not",
+        "the offset of buffer %z is unknown",
     ),
     "the arena itself": (
         [A, copy("x", "a"), f'"test.op"(%arena) : ({ARENA}) -> ()', copy("a", "y")],
-        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %arena has as well",
+        r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %arena",
     ),
     "the arena is returned": (
         [A, copy("x", "a"), f"func.return %arena : {ARENA}"],
-        "func.return passes on an arena's buffer, expected none to outlive it",
+        "func.return passes on a buffer of an arena, expected no buffer to outlive "
+        "its arena",
     ),
     "a view of a view too high": (
         [
             A,
             part(1, 16, 1, 'memref<16xf32, strided<[1], offset: 1>, "cpu:0">'),
         ],
-        "reaches elements 1 to 16, expected within the buffer's 16",
+        "accesses elements 1 to 16, expected within the buffer's 16",
     ),
     "a view of a view too low": (
         [
             A,
             part(14, 16, -1, 'memref<16xf32, strided<[-1], offset: 14>, "cpu:0">'),
         ],
-        "memref.reinterpret_cast reaches elements -1 to 14, expected within",
+        "memref.reinterpret_cast accesses elements -1 to 14, expected within",
     ),
     "a size not known": (
         [
@@ -578,11 +582,12 @@ FAULTS = {
             '%z = memref.view %arena[%zero][%size] : memref<256xi8, "cpu:0"> to '
             'memref<?xf32, "cpu:0">',
         ],
-        "memref.view: .*(has no static size|is not known)",
+        "memref.view: .*(has no static size|is unknown)",
     ),
     "passed on": (
         [A, copy("x", "a"), f"func.return %a : {BUFFER}"],
-        "func.return passes on an arena's buffer, expected none to outlive it",
+        "func.return passes on a buffer of an arena, expected no buffer to outlive "
+        "its arena",
     ),
     "either of two has lost": (
         [
@@ -616,7 +621,7 @@ FAULTS = {
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
             *(A, copy("x", "a"), f"cf.cond_br %p, ^h(%a : {BUFFER}), ^e", "^e:"),
         ],
-        "buffer %a is handed on to where it is made anew",
+        "buffer %a is passed on to a point where it is created again",
     ),
     "lost in a block of a region": (
         [
@@ -639,11 +644,11 @@ FAULTS = {
     ),
     "every second element, one too many": (
         [A, part(0, 9, 2, 'memref<9xf32, strided<[2]>, "cpu:0">')],
-        "reaches elements 0 to 16, expected within",
+        "accesses elements 0 to 16, expected within",
     ),
     "the last element and one more": (
         [A, part(15, 2, 1, 'memref<2xf32, strided<[1], offset: 15>, "cpu:0">')],
-        "reaches elements 15 to 16, expected within",
+        "accesses elements 15 to 16, expected within",
     ),
     "the other arena is freed": (
         [
@@ -767,7 +772,7 @@ FAULTS = {
             *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a")),
             *(f"cf.br ^h(%a : {BUFFER})", "^e:"),
         ],
-        "buffer %a is handed on to where it is made anew",
+        "buffer %a is passed on to a point where it is created again",
     ),
     "after a while": (
         [
@@ -840,7 +845,7 @@ FAULTS = {
     ),
     "made in an unknown region": (
         ['"test.op"() ({', A, '"test.termop"() : () -> ()', "}) : () -> ()"],
-        "buffer %a is made inside test.op, which may run more than once at a time",
+        "buffer %a is created inside test.op, which may run concurrently with itself",
     ),
 }
 
@@ -1022,7 +1027,9 @@ UNORDERED = {
 def test_unordered_streams_may_not(lines: list[str]) -> None:
     small = view("e", type='memref<8xf32, "cpu:0">')
     ir = module(CONSTANTS, arena(), A, B, C, small, *lines)
-    message = r"buffers %[ae] and %b share bytes \[0, (32|64)\), but nothing orders"
+    message = (
+        r"buffers %[ae] and %b share bytes \[0, (32|64)\), but no dependency orders"
+    )
     with pytest.raises(LocatedError, match=message):
         check_plan(ir)
 
@@ -1039,7 +1046,7 @@ def test_what_is_left_of_a_buffer_is_still_its_own(taken: str, left: str) -> Non
         f"tgraph.constant<0.0 : f32> outs(%e) {{tgraph.stream = 0 : i32}} : {SMALL}",
         f"tgraph.constant<0.0 : f32> outs(%z) {{tgraph.stream = 1 : i32}} : {SMALL}",
     ]
-    message = "buffers %a and %z share bytes .* nothing orders their streams"
+    message = "buffers %a and %z share bytes .* no dependency orders"
     with pytest.raises(LocatedError, match=message):
         check_plan(module(CONSTANTS, arena(16), *lines))
 
@@ -1059,7 +1066,7 @@ def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
     free = f"%q = memref.alloc() : {SMALL}"
     ir = module(CONSTANTS, arena(16), free, *lines)
     # %e itself is not ordered after %a.
-    with pytest.raises(LocatedError, match="nothing orders their streams"):
+    with pytest.raises(LocatedError, match="no dependency orders"):
         check_plan(ir)
     lines[5] = f"tgraph.negate %w outs(%e) {{tgraph.stream = 2 : i32}} : {SMALL}"
     waits = f"%w = memref.subview %y[0] [4] [1] : {BUFFER} to {SMALL}"
@@ -1112,7 +1119,8 @@ def test_who_shares_with_whom(first: int, second: int) -> None:
         check_plan(module(*lines))
         return
     message = (
-        rf"uses buffer %v{first}, whose bytes \[{low}, {high}\) buffer %v{second} "
+        rf"uses buffer %v{first}, whose bytes \[{low}, {high}\) now belong to buffer "
+        rf"%v{second}"
     )
     with pytest.raises(LocatedError, match=message):
         check_plan(module(*lines))

@@ -17,8 +17,8 @@ from planted import (
     view,
 )
 
-HIDDEN = "addresses taken of buffers, uses not checked: {} ({})"
-NO_EFFECTS = "operations of unknown effect, taken to be over when they end: {} ({})"
+HIDDEN = "escaping addresses of buffers, uses not checked: {} ({})"
+NO_EFFECTS = "operations with unknown effects, assumed to end when they return: {} ({})"
 POOL = f'memref.global "private" @pool : {I8} = uninitialized'
 GET = f"%arena = memref.get_global @pool : {I8}"
 
@@ -57,7 +57,7 @@ def test_a_call_uses_what_its_function_uses(body: list[str]) -> None:
     h = f"func.func @h(%b: {M}, %z: {M}) {{\nreturn\n}}"
     refused(
         with_call(*body, beside=h),
-        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b",
     )
 
 
@@ -237,7 +237,7 @@ def shared(*used: str, of: str = "pool", read: str = copy("a", "y")) -> str:
     )
 
 
-LOST = "memref.copy uses buffer %a, whose bytes another buffer may have taken"
+LOST = "memref.copy uses buffer %a, whose bytes may now belong to another buffer"
 TAKES = {
     "the same bytes": [view("b", "%c64")],
     "the bytes and more": [view("b", "%c0", "memref<32xf32>")],
@@ -327,7 +327,7 @@ def test_only_what_reads_first_needs_a_write() -> None:
 
 def test_an_output_that_is_read_needs_a_write() -> None:
     text = each("x", "a").replace("arith.negf %in0", "arith.negf %old")
-    told = "reads of what may not be written yet: 1 (linalg.generic)"
+    told = "reads of memory that may not be written yet: 1 (linalg.generic)"
     assert unproved(program(arena(), view("a"), text, free())) == [told]
     assert unproved(program(arena(), view("a"), each("x", "a"), free())) == []
 
@@ -384,7 +384,7 @@ def test_an_alignment_of_what_is_not_known_is_told() -> None:
         f"%u = memref.subview %a[%c8] [8] [1] : {M} to {loose}",
         *(assumed("32", "u", loose), free()),
     )
-    told = "alignments of views that are not known: 1 (memref.assume_alignment)"
+    told = "views of unknown alignment: 1 (memref.assume_alignment)"
     assert unproved(text) == [told]
 
 
@@ -400,7 +400,7 @@ def on_stream(source: str, target: str, stream: int = 0) -> str:
     return f"tgraph.negate %{source} outs(%{target}) {on} : {M}"
 
 
-INSIDE = "tgraph.negate has a stream inside a region, expected one for the whole oper"
+INSIDE = "tgraph.negate has a stream inside a region, expected one on the enclosing op"
 
 
 def test_streams_in_regions() -> None:

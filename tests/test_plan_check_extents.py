@@ -332,15 +332,15 @@ def seen(made: str, *before: str) -> str:
 
 def test_views_lie_within_their_buffer() -> None:
     assert unproved(seen(part("%u", "13"))) == []
-    refused(seen(part("%u", "14")), "reaches elements 0 to 16, expected within .* 16")
-    refused(seen(part("%k")), "memref.subview reaches elements -2 to 8, expected with")
+    refused(seen(part("%u", "14")), "accesses elements 0 to 16, expected within .* 16")
+    refused(seen(part("%k")), "memref.subview accesses elements -2 to 8, expected with")
     assert unproved(seen(part("99", "0"))) == []
     for made, name in (part("%n"), "subview"), (again("%n"), "reinterpret_cast"):
-        told = f"views that may reach beyond their buffer: 1 (memref.{name})"
+        told = f"views that may extend beyond their buffer: 1 (memref.{name})"
         assert unproved(seen(made)) == [told]
 
 
-UNSURE = ["views that may reach beyond their buffer: 1 (memref.subview)"]
+UNSURE = ["views that may extend beyond their buffer: 1 (memref.subview)"]
 
 
 def test_an_offset_and_a_size_that_follow_from_one_counter() -> None:
@@ -349,7 +349,7 @@ def test_an_offset_and_a_size_that_follow_from_one_counter() -> None:
     assert unproved(seen(part("%u", "%r"), *size)) == UNSURE
     smaller = "%s = arith.minsi %r, %w : index"
     assert unproved(seen(part("%u", "%s"), *size, smaller)) == []
-    refused(seen(part("1", "%r"), *size), "reaches elements 1 to 16, expected within")
+    refused(seen(part("1", "%r"), *size), "accesses elements 1 to 16, expected within")
 
 
 def test_an_offset_that_follows_from_two_counters() -> None:
@@ -357,7 +357,7 @@ def test_an_offset_that_follows_from_two_counters() -> None:
     assert unproved(seen(part("%d") + "\n}", *inner)) == UNSURE
     inner = "scf.for %j = %c0 to %c4 step %c1 {", "%d = arith.subi %j, %u : index"
     refused(
-        seen(part("%d") + "\n}", *inner), "reaches elements -3 to 10, expected with"
+        seen(part("%d") + "\n}", *inner), "accesses elements -3 to 10, expected with"
     )
 
 

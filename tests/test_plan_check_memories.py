@@ -108,7 +108,9 @@ ARENAS: dict[str, Callable[[str], str]] = {
 def test_an_arena_is_any_memory_with_views(make: Callable[[str], str]) -> None:
     (buffers,) = places(make("%c64"))
     assert buffers == [("%a", 0, 64), ("%b", 64, 64)]
-    refused(make("%c0"), r"uses buffer %a, whose bytes \[0, 64\) buffer %b has as well")
+    refused(
+        make("%c0"), r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b"
+    )
 
 
 def parts(second: str, then: str = "") -> str:
@@ -148,7 +150,7 @@ def test_parts_may_overlap() -> None:
         *(view("a", "%c64", of="low", arena=half), view("b", of="high", arena=half)),
         *(copy("x", "a"), copy("x", "b"), copy("a", "y"), free()),
     )
-    refused(text, r"uses buffer %a, whose bytes \[64, 128\) buffer %b has as well")
+    refused(text, r"uses buffer %a, whose bytes \[64, 128\) now belong to buffer %b")
 
 
 def test_a_part_that_is_used_otherwise_is_a_buffer() -> None:
@@ -156,8 +158,9 @@ def test_a_part_that_is_used_otherwise_is_a_buffer() -> None:
     text = parts("%c64", '"test.use"(%low) : (memref<128xi8>) -> ()')
     assert places(text) == [[("%low", 0, 128), ("%b", 192, 64)]]
     assert unproved(text) == [
-        "views of parts of a buffer, which count as all of it: 1 (memref.view)",
-        "operations of unknown effect, taken to be over when they end: 1 (test.use)",
+        "views of parts of a buffer, checked as the whole buffer: 1 (memref.view)",
+        "operations with unknown effects, assumed to end when they return: 1 "
+        "(test.use)",
     ]
 
 
@@ -178,7 +181,7 @@ def test_an_offset_of_a_part_has_to_be_known() -> None:
     text = program(
         arena(), view("low", "%n", half), view("a", of="low", arena=half), free()
     )
-    refused(text, "the offset of buffer %low is not known")
+    refused(text, "the offset of buffer %low is unknown")
 
 
 def test_a_part_at_an_offset_adds_to_that_of_its_buffer() -> None:
@@ -209,7 +212,9 @@ def test_a_memory_that_is_not_known_is_told(given: str) -> None:
         *(arena(), arena("other"), given, view("a", of="k"), copy("x", "a")),
         *(copy("a", "y"), free(), free("other")),
     )
-    told = "buffers in one of several memories, not checked: 1 (memref.view)"
+    told = (
+        "buffers that may be in one of several memories, not checked: 1 (memref.view)"
+    )
     assert told in unproved(text)
     assert places(text) == []
 
@@ -221,7 +226,9 @@ def test_a_loop_hands_on_a_memory_that_is_not_known() -> None:
         *(view("a", of="k"), copy("x", "a"), copy("a", "y")),
         *(f"scf.yield %k : {I8}", "}", free()),
     )
-    told = "buffers in one of several memories, not checked: 1 (memref.view)"
+    told = (
+        "buffers that may be in one of several memories, not checked: 1 (memref.view)"
+    )
     assert unproved(text) == [told]
 
 
@@ -313,7 +320,7 @@ def test_the_caller_makes_an_argument_large_enough() -> None:
     text = called("%c64").replace(I8, LOOSE)
     assert [(p.size, len(p.buffers)) for p in pools(text)] == [(128, 2)]
     assert unproved(text) == [
-        "arenas as large as the caller makes them: 1 (memref.view)"
+        "arenas whose size the caller determines: 1 (memref.view)"
     ]
     refused(called("%c0").replace(I8, LOOSE), "uses buffer %a, whose bytes")
     text = text.replace(view("b", "%c64", arena=LOOSE), "%b = memref.alloca() : " + M)
@@ -325,7 +332,7 @@ def test_what_uses_an_arena_otherwise_has_all_of_it() -> None:
     text = program(arena(), use, view("a"), copy("x", "a"), copy("a", "y"), free())
     assert places(text) == [[("%arena", 0, 256), ("%a", 0, 64)]]
     late = program(arena(), view("a"), copy("x", "a"), use, copy("a", "y"), free())
-    refused(late, r"uses buffer %a, whose bytes \[0, 64\) buffer %arena has as well")
+    refused(late, r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %arena")
 
 
 def test_what_uses_it_under_another_name_has_all_of_it() -> None:
@@ -335,7 +342,7 @@ def test_what_uses_it_under_another_name_has_all_of_it() -> None:
         f'"test.use"(%k) : ({LOOSE}) -> ()',
         *(copy("a", "y"), free()),
     )
-    refused(text, r"uses buffer %a, whose bytes \[0, 64\) buffer %arena has as well")
+    refused(text, r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %arena")
 
 
 def test_arenas_are_in_program_order() -> None:
@@ -378,9 +385,11 @@ def test_views_outside_of_functions_are_told() -> None:
 
 def test_an_offset_that_follows_from_a_loop_is_not_known() -> None:
     text = program(arena(), loop(view("a", "%t"), copy("x", "a")), free())
-    refused(text, "the offset of buffer %a is not known")
+    refused(text, "the offset of buffer %a is unknown")
 
 
 def test_a_buffer_that_one_iteration_makes_is_no_others() -> None:
     text = program(arena(), parallel(view("a"), each("x", "a"), to="%c2"), free())
-    refused(text, "buffer %a is made inside scf.parallel, which may run more than once")
+    refused(
+        text, "buffer %a is created inside scf.parallel, which may run concurrently"
+    )

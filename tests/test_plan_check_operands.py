@@ -19,13 +19,15 @@ from planted import (
 from tensorplan.checking import operands
 
 REVERSED = "(d0) -> (15 - d0)"
-OVER = r"writes operand {} over operand {} before all of that is read, expected other m"
-PART = "writes operand {} over a part of operand {}, expected other memory"
-MAY = "operations that may write what they still read: 1 ({})"
-READ_INSIDE = "over what its region reads before all of that is read, expected other"
-PART_INSIDE = "over a part of what its region reads, expected other memory"
+OVER = (
+    r"writes operand {} over operand {} before reading all of it, expected separate m"
+)
+PART = "writes operand {} over part of operand {}, expected separate memory"
+MAY = "operations that may overwrite their own inputs: 1 ({})"
+READ_INSIDE = "over what its region reads before reading all of it, expected separate"
+PART_INSIDE = "over part of what its region reads, expected separate memory"
 WRITE_INSIDE = "regions that write operands of their operation: 1 ({})"
-TWICE = "calls with one memory as two arguments: 1 (func.call)"
+TWICE = "calls that pass the same memory twice: 1 (func.call)"
 
 
 def on(operation: str, *more: str, beside: str = "") -> str:

@@ -22,10 +22,10 @@ from planted_transfers import FORMS
 USE = lines(view("a"), copy("x", "a"), copy("a", "y"))
 LOOSE = "memref<?xi8>"
 CAST = f"%k = memref.cast %arena : {I8} to {LOOSE}"
-TWICE = "memref.dealloc frees an arena that may be freed already"
+TWICE = "memref.dealloc frees an arena that may already be freed"
 AFTER = "uses buffer %a after its arena was freed"
 KEPT = "arenas not freed on every path: 1 (memref.alloc)"
-AGAIN = "arenas not freed before they are allocated again: 1 (memref.alloc)"
+AGAIN = "arenas not freed before the next allocation: 1 (memref.alloc)"
 NEITHER = "arenas not freed on every path: 2 (memref.alloc)"
 TWO = (arena(), arena("other"), view("b", of="other"))
 POOL = f'memref.global "private" @pool : {I8} = uninitialized'
@@ -134,10 +134,13 @@ BAD_FREES = {
         ],
         AFTER,
     ),
-    "before a use in the next iteration": ([arena(), loop(USE, free())], "made after"),
+    "before a use in the next iteration": (
+        [arena(), loop(USE, free())],
+        "created after",
+    ),
     "in a parallel loop": (
         [arena(), USE, parallel(free(), to="%c2"), copy("a", "y")],
-        "frees an arena inside scf.parallel, which may run more than once at a time",
+        "frees an arena inside scf.parallel, which may run concurrently with itself",
     ),
     "a buffer": (
         [arena(), USE, f"memref.dealloc %a : {M}", free()],
@@ -156,19 +159,19 @@ BAD_FREES = {
     ),
     "of the stack": (
         [f"%arena = memref.alloca() : {I8}", USE, free()],
-        "memref.dealloc frees %a, expected what memref.alloc allocates",
+        "memref.dealloc frees %a, expected memory from memref.alloc",
     ),
     "a global": (
         [f"%arena = memref.get_global @pool : {I8}", USE, free()],
-        "memref.dealloc frees %a, expected what memref.alloc allocates",
+        "memref.dealloc frees %a, expected memory from memref.alloc",
     ),
     "of another operation": (
         [f'%arena = "test.alloc"() : () -> {I8}', USE, free()],
-        "memref.dealloc frees %a, expected what memref.alloc allocates",
+        "memref.dealloc frees %a, expected memory from memref.alloc",
     ),
     "made after": (
         [arena(), view("b"), free(), USE],
-        "made after its arena was freed",
+        "created after its arena was freed",
     ),
     "the second of two": (
         [
@@ -190,7 +193,7 @@ def test_an_argument_that_is_an_arena_is_not_freed() -> None:
         beside=f"func.func @g(%arena: {I8}, %x: {M}, %y: {M}) {{\n"
         "%c0 = arith.constant 0 : index\n" + lines(USE, free(), "return\n}")
     )
-    refused(text, "memref.dealloc frees %a, expected what memref.alloc allocates")
+    refused(text, "memref.dealloc frees %a, expected memory from memref.alloc")
 
 
 def test_a_memory_that_is_allocated_again_is_new() -> None:
@@ -203,7 +206,7 @@ def test_a_memory_that_is_allocated_again_is_new() -> None:
 
 NEVER = "reads buffer %a, expected a write before$"
 PATHS = "reads buffer %a, expected a write before on every path"
-NOT_YET = "reads of what may not be written yet: 1 (memref.copy)"
+NOT_YET = "reads of memory that may not be written yet: 1 (memref.copy)"
 
 
 def neg(source: str, target: str, type: str = M) -> str:
@@ -433,7 +436,7 @@ def test_an_element_may_be_read_when_any_is_written() -> None:
     store = f"memref.store %v, %a[%n] : {M}"
     head = (arena(), view("a"), "%v = arith.constant 0.0 : f32")
     assert unproved(program(*head, store, load, free())) == []
-    told = "reads of what may not be written yet: 1 (memref.load)"
+    told = "reads of memory that may not be written yet: 1 (memref.load)"
     assert unproved(program(*head, load, store, free())) == [told]
 
 
@@ -473,7 +476,9 @@ def test_buffers_in_what_is_given_are_told_of() -> None:
         *(view("a"), neg("a", "y")),
         beside=POOL,
     )
-    assert unproved(text) == ["reads of what may not be written yet: 1 (tgraph.negate)"]
+    assert unproved(text) == [
+        "reads of memory that may not be written yet: 1 (tgraph.negate)"
+    ]
 
 
 def test_an_operation_that_only_reads_writes_nothing() -> None:
@@ -494,9 +499,9 @@ def with_result(*body: str) -> str:
 
 
 def test_a_result_that_nobody_writes() -> None:
-    refused(with_result(), "func.return hands out buffer %r, expected a write before")
+    refused(with_result(), "func.return returns buffer %r, expected a write before")
     read = f"%v = memref.load %r[%c0] : {M}"
-    message = "results that may not be written as a whole: 1 (func.return)"
+    message = "results that may not be completely written: 1 (func.return)"
     assert message in unproved(with_result(read))
     assert unproved(with_result(copy("x", "r"))) == []
 
@@ -517,13 +522,13 @@ RESULTS_IN_PART = {
 @pytest.mark.parametrize("body", RESULTS_IN_PART.values(), ids=RESULTS_IN_PART)
 def test_a_result_that_is_not_written_as_a_whole_is_told(body: list[str]) -> None:
     assert unproved(with_result(*body)) == [
-        "results that may not be written as a whole: 1 (func.return)"
+        "results that may not be completely written: 1 (func.return)"
     ]
 
 
 def test_a_block_that_returns_without_a_result() -> None:
     body = ("cf.cond_br %p, ^o, ^e", "^o:", "return", "^e:", copy("x", "r"))
-    refused(with_result(*body), "func.return hands out buffer %r")
+    refused(with_result(*body), "func.return returns buffer %r")
 
 
 # What goes on when an operation ends.
@@ -554,7 +559,7 @@ def test_a_transfer_has_its_buffers_until_the_wait(form: str) -> None:
 def test_a_transfer_without_a_wait_is_told(form: str) -> None:
     text = transfer(form).replace(FORMS[form].wait, "")
     (name,) = {line.split('"')[1] for line in [FORMS[form].start.partition("(")[0]]}
-    assert f"transfers whose wait is not known: 1 ({name})" in unproved(text)
+    assert f"transfers without a known wait: 1 ({name})" in unproved(text)
 
 
 @pytest.mark.parametrize("form", WAITED)
@@ -572,7 +577,7 @@ def test_a_transfer_of_other_memory_is_not_told() -> None:
 
 def test_what_an_unknown_operation_starts_is_told() -> None:
     assert unproved(transfer("unknown")) == [
-        "addresses taken of buffers, uses not checked: 1 (test.start)"
+        "escaping addresses of buffers, uses not checked: 1 (test.start)"
     ]
 
 
@@ -584,7 +589,7 @@ def test_a_buffer_does_not_outlive_its_arena() -> None:
         beside=f"func.func @g(%x: {M}) -> {M} {{\n%c0 = arith.constant 0 : index\n"
         + lines(arena(), view("a"), copy("x", "a"), f"return %a : {M}\n}}")
     )
-    refused(text, "func.return passes on an arena's buffer, expected none to outlive")
+    refused(text, "func.return passes on a buffer of an arena, expected no buffer")
 
 
 def test_a_buffer_of_what_is_given_may_be_returned() -> None:
@@ -602,7 +607,7 @@ def test_an_argument_does_not_stand_for_what_is_made_anew() -> None:
         *(f"^h(%k: {M}):", view("a"), each("x", "a")),
         *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:", free()),
     )
-    refused(text, "buffer %a is handed on to where it is made anew")
+    refused(text, "buffer %a is passed on to a point where it is created again")
 
 
 def test_concurrent_iterations_have_what_is_allocated_outside_in_common() -> None:
@@ -623,7 +628,7 @@ def test_concurrent_iterations_have_what_is_allocated_inside_each() -> None:
     lost = (arena(), view("a"), view("b"), copy("x", "a"), copy("x", "b"))
     refused(
         program(parallel(*lost, copy("a", "y"), free(), to="%c2")),
-        r"memref.copy uses buffer %a, whose bytes \[0, 64\) buffer %b has as well",
+        r"memref.copy uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b",
     )
 
 
@@ -632,7 +637,10 @@ def test_unequal_buffers_of_one_operation() -> None:
         *(arena(alignment=4), view("a"), view("b", "%c32"), copy("x", "a")),
         *(add("a", "x", "b"), free()),
     )
-    refused(text, r"linalg.generic uses buffer %a, whose bytes \[32, 64\) buffer %b")
+    refused(
+        text,
+        r"uses buffer %a, whose bytes \[32, 64\) now belong to buffer %b",
+    )
 
 
 def carried(last: str) -> str:
@@ -673,10 +681,10 @@ def test_a_result_behind_arenas() -> None:
     write = branch([copy("x", "r")])
     text = with_result(arena(), view("a"), view("b"), write, free())
     assert unproved(text) == [
-        "results that may not be written as a whole: 1 (func.return)"
+        "results that may not be completely written: 1 (func.return)"
     ]
     text = with_result(arena(), view("a"), copy("x", "a"), free())
-    refused(text, "func.return hands out buffer %r, expected a write before")
+    refused(text, "func.return returns buffer %r, expected a write before")
 
 
 def test_an_arena_behind_others_is_not_freed() -> None:
@@ -696,7 +704,7 @@ def test_an_arena_that_is_allocated_anew_was_not_used() -> None:
 def test_what_is_given_holds_what_a_buffer_takes() -> None:
     get = f"%arena = memref.get_global @pool : {I8}"
     text = program(get, view("a"), copy("x", "a"), ALL, beside=POOL)
-    refused(text, r"uses buffer %arena, whose bytes \[0, 64\) buffer %a has as well")
+    refused(text, r"uses buffer %arena, whose bytes \[0, 64\) now belong to buffer %a")
 
 
 def test_an_arena_that_is_written_in_part() -> None:

@@ -120,11 +120,11 @@ def of_type(type: str) -> str:
 FAULTS = {
     "lost to the result": (
         [*USE_X, R, negate("x", "b")],
-        r"negate uses buffer %x, whose bytes \[32, 64\) buffer %r has as well",
+        r"negate uses buffer %x, whose bytes \[32, 64\) now belong to buffer %r",
     ),
     "lost at the function's end": (
         [X, R, fill("x", UPPER)],
-        r"func.return uses buffer %r, whose bytes \[32, 64\) buffer %x has as well",
+        r"func.return uses buffer %r, whose bytes \[32, 64\) now belong to buffer %x",
     ),
     "on one path": (
         [X, R, "scf.if %p {", fill("x", UPPER), "}"],
@@ -140,11 +140,11 @@ FAULTS = {
     ),
     "a view reaches after its buffer": (
         [X, view("v", at(9), "memref<8xf32, strided<[1], offset: 9>>", "%x", UPPER)],
-        "reaches elements 1 to 8, expected within the buffer's 8",
+        "accesses elements 1 to 8, expected within the buffer's 8",
     ),
     "a view reaches before its buffer": (
         [X, view("v", at(7), "memref<8xf32, strided<[1], offset: 7>>", "%x", UPPER)],
-        "reaches elements -1 to 6, expected within the buffer's 8",
+        "accesses elements -1 to 6, expected within the buffer's 8",
     ),
     "in an argument": (
         [view("y", f"{at(0)} {{tgraph.buffer}}", HALF, "%a", HALF)],
@@ -168,7 +168,7 @@ FAULTS = {
     ),
     "nobody writes it": (
         [X],
-        "func.return hands out buffer %r, expected a write before",
+        "func.return returns buffer %r, expected a write before",
     ),
     "strides": (
         [
@@ -203,7 +203,7 @@ def test_what_may_not_be_written_is_told(
 ) -> None:
     with caplog.at_level("INFO", REMARKS.name):
         check_plan(module(*lines))
-    message = "results that may not be written as a whole: 1 (func.return)"
+    message = "results that may not be completely written: 1 (func.return)"
     assert message in caplog.text
 
 
@@ -253,12 +253,12 @@ NOT_REUSED = {
     "old contents are read later": (
         VARIABLE,
         [*USE_X, *OLD, R],
-        r"negate uses buffer %r, whose bytes \[32, 64\) buffer %x has as well",
+        r"negate uses buffer %r, whose bytes \[32, 64\) now belong to buffer %x",
     ),
     "old contents are read again": (
         VARIABLE,
         [W, R_TO_W, *OLD, W_TO_R],
-        "negate uses buffer %r, whose bytes .* buffer %w has as well",
+        "negate uses buffer %r, whose bytes .* now belong to buffer %w",
     ),
     "what is donated is read later": (
         DONATED,
@@ -273,7 +273,7 @@ NOT_REUSED = {
     "used after the new contents": (
         VARIABLE,
         [W, R_TO_W, W_TO_R, negate("w", "w", WHOLE, WHOLE)],
-        "negate uses buffer %w, whose bytes .* buffer %r has as well",
+        "negate uses buffer %w, whose bytes .* now belong to buffer %r",
     ),
     "part of the new contents": (
         VARIABLE,
@@ -283,12 +283,12 @@ NOT_REUSED = {
     "computed elsewhere than where it is read": (
         DONATED,
         [X, view("h", at(8), UPPER), negate("h", "x", UPPER, UPPER)],
-        "negate uses buffer %r, whose bytes .* buffer %x has as well",
+        "negate uses buffer %r, whose bytes .* now belong to buffer %x",
     ),
     "overwritten before all is read": (
         DONATED,
         [W, f"tgraph.reverse %r outs(%w) {{dimensions = array<i64: 0>}} : {WHOLE}"],
-        "reverse writes operand 1 over operand 0 before all of that is read",
+        "reverse writes operand 1 over operand 0 before reading all of it",
     ),
     "read in another order as well": (
         DONATED,
@@ -296,7 +296,7 @@ NOT_REUSED = {
             *(W, REVERSED),
             f"tgraph.add %r, %v outs(%w) : ({WHOLE}, {BACKWARDS}) -> {WHOLE}",
         ],
-        "add writes operand 2 over a part of operand 1",
+        "add writes operand 2 over part of operand 1",
     ),
 }
 

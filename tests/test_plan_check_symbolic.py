@@ -205,7 +205,7 @@ CHECKED = {
             *(plus("top", "na", "c8192"), arena("top"), view("a", "c0")),
             *(view("b", "c8192"), *both("a", "b")),
         ],
-        "memref.copy uses buffer %a, whose bytes buffer %b may have as well",
+        "memref.copy uses buffer %a, whose bytes may now belong to buffer %b",
     ),
     "above the smaller of two": (
         [
@@ -213,7 +213,7 @@ CHECKED = {
             f"%arena = memref.alloc(%top) : {ARENA}",
             *(view("a", "c0"), view("b", "high"), *both("a", "b")),
         ],
-        "memref.copy uses buffer %a, whose bytes buffer %b may have as well",
+        "memref.copy uses buffer %a, whose bytes may now belong to buffer %b",
     ),
     "above another": (
         [*TWO, product("high", "m", "c128"), view("b", "high"), *both("a", "b")],
@@ -225,7 +225,7 @@ CHECKED = {
             *(plus("more", "high", "na"), plus("top", "more", "na"), arena("top")),
             *(view("a", "c0"), view("b", "high"), *both("a", "b")),
         ],
-        "memref.copy uses buffer %a, whose bytes buffer %b may have as well",
+        "memref.copy uses buffer %a, whose bytes may now belong to buffer %b",
     ),
     "only beside what is between": (
         [
@@ -233,7 +233,7 @@ CHECKED = {
             *(view("a", "c0"), view("b", "c0", "m"), view("c", "na")),
             *(*both("a", "c"), *both("b", "c")),
         ],
-        "memref.copy uses buffer %b, whose bytes buffer %c may have as well",
+        "memref.copy uses buffer %b, whose bytes may now belong to buffer %c",
     ),
     "as large as some": (
         [arena("c8192"), view("a", "c0"), fill("a")],
@@ -297,7 +297,7 @@ def test_only_checked(
 ) -> None:
     remarks(module(*lines), caplog)
     (message,) = caplog.messages
-    head = "remark: not proved for all sizes, but checked when they are given"
+    head = "remark: not proved for all sizes, the runtime checks those of each call"
     place, found, why = message.partition(f": {head}: ")
     assert place.startswith("test.mlir:")
     assert (found, why) == (f": {head}: ", reason)
@@ -325,7 +325,7 @@ def test_a_view_may_be_within_its_buffer_for_some_sizes(
     lines: list[str], bounds: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ir = module(*lines, *read("x"), bounds=bounds)
-    assert "views that may reach beyond their buffer: 1" in remarks(ir, caplog)
+    assert "views that may extend beyond their buffer: 1" in remarks(ir, caplog)
 
 
 def test_a_plan_is_counted_for_typical_sizes() -> None:
@@ -369,10 +369,10 @@ def test_nothing_is_to_be_proved_of_static_sizes(
         (bounded("n", "c128"), r"buffer %a lies in bytes \[128, 1088\), expected wi"),
         (
             [binary("divui", "u", "n", "c4"), *bounded("u")],
-            r"memref.view: the size of memref<\?x16xf32> is not known",
+            r"memref.view: the size of memref<\?x16xf32> is unknown",
         ),
-        (bounded("m"), r"memref.view: the size of memref<\?x16xf32> is not known"),
-        (bounded("n", "n"), "the offset of buffer %a is not known"),
+        (bounded("m"), r"memref.view: the size of memref<\?x16xf32> is unknown"),
+        (bounded("n", "n"), "the offset of buffer %a is unknown"),
     ],
 )
 def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
@@ -385,15 +385,15 @@ def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
     [
         (
             [*TWO, binary("divui", "u", "na", "c4"), view("b", "u")],
-            "the offset of buffer %b is not known",
+            "the offset of buffer %b is unknown",
         ),
         (
             [*TWO, binary("divui", "u", "n", "c4"), view("b", "na", "u")],
-            r"memref.view: the size of memref<\?x16xf32> is not known",
+            r"memref.view: the size of memref<\?x16xf32> is unknown",
         ),
         (
             [binary("divui", "u", "n", "c4"), arena("u"), view("b", "c0")],
-            r"memref.alloc: the size of memref<\?xi8> is not known",
+            r"memref.alloc: the size of memref<\?xi8> is unknown",
         ),
         (
             [arena("na"), view("a", "c0", "given"), fill("a")],
@@ -401,7 +401,7 @@ def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
         ),
         (
             [product("bytes", "given", "c64"), arena("bytes"), view("b", "c0")],
-            r"memref.alloc: the size of memref<\?xi8> is not known",
+            r"memref.alloc: the size of memref<\?xi8> is unknown",
         ),
         (
             [
@@ -413,7 +413,7 @@ def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
         ),
         (
             [*TWO, view("b", "c64"), *both("a", "b")],
-            r"uses buffer %a, whose bytes \[64, 4096\) buffer %b has as well",
+            r"uses buffer %a, whose bytes \[64, 4096\) now belong to buffer %b",
         ),
     ],
 )

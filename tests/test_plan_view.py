@@ -219,7 +219,7 @@ def changed(**fields: object) -> str:
     ("file", "text", "message"),
     [
         ("x.csv", "id,size\n", "x.csv:1: error: there is no column lower"),
-        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: lifespan is"),
+        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: lifetime is"),
         (
             "x.csv",
             CHAIN + "d,1,3,64,32\n",
@@ -236,7 +236,7 @@ def changed(**fields: object) -> str:
         ("x.json", changed(size=True), "x.json: error: 'size' is true, expected"),
         ("x.json", changed(id=None), "x.json: error: 'id' is null, expected"),
         ("x.json", changed(gaps=[[1]]), "x.json: error: 1 is missing, expected"),
-        ("x.json", changed(upper=0), "x.json: error: buffer %0: lifespan is [0, 0)"),
+        ("x.json", changed(upper=0), "x.json: error: buffer %0: lifetime is [0, 0)"),
         ("x.json", changed(offset=-64), "x.json: error: pool cpu:0: buffer %0 has off"),
         ("x.mlir", "func.func @f() {", "x.mlir:1:"),
         (
@@ -270,7 +270,7 @@ def test_programs_are_planned_first():
     assert a.waits.startswith("step 10: tgraph.fusion (dot_general, multiply)")
     assert a.in_place == "is not in place: %x is an argument that is not donated"
     assert {b.waits, c.waits} == {"in use"}
-    assert pool.summary[0].startswith("most is live at step 9 of 14: tgraph.dot_gen")
+    assert pool.summary[0].startswith("the peak is at step 9 of 14: tgraph.dot_gen")
 
 
 def test_arenas_of_one_device_are_told_apart():
@@ -300,7 +300,7 @@ def test_explain_says_what_plan_opt_says(capsys: pytest.CaptureFixture[str]):
     untimed = re.compile(r"\d+\.\d\d  ")
     said = capsys.readouterr().out.removeprefix("@main: ")
     assert untimed.sub("", explained) == untimed.sub("", said)
-    assert "budget=44236 (90% of now): compute again" in Path("page.html").read_text()
+    assert "budget=44236 (90% of now): recompute" in Path("page.html").read_text()
 
 
 @pytest.mark.parametrize("file", ["chain.csv", "report.json"])
@@ -607,9 +607,9 @@ def test_the_page_explains_the_peak(window: Browser):
     for part in (
         "waits for step 10: tgraph.fusion (dot_general, multiply)",
         "is not in place: %x is an argument that is not donated",
-        "alone takes 32 KiB, unless in tiles along dimension 0 or 1",
+        "alone takes 32 KiB; tiles along dimension 0 or 1 may take less",
         "What would help",
-        "without effect on bytes: ",
+        "without effect on memory: ",
     ):
         assert part in live
     cells = "return [...document.querySelectorAll('#live tr:nth-child(3) td')]"

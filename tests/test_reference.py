@@ -99,7 +99,7 @@ def test_inputs_that_do_not_fit() -> None:
         ),
         (
             "func.func @main(%x: tensor<?xf32>) { func.return }",
-            "has sizes that are not known",
+            "has unknown sizes",
         ),
     ],
 )

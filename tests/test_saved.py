@@ -281,7 +281,7 @@ def test_a_file_that_is_not_there_is_an_os_error(tmp_path):
 def test_what_is_no_archive_is_an_error(data, tmp_path):
     path = tmp_path / "a.plan"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"a\.plan: no saved program, or damaged: "):
+    with pytest.raises(ValueError, match=r"a\.plan: not a saved program, or damaged: "):
         tensorplan.load(path)
 
 
@@ -289,7 +289,7 @@ def test_a_truncated_file_is_an_error(saved):
     data = saved.read_bytes()
     for size in range(0, len(data), 101):
         saved.write_bytes(data[:size])
-        with pytest.raises(ValueError, match="no saved program, or damaged: "):
+        with pytest.raises(ValueError, match="not a saved program, or damaged: "):
             tensorplan.load(saved)
 
 
@@ -336,7 +336,7 @@ HOSTILE = {
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_what_no_program_has_is_an_error(change, saved):
     rewritten(saved, described(change))
-    with pytest.raises(ValueError, match=r"a\.plan: no saved program, or damaged: "):
+    with pytest.raises(ValueError, match=r"a\.plan: not a saved program, or damaged: "):
         tensorplan.load(saved)
 
 

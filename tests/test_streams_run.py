@@ -350,5 +350,5 @@ def test_streams_run_one_after_the_other_unless_told() -> None:
 def test_a_sanitized_run_is_one_step_after_the_other() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     assert type(Executable(planned, sanitize=True)._runner) is Serial
-    with pytest.raises(ValueError, match="one step after the other"):
+    with pytest.raises(ValueError, match="cannot be combined with concurrent"):
         Executable(planned, sanitize=True, concurrent=True)

@@ -114,7 +114,7 @@ class PlanOptMain(xDSLOptMain):
                 pipelines.check_name(name, self.available_passes)
         for option in ("report", *_QUESTIONS):
             if getattr(self.args, option) and self.args.split_input_file:
-                message = f"--{option} is about one program, not --split-input-file"
+                message = f"--{option} takes one program, not --split-input-file"
                 raise UsageError(message)
         check_outputs(self.args.output_file, self.args.report)
         target = parse_spec(self.args.target)
@@ -206,7 +206,7 @@ class PlanOptMain(xDSLOptMain):
             )
         for other in ("report", "timing", "target", *_QUESTIONS):
             if other != option and getattr(self.args, other) not in _NOT_GIVEN:
-                raise UsageError(f"--{option} prints no IR: --{other} is of no use")
+                raise UsageError(f"--{option} prints no IR, so --{other} has no effect")
         self.passes, self.asked = self.passes[:-1], last
         if option == "frontier":
             from ..reporting.frontier import check_options

@@ -133,7 +133,7 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     from ..runtime.runnable import RUNNABLE, is_runnable
 
     if options.level == "reference" and (options.sanitize or options.report):
-        parser.error("--sanitize and --report are about the planned level")
+        parser.error("--sanitize and --report require --level=planned")
     if sum(map(bool, (options.sanitize, options.concurrent, options.processes))) > 1:
         parser.error(
             "only one of --sanitize, --concurrent and --processes can be given"
@@ -141,9 +141,11 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     if options.profile and (
         options.processes or options.level == "reference" or options.backend == "mlir"
     ):
-        parser.error("--profile is about kernels that run in this process")
+        parser.error("--profile requires kernels that run in this process")
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
-        parser.error("--backend=mlir is without --sanitize and --level=reference")
+        parser.error(
+            "--backend=mlir cannot be combined with --sanitize or --level=reference"
+        )
     for name in ("device", "offload"):
         if not is_runnable(device := getattr(options, name, "cpu:0")):
             parser.error(

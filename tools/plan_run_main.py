@@ -154,7 +154,7 @@ def _check_sizes(module: ModuleOp) -> None:
                 if elements > _LARGEST:
                     raise LocatedError(
                         f"{name_of(op)} has a value of type {type} with {elements} "
-                        f"elements, expected at most {_LARGEST} to be run",
+                        f"elements, expected at most {_LARGEST} to run",
                         op,
                     )
 
@@ -164,7 +164,9 @@ def check_planning(options: argparse.Namespace) -> None:
     given = [*given_options(options), *(["allocator"] if options.allocator else [])]
     if given := [name for name in given if name != "threads"]:
         option = option_of(given[0])
-        raise UsageError(f"{options.file} is planned already, expected no {option}")
+        raise UsageError(
+            f"{options.file} is already planned, so {option} has no effect"
+        )
 
 
 def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:

@@ -470,7 +470,7 @@ class PadOp(TensorOp):
             )
         ]
         if any(exceeds(0, size) for size in shape):
-            raise VerifyException(f"cuts off more than there is: {shape}")
+            raise VerifyException(f"negative padding exceeds the size: {shape}")
         return [with_shape(x, shape)]
 
     def refine(self, types: PartialTypes) -> None:

@@ -159,5 +159,5 @@ def _slot(
     except VerifyException as error:
         raise LocatedError(str(error), function) from None
     if DYNAMIC_INDEX in shape:
-        raise LocatedError(f"type {type} has sizes that are not known", function)
+        raise LocatedError(f"type {type} has unknown sizes", function)
     return shape, numpy_dtype(element, function)

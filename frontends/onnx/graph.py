@@ -137,7 +137,9 @@ class Importer:
         types: list[Attribute] = []
         for value in inputs:
             if not value.type.HasField("tensor_type"):
-                raise LocatedError(f"{self._name}: input {value.name!r} is no tensor")
+                raise LocatedError(
+                    f"{self._name}: input {value.name!r} is not a tensor"
+                )
             tensor = value.type.tensor_type
             shape: list[int] = []
             for index, dim in enumerate(tensor.shape.dim):
@@ -170,12 +172,13 @@ class Importer:
         if open_dimensions:
             listed = ", ".join(map(repr, open_dimensions))
             raise LocatedError(
-                f"{self._name}: the model leaves dimensions open, expected sizes for "
+                f"{self._name}: the model has dimensions of unknown size, expected "
+                "sizes for "
                 f"{listed}"
             )
         if unknown := [name for name in self._sizes if name not in names]:
             raise LocatedError(
-                f"{self._name}: there is a size for "
+                f"{self._name}: the model has no dimension "
                 f"{one_of(unknown[0], sorted(names) or ['none'])}"
             )
         return types
@@ -212,8 +215,9 @@ class Importer:
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
                 raise LocatedError(
-                    f"operation {proto.op_type}: its {attribute.name!r} is that of a "
-                    "function, and here is none",
+                    f"operation {proto.op_type}: attribute {attribute.name!r} "
+                    "refers to a "
+                    "function's attribute outside of any function",
                     at(place),
                 )
         return OnnxNode(

@@ -70,7 +70,7 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
         cast(Any, checker).check_model(model)
     except (DecodeError, checker.ValidationError, ValueError, OSError) as error:
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise LocatedError(f"{name} is no valid ONNX model: {message}") from None
+        raise LocatedError(f"{name} is not a valid ONNX model: {message}") from None
     return model
 
 

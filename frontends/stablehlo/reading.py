@@ -64,7 +64,7 @@ def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
     try:
         return _read(bytecode.parser(data), name, ctx)
     except (RuntimeError, ValueError) as error:  # jaxlib's, of names that are no UTF-8
-        raise LocatedError(f"{name} is no valid MLIR bytecode: {error}") from None
+        raise LocatedError(f"{name} is not valid MLIR bytecode: {error}") from None
 
 
 def _read(
@@ -82,7 +82,7 @@ def _read(
                 raise LocatedError(f"{name}: {error}") from None
             raise _located(errors[0], name, text) from None
         except (RuntimeError, ValueError) as error:  # where jaxlib knows no place
-            raise LocatedError(f"MLIR does not read {name}: {error}") from None
+            raise LocatedError(f"MLIR cannot read {name}: {error}") from None
         return _Importer(ctx, name).module(module)
 
 
@@ -105,7 +105,7 @@ def _context(errors: list[_Error]) -> ir.Context:
             place = _innermost(diagnostic.location)
             errors.append(_Error(diagnostic.message.strip(), place))
         except RuntimeError:
-            errors.append(_Error("a name in it is no UTF-8", None))
+            errors.append(_Error("a name in it is not UTF-8", None))
         return True
 
     context = bytecode.context()

@@ -70,7 +70,9 @@ def import_program(
     if not isinstance(source, export.ExportedProgram):
         source = export.export(source, tuple(args), kwargs, dynamic_shapes=dynamic)
     elif args or kwargs or dynamic:
-        raise ValueError("an exported program has its arguments, expected no others")
+        raise ValueError(
+            "an exported program includes its arguments, expected no args or kwargs"
+        )
     if gradients and learning_rate is not None:
         raise ValueError("gradients and learning_rate are both given, expected one")
     aten: Any = import_module("torch").ops.aten

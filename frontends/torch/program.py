@@ -252,11 +252,11 @@ class Importer:
         """Gradients of the first result; with a rate, assigned to the parameters."""
         if not results or type_of(results[0]).get_shape():
             raise LocatedError(
-                "a gradient is of the first result, expected a scalar, not "
+                "gradients differentiate the first result, expected a scalar, not "
                 f"{results[0].type if results else 'nothing'}"
             )
         if not trained:
-            raise LocatedError("the module has no parameters to train, expected some")
+            raise LocatedError("the module has no parameters to train")
         gradient = GradientOp([results[0]], trained)
         gradient.location = UnknownLoc()
         self._ops.append(gradient)

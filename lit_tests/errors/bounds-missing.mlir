@@ -1,7 +1,7 @@
 // RUN: not plan-opt %s -p 'plan-memory{bounds="n<=8"}' 2>&1 | filecheck %s
 
 // CHECK-NOT: Traceback
-// CHECK:     bounds-missing.mlir:12:8: error: buffer %a has 4*m*n bytes, expected a bound for m
+// CHECK:     bounds-missing.mlir:12:8: error: buffer %a has 4*m*n bytes, expected bounds for m
 
 func.func @main(%x: memref<?x?xf32> {tgraph.dims = #tgraph.dims<n, m>},
                 %r: memref<f32> {tgraph.result = 0 : i32}) {

@@ -3,4 +3,4 @@
 // RUN: not plan-opt %t 2>&1 | filecheck %s
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-opt: error: {{.*}}broken-bytecode.mlir.tmp is no valid MLIR bytecode: {{.+}}
+// CHECK:     plan-opt: error: {{.*}}broken-bytecode.mlir.tmp is not valid MLIR bytecode: {{.+}}

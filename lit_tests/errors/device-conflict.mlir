@@ -10,4 +10,4 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     device-conflict.mlir:8:8: error: tgraph.add is tied to cpu:0 by tgraph.device_copy ({{.*}}device-conflict.mlir:5:8) and to gpu:0 by tgraph.device_copy ({{.*}}device-conflict.mlir:7:8); only tgraph.device_copy crosses devices
+// CHECK:     device-conflict.mlir:8:8: error: tgraph.add is on cpu:0 because of tgraph.device_copy ({{.*}}device-conflict.mlir:5:8) and on gpu:0 because of tgraph.device_copy ({{.*}}device-conflict.mlir:7:8); only tgraph.device_copy crosses devices

@@ -9,4 +9,4 @@ func.func @assign(%w: !tgraph.variable<tensor<4xf32>> {tgraph.device = "cpu:0"},
 // CHECK-NOT: Traceback
 // CHECK:     device-of-variable.mlir:5:3: error: tgraph.assign is on gpu:0 and its variable on cpu:0; variables do not cross devices
 // INFER-NOT: Traceback
-// INFER:     device-of-variable.mlir:5:3: error: tgraph.assign is tied to cpu:0 by argument 0 and to gpu:0 by tgraph.assign ({{.*}}device-of-variable.mlir:5:3); only tgraph.device_copy crosses devices
+// INFER:     device-of-variable.mlir:5:3: error: tgraph.assign is on cpu:0 because of argument 0 and on gpu:0 because of tgraph.assign ({{.*}}device-of-variable.mlir:5:3); only tgraph.device_copy crosses devices

@@ -8,4 +8,4 @@ func.func @f(%x: tensor<4xf32> {tgraph.device = "cpu:0"}, %y: tensor<4xf32>) -> 
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     device-undetermined.mlir:6:8: error: tgraph.abs has no device: none is named, none follows from what it reads or who reads it, and the pass is given none for the rest
+// CHECK:     device-undetermined.mlir:6:8: error: tgraph.abs has no device: no annotation, operand or user determines one, and the pass has no default device

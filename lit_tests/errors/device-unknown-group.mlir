@@ -6,4 +6,4 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     device-unknown-group.mlir:4:8: error: group 'zz' has no device; given: a, b
+// CHECK:     device-unknown-group.mlir:4:8: error: group 'zz' has no device; the groups with devices are a, b

@@ -9,9 +9,9 @@ func.func @f() {
   func.return
 }
 
-// SAME:    plan-opt: error: pass tgraph-offload: to is 'cpu:0', the device itself, expected another
+// SAME:    plan-opt: error: pass tgraph-offload: to is 'cpu:0', the source device, expected another device
 // SIZE:    plan-opt: error: pass tgraph-offload: size is -1, expected bytes such as 4096, 64MiB or 1.5GB
-// BUDGET:  plan-opt: error: pass plan-pipeline: offload is 'cpu:1', but there is no budget
-// FIT:     plan-opt: error: pass plan-pipeline: to is 'cpu:0', the device itself, expected another
-// STREAMS: plan-opt: error: pass plan-pipeline: streams is 2, expected 1 where offload is given
+// BUDGET:  plan-opt: error: pass plan-pipeline: offload is 'cpu:1', which requires a budget
+// FIT:     plan-opt: error: pass plan-pipeline: to is 'cpu:0', the source device, expected another device
+// STREAMS: plan-opt: error: pass plan-pipeline: streams is 2, expected 1 with offload
 // FASTER:  plan-opt: error: pass tgraph-schedule: max-slowdown is -0.1, expected 0 or more

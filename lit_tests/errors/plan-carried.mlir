@@ -15,4 +15,4 @@ func.func @f(%n: index, %in: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-carried.mlir:9:10: error: buffer %b is handed on to where it is made anew
+// CHECK:     plan-carried.mlir:9:10: error: buffer %b is passed on to a point where it is created again

@@ -3,7 +3,7 @@
 // A program that comes with a plan is checked as it came: cse makes one view of two
 // buffers that lie at the same place.
 
-// CHECK: {{.*}}plan-equal-views.mlir:[[#]]:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) buffer %b has as well
+// CHECK: {{.*}}plan-equal-views.mlir:[[#]]:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) now belong to buffer %b
 func.func @main(%x: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
   %c0 = arith.constant 0 : index

@@ -16,4 +16,4 @@ func.func @f(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-overlap-branch.mlir:13:3: error: tgraph.negate uses buffer %a, whose bytes [0, 64) buffer %b has as well
+// CHECK:     plan-overlap-branch.mlir:13:3: error: tgraph.negate uses buffer %a, whose bytes [0, 64) now belong to buffer %b

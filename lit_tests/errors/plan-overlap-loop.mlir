@@ -17,4 +17,4 @@ func.func @f(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-overlap-loop.mlir:11:5: error: tgraph.negate uses buffer %a, whose bytes [0, 64) buffer %b has as well
+// CHECK:     plan-overlap-loop.mlir:11:5: error: tgraph.negate uses buffer %a, whose bytes [0, 64) now belong to buffer %b

@@ -13,4 +13,4 @@ func.func @f(%in: memref<16xf32>, %out: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-overlap.mlir:10:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) buffer %b has as well
+// CHECK:     plan-overlap.mlir:10:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) now belong to buffer %b

@@ -15,4 +15,4 @@ func.func @f(%in: memref<16xf32>, %out: memref<16xf32>, %other: memref<16xf32>) 
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-streams.mlir:8:8: error: buffers %a and %b share bytes [0, 64), but nothing orders their streams so that %a is done with before %b is begun
+// CHECK:     plan-streams.mlir:8:8: error: buffers %a and %b share bytes [0, 64), but no dependency orders all uses of %a before those of %b

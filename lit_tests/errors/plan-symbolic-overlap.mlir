@@ -2,7 +2,7 @@
 
 // Wrong already for typical sizes (n = 64): %b starts within %a.
 // CHECK-NOT: Traceback
-// CHECK:     plan-symbolic-overlap.mlir:20:3: error: tgraph.add uses buffer %a, whose bytes [64, 256) buffer %b has as well
+// CHECK:     plan-symbolic-overlap.mlir:20:3: error: tgraph.add uses buffer %a, whose bytes [64, 256) now belong to buffer %b
 
 func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},
                 %r: memref<?xf32> {tgraph.result = 0 : i32, tgraph.dims = #tgraph.dims<n>}) {

@@ -5,4 +5,4 @@ func.func @main(%w: !tgraph.variable<tensor<4xf32>> {tgraph.parameter}) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     precompute-variable.mlir:3:1: error: argument 0 of @main has tgraph.parameter and type !tgraph.variable<tensor<4xf32>>, expected a tensor: it is to be the same in every run
+// CHECK:     precompute-variable.mlir:3:1: error: argument 0 of @main has tgraph.parameter and type !tgraph.variable<tensor<4xf32>>, expected a tensor: its contents must not change between runs

@@ -13,4 +13,4 @@ func.func @f(%a: memref<16xf32, "cpu:0">, %r: memref<16xf32, "cpu:0">) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     workspace-overlap.mlir:10:3: error: tgraph.tanh uses buffer %x, whose bytes [0, 64) buffer %s has as well
+// CHECK:     workspace-overlap.mlir:10:3: error: tgraph.tanh uses buffer %x, whose bytes [0, 64) now belong to buffer %s

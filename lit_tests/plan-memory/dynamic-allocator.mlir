@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p 'plan-memory{dynamic=allocator}' 2>&1 | filecheck %s
 
 // Left to the device's allocator, with a remark; what has a static size is planned.
-// CHECK:      remark: memref.alloc is left as it is: memref<?x64xf32> has a dynamic size
-// CHECK:      remark: memref.alloc is left as it is: memref<?xf32> has a dynamic size
+// CHECK:      remark: memref.alloc is not planned: memref<?x64xf32> has a dynamic size
+// CHECK:      remark: memref.alloc is not planned: memref<?xf32> has a dynamic size
 // CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<4xi8>
 // CHECK:      memref.alloc(%n) : memref<?x64xf32>
 // CHECK:      memref.alloc(%n) : memref<?xf32>

@@ -3,7 +3,7 @@
 // What MLIR 22 prints and xDSL refuses: properties that it does not know, operands in
 // another form. Only what touches memory is worth a remark, one for each name.
 
-// CHECK: newer-mlir.mlir:17:5: remark: memref.atomic_rmw is not as xDSL has it ({{.*}}), 2 times: what it does with its memrefs is not known
+// CHECK: newer-mlir.mlir:17:5: remark: memref.atomic_rmw does not match the definition in xDSL ({{.*}}), 2 times: its effects on memrefs are unknown
 
 "builtin.module"() ({
   "func.func"() <{function_type = (i64, memref<4xf32>) -> i32, sym_name = "main"}> ({

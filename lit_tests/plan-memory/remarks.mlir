@@ -4,12 +4,12 @@
 
 // CHECK-NOT: memref.view
 // CHECK-COUNT-9: memref.alloc
-// REMARK: remarks.mlir:9:8: remark: memref.alloc is left as it is: it is passed on by func.return
+// REMARK: remarks.mlir:9:8: remark: memref.alloc is not planned: it escapes through func.return
 func.func @returned() -> memref<4xf32> {
   %x = memref.alloc() : memref<4xf32>
   func.return %x : memref<4xf32>
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from the shapes of arguments
+// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> does not follow from the shapes of the arguments
 func.func @dynamic(%size: memref<index>) {
   %n = memref.load %size[] : memref<index>
   %x = memref.alloc(%n) : memref<?xf32>
@@ -17,7 +17,7 @@ func.func @dynamic(%size: memref<index>) {
   func.return
 }
 // Only if %c is true is %n sure to be a size.
-// REMARK-NEXT: remark: memref.alloc is left as it is: the size of memref<?xf32> does not follow from the shapes of arguments
+// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> does not follow from the shapes of the arguments
 func.func @perhaps(%n: index, %c: i1) {
   scf.if %c {
     %x = memref.alloc(%n) : memref<?xf32>
@@ -25,20 +25,20 @@ func.func @perhaps(%n: index, %c: i1) {
   }
   func.return
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: what test.unknown does with it is not known
+// REMARK-NEXT: remark: memref.alloc is not planned: the effects of test.unknown on it are unknown
 func.func @unknown() {
   %x = memref.alloc() : memref<4xf32>
   "test.unknown"(%x) : (memref<4xf32>) -> ()
   func.return
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: what func.call does with it is not known
+// REMARK-NEXT: remark: memref.alloc is not planned: the effects of func.call on it are unknown
 func.func @call() {
   %x = memref.alloc() : memref<4xf32>
   func.call @callee(%x) : (memref<4xf32>) -> ()
   func.return
 }
 func.func private @callee(memref<4xf32>)
-// REMARK-NEXT: remark: memref.alloc is left as it is: it is inside scf.parallel, which may run more than once at a time
+// REMARK-NEXT: remark: memref.alloc is not planned: it is inside scf.parallel, which may run concurrently with itself
 func.func @concurrent(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -51,8 +51,8 @@ func.func @concurrent(%n: index) {
   func.return
 }
 // %y is handed on to the next iteration, %z is freed together with %y.
-// REMARK-NEXT: remark: memref.alloc is left as it is: it is still needed when it is allocated for the next iteration
-// REMARK-NEXT: remark: memref.alloc is left as it is: what frees it may also free memory that is not planned
+// REMARK-NEXT: remark: memref.alloc is not planned: it is still live when the next iteration allocates it again
+// REMARK-NEXT: remark: memref.alloc is not planned: its dealloc may also free memory that is not planned
 func.func @carried(%n: index, %in: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -68,7 +68,7 @@ func.func @carried(%n: index, %in: memref<4xf32>) {
   memref.dealloc %r : memref<4xf32>
   func.return
 }
-// REMARK-NEXT: remark: memref.alloc is left as it is: memref<4xf32, strided<[2]>> has a layout other than the identity
+// REMARK-NEXT: remark: memref.alloc is not planned: memref<4xf32, strided<[2]>> has a layout other than the identity
 func.func @strided() {
   %x = memref.alloc() : memref<4xf32, strided<[2]>>
   memref.dealloc %x : memref<4xf32, strided<[2]>>

@@ -100,7 +100,7 @@ func.func @never_freed(%in: memref<16xf32>, %out: memref<16xf32>) {
 // CHECK-LABEL: func.func @replaced_without_dealloc
 // CHECK:         scf.for
 // CHECK-NEXT:      memref.alloc() : memref<16xf32>
-// REMARK:      memref.alloc is left as it is: it is still needed when it is allocated for the next iteration
+// REMARK:      memref.alloc is not planned: it is still live when the next iteration allocates it again
 func.func @replaced_without_dealloc(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

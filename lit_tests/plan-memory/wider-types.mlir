@@ -5,7 +5,7 @@
 
 #semi = affine_map<(d0, d1)[s0] -> (d1 * s0 + d0 floordiv s0 + d1 mod s0)>
 
-// CHECK: wider-types.mlir:15:10: remark: memref.alloc is left as it is: {{.*}} has a layout other than the identity
+// CHECK: wider-types.mlir:15:10: remark: memref.alloc is not planned: {{.*}} has a layout other than the identity
 // CHECK: affine_map<(d0, d1)[s0] -> ((((d1 * s0) + (d0 floordiv s0)) + (d1 mod s0)))>
 // CHECK: memref.view %arena
 

@@ -16,12 +16,12 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
 
 // What there is without output reuse: both at the second operation.
 // REUSE:      @f: 512 B in the arena
-// REUSE-NEXT: most is live at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
+// REUSE-NEXT: the peak is at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
 // REUSE:      size  buffer
 // REUSE-NEXT: 256 B  %x {{.*}} tgraph.negate ({{.*}}:8:3) {{.*}} in use
 // REUSE-NEXT: 256 B  %y {{.*}} tgraph.exponential ({{.*}}:10:3) {{.*}} in use
 // REUSE:      %x is not in place: %a is an argument that is not donated
-// REUSE-NEXT: %y is not in place: %x is not looked at: see plan-in-place
+// REUSE-NEXT: %y is not in place: %x is not considered: see plan-in-place
 // REUSE:      what would help
 // REUSE:      256 B 256 B {{.*}} plan-in-place
 // REUSE:      256 B 256 B {{.*}} reuse-outputs=true

@@ -29,7 +29,7 @@ func.func @read_later(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) ->
 // The old contents are read in another order while the new are written.
 // CHECK-LABEL: func.func @through_a_view
 // CHECK:         tgraph.assign %v, %n
-// REMARK: remark: assign stays a copy: tgraph.add needs the old contents while it writes the new
+// REMARK: remark: assign stays a copy: tgraph.add needs the old contents while it writes the new ones
 func.func @through_a_view(%v: !tgraph.variable<tensor<4xf32>>) {
   %w = tgraph.read %v : tensor<4xf32>
   %r = tgraph.reverse %w {dimensions = array<i64: 0>} : tensor<4xf32>
@@ -41,7 +41,7 @@ func.func @through_a_view(%v: !tgraph.variable<tensor<4xf32>>) {
 // A product reads all of its operand for each element of the result.
 // CHECK-LABEL: func.func @product
 // CHECK:         tgraph.assign %v, %n
-// REMARK: remark: assign stays a copy: tgraph.dot_general needs the old contents while it writes the new
+// REMARK: remark: assign stays a copy: tgraph.dot_general needs the old contents while it writes the new ones
 func.func @product(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
   %w = tgraph.read %v : tensor<4x4xf32>
   %n = tgraph.dot_general %w, %a {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<4x4xf32>
@@ -63,7 +63,7 @@ func.func @overwrite(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>)
 // CHECK-LABEL: func.func @swap
 // CHECK:         tgraph.assign %a, %y
 // CHECK-NEXT:    tgraph.assign %b, %x
-// REMARK-COUNT-2: remark: assign stays a copy: the value is not computed here
+// REMARK-COUNT-2: remark: assign stays a copy: no operation of this block computes the value
 func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>) {
   %x = tgraph.read %a : tensor<4xf32>
   %y = tgraph.read %b : tensor<4xf32>
@@ -75,7 +75,7 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor
 // Its own contents: nothing to do.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: the variable holds the value already
+// REMARK: remark: assign is dropped: the variable already holds the value
 func.func @unchanged(%v: !tgraph.variable<tensor<4xf32>>) {
   %x = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>
@@ -153,7 +153,7 @@ func.func @shift(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tenso
 // CHECK-NEXT:    %x = tgraph.read %v
 // CHECK-NEXT:    tgraph.add %x, %g outs(%v)
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: tgraph.assign overwrites it, and nobody reads it
+// REMARK: remark: assign is dropped: tgraph.assign overwrites it, and nothing reads it
 func.func @several(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
   tgraph.assign %v, %g : tensor<4xf32>
   %n = tgraph.negate %g : tensor<4xf32>
@@ -199,7 +199,7 @@ func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> ten
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
 // CHECK-NEXT:    tgraph.assign %v, %x
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: the variable holds the value already
+// REMARK: remark: assign is dropped: the variable already holds the value
 func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   %old = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>

@@ -4,7 +4,7 @@
 // Iteration i of the loop makes row 8 - i of a gradient, from that row of the weights. The
 // update of the weights, and of what is averaged for it, needs a row at a time: so it is
 // done in the loop, which carries both variables and stacks no gradient.
-// CHECK:       remark: 1 of 1 values that the loop stacks update variables row by row: 2304 bytes less
+// CHECK:       remark: 1 of 1 values that the loop stacks update variables row by row, which saves 2304 bytes
 // CHECK-LABEL: func.func @momentum
 // CHECK:         %w = tgraph.read %vw
 // CHECK:         %m = tgraph.read %vm

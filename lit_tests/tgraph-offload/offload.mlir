@@ -8,8 +8,8 @@
 // UNPLACED: remark: nothing is moved: its tensors have no devices
 // STREAMS:  remark: nothing is moved: its operations have streams
 
-// REMARK:      remark: 16384 bytes of tgraph.exponential are on cpu:1 after tgraph.dot_general ({{.*}}:[[#]]:8), until tgraph.multiply ({{.*}}:[[#]]:8) (which waits); fetched ahead of tgraph.multiply
-// REMARK-NEXT: remark: copies to cpu:1 and back: 2, for 16384 bytes; operations wait for them for an estimated {{.*}} % of the function's time
+// REMARK:      remark: offloaded 16384 bytes of tgraph.exponential to cpu:1 after tgraph.dot_general ({{.*}}:[[#]]:8), prefetched before tgraph.multiply ({{.*}}:[[#]]:8) for tgraph.multiply ({{.*}}:[[#]]:8), which stalls
+// REMARK-NEXT: remark: copies to cpu:1 and back: 2, for 16384 bytes; operations stall on them for an estimated {{.*}} % of the function's time
 // REMARK-NEXT: remark: cpu:1 has 16384 live bytes at its peak
 // REMARK-NEXT: remark: the peak on cpu:0 goes from 49152 to 32768 bytes
 

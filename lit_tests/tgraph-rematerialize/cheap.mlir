@@ -10,7 +10,7 @@
 // CHECK-NEXT:    %c = tgraph.dot_general %b, %w
 // CHECK-NEXT:    %[[A:.*]] = tgraph.abs %x {tgraph.recomputed} : tensor<256x256xf32>
 // CHECK-NEXT:    %d = tgraph.dot_general %c, %[[A]]
-// REMARK: remark: operations computed again: 1, with 65536 FLOPs, 0.07 % of the function's 100728832
+// REMARK: remark: recomputed operations: 1, with 65536 FLOPs, 0.07 % of the function's 100728832
 
 // The default sequence does so, too: two values live at once, not three.
 // PLANNED-LABEL: func.func @late_reader

@@ -13,7 +13,7 @@
 // CHECK-NEXT:    %d = tgraph.dot_general %c, %p
 // CHECK-NEXT:    %[[Q:.*]] = tgraph.exponential %x {tgraph.recomputed}
 // CHECK-NEXT:    %e = tgraph.dot_general %d, %[[Q]]
-// REMARK: remark: operations computed again: 1, with 20480 FLOPs
+// REMARK: remark: recomputed operations: 1, with 20480 FLOPs
 func.func @fewest(%x: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<32x32xf32> {
   %p = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<32x32xf32>
   %q = tgraph.exponential %x : tensor<32x32xf32>

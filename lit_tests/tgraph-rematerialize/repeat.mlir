@@ -11,8 +11,8 @@
 // CHECK-NEXT:    %c = tgraph.dot_general %b, %w
 // CHECK-NEXT:    %[[A:.*]] = tgraph.exponential %x {tgraph.recomputed} : tensor<64x64xf32>
 // CHECK-NEXT:    %d = tgraph.dot_general %c, %[[A]]
-// REMARK: repeat.mlir:[[#]]:8: remark: tgraph.exponential is computed again: 81920 FLOPs
-// REMARK: remark: operations computed again: 1, with 81920 FLOPs, 4.95 % of the function's 1654784
+// REMARK: repeat.mlir:[[#]]:8: remark: tgraph.exponential is recomputed: 81920 FLOPs
+// REMARK: remark: recomputed operations: 1, with 81920 FLOPs, 4.95 % of the function's 1654784
 // REMARK: remark: the peak goes from 49152 to 32768 bytes
 
 // cse and fusion leave the repetition alone, down to the arena.

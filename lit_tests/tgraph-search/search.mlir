@@ -4,12 +4,12 @@
 // RUN: not plan-opt %s -p 'tgraph-search{time-limit=-1}' 2>&1 | filecheck %s --check-prefix=LESS
 
 // %b can be computed again, where the last operation reads it, for little.
-// CHECK: remark: of {{[0-9]+}} candidates, {{.*}} takes the fewest bytes: {{[0-9]+}} after {{[0-9]+}}; {{[0-9]+}} of {{[0-9]+}} FLOPs are computed again
+// CHECK: remark: of {{[0-9]+}} candidates, {{.*}} takes the fewest bytes: {{[0-9]+}} instead of {{[0-9]+}}; {{[0-9]+}} of {{[0-9]+}} FLOPs are recomputed
 
 // The default is tried whatever the limit is.
 // NOW: remark: of 1 candidates, the default takes the fewest bytes
 
-// LOW: time-limit is 1.5, but effort is 'low' and there is no budget
+// LOW: time-limit is 1.5, which requires effort=high or a budget
 // LESS: time-limit is -1.0, expected 0 or more
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %b = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<64x64x16xf32>

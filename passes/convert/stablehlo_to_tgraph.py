@@ -93,9 +93,9 @@ def _donations(func: FuncOp) -> list[int | None]:
         donations[index] = next(free, None)
         if donations[index] is None:
             remark(
-                f"argument {index} of @{func.sym_name.data} is donated, but to no "
-                f"result: none of type {inputs[index]} is left. Other buffers may lie "
-                "in its memory",
+                f"argument {index} of @{func.sym_name.data} is donated, but no "
+                f"result of type {inputs[index]} is left for it; other buffers may use "
+                "its memory",
                 func,
             )
 

@@ -65,19 +65,19 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
     )
     live = sorted(_live(pool, step), key=lambda b: (-b.size, b.first))
     newest = max(live, key=lambda b: b.first)
-    yield f"when {_writer(newest)} runs, live are"
+    yield f"buffers live at {_writer(newest)}:"
     for buffer in live[:LISTED]:
         hint = buffer.value.name_hint
         name = f" of %{hint}," if hint else ""
         yield f"  {buffer.size} bytes{name} from {_writer(buffer)}"
     if len(live) > LISTED:
         rest = sum(buffer.size for buffer in live[LISTED:])
-        yield f"  {rest} bytes of {len(live) - LISTED} others"
+        yield f"  {rest} bytes in {len(live) - LISTED} other buffers"
     buffers = [
         Buffer(b.name, b.size, b.first, b.last + 1, pool.alignment)
         for b in pool.buffers
     ]
-    yield f"in this order, {Problem(buffers).lower_bound} bytes are live at once"
+    yield f"in this order, {Problem(buffers).lower_bound} bytes are live at the peak"
     op, needed = _in_the_way(pool, budget)
     yield f"{_described(op)} {claim(op, f'{needed} bytes')}"
 

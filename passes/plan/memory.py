@@ -173,7 +173,7 @@ class PlanMemory(ModulePass, MemoryOptions):
         if isinf(most):
             missing = [n for n in dict.fromkeys(names_in(size)) if n not in bounds]
             raise LocatedError(
-                f"buffer {allocation.name} has {size} bytes, expected a bound for "
+                f"buffer {allocation.name} has {size} bytes, expected bounds for "
                 f"{', '.join(missing)}",
                 allocation.alloc,
             )

@@ -124,7 +124,11 @@ class _Specialization:
     def _number(self, size: Size | None, at: Operation) -> int:
         found = None if size is None else substitute(size, self.values)
         if not isinstance(found, int):
-            what = "is not computed from sizes" if size is None else f"is {size}"
+            what = (
+                "does not follow from the sizes of the arguments"
+                if size is None
+                else f"is {size}"
+            )
             raise LocatedError(f"{name_of(at)} has a size that {what}", at)
         if found > LARGEST_SIZE:
             raise LocatedError(

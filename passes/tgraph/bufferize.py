@@ -105,9 +105,7 @@ def _check_ready(func: FuncOp) -> None:
                 continue
             type = tensor_type_of(value.type)
             if DYNAMIC_INDEX in shape_of(type):
-                raise LocatedError(
-                    f"{op.name}: {type} has a size that is not known", op
-                )
+                raise LocatedError(f"{op.name}: {type} has an unknown size", op)
             elements = prod(filter(None, type.get_shape())) if is_static(type) else 0
             if elements > LARGEST_SIZE:
                 raise LocatedError(

@@ -150,7 +150,7 @@ class _Elimination:
         """Why the value cannot be computed into the variable; None if it can."""
         producer = op.value.owner
         if not isinstance(producer, TensorOp) or producer not in self.position:
-            return "the value is not computed here"
+            return "no operation of this block computes the value"
         if isinstance(producer, ViewOp | ConstantOp):
             return f"the value comes from {producer.name}, which computes nothing"
         if len(producer.res) > 1:
@@ -162,14 +162,16 @@ class _Elimination:
         computed = self.position[producer]
         if before.writer is not None and self.position[before.writer] > computed:
             return (
-                f"{before.writer.name} of the variable comes between computing and "
-                "assigning"
+                f"{before.writer.name} of the variable comes between the computation "
+                "and the assign"
             )
         for at, user, operand in self._readers(before):
             if at > computed:
                 return f"{user.name} reads the old contents later"
             if at == computed and operand not in producer.overwritable():
-                return f"{user.name} needs the old contents while it writes the new"
+                return (
+                    f"{user.name} needs the old contents while it writes the new ones"
+                )
         return None
 
     def _readers(
@@ -234,11 +236,11 @@ def _needless(version: Version) -> str | None:
     assert isinstance(op, AssignOp)
     if version.next is not None and all(v.first_use is None for v in version.values):
         assert version.next.writer is not None
-        return f"{version.next.writer.name} overwrites it, and nobody reads it"
+        return f"{version.next.writer.name} overwrites it, and nothing reads it"
     if op.value in before.values or (
         isinstance(before.writer, AssignOp) and before.writer.value is op.value
     ):
-        return "the variable holds the value already"
+        return "the variable already holds the value"
     return None
 
 

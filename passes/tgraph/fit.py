@@ -111,13 +111,13 @@ class Fitted:
             longer = candidate.time / usual - 1
             if longer < LITTLE:
                 return f"{candidate.bytes}"
-            return f"{candidate.bytes} ({longer:.1%} longer)"
+            return f"{candidate.bytes} (+{longer:.1%} estimated time)"
 
-        outcome = "meets" if self.best.bytes <= budget else "comes nearest to"
+        outcome = "meets" if self.best.bytes <= budget else "comes closest to"
         others = [f"{a.what} {reached(a)}" for a in self.tried if a is not self.best]
         return (
-            f"{self.best.what} {outcome} the budget of {budget} bytes, with "
-            f"{reached(self.best)}; tried as well: {', '.join(others)}"
+            f"{self.best.what} {outcome} the budget of {budget} bytes with "
+            f"{reached(self.best)}; also tried: {', '.join(others)}"
         )
 
 

@@ -143,12 +143,12 @@ class TGraphOffload(OptionalPass, Budget, Placing):
             value = memory.names[move.value]
             owner, size = value.owner, graph.sizes[move.value]
             assert isinstance(owner, Operation)
-            waits = " (which waits)" if move.stall else ""
+            stalls = ", which stalls" if move.stall else ""
             remark(
-                f"{size} bytes of {owner.name} are on {self.to} "
-                f"after {_described(memory, move.out - 1)}, until "
-                f"{_described(memory, move.reader)}{waits}; fetched ahead of "
-                f"{_described(memory, move.back)}",
+                f"offloaded {size} bytes of {owner.name} to {self.to} "
+                f"after {_described(memory, move.out - 1)}, prefetched before "
+                f"{_described(memory, move.back)} for "
+                f"{_described(memory, move.reader)}{stalls}",
                 owner,
             )
         bytes = sum(graph.sizes[move.value] for move in moves)
@@ -156,7 +156,7 @@ class TGraphOffload(OptionalPass, Budget, Placing):
         total = max(sum(map(time, memory.ops)), 1)
         remark(
             f"copies to {self.to} and back: {len(copies)}, for {bytes} bytes; "
-            f"operations wait for them for an estimated {100 * stall / total:.1f} % of "
+            f"operations stall on them for an estimated {100 * stall / total:.1f} % of "
             "the function's time",
             func,
         )

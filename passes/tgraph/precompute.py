@@ -191,7 +191,8 @@ def _split(module: ModuleOp, func: FuncOp, block: Block) -> None:
         isinstance(f, FuncOp) and f.sym_name.data == "precompute" for f in module.ops
     ):
         raise LocatedError(
-            f"@{func.sym_name.data} has work for @precompute, which exists already",
+            f"@{func.sym_name.data} needs a function @precompute, but the module "
+            "already has one",
             func,
         )
     Rewriter.insert_op(
@@ -232,8 +233,8 @@ def _check_parameters(
         what = f"argument {argument.index} of @{func.sym_name.data} has {PARAMETER}"
         if isinstance(argument.type, VariableType):
             raise LocatedError(
-                f"{what} and type {argument.type}, expected a tensor: it is to be the "
-                "same in every run",
+                f"{what} and type {argument.type}, expected a tensor: its "
+                "contents must not change between runs",
                 func,
             )
         if not is_complete(tensor_type_of(argument.type)):

@@ -91,7 +91,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         if self.budget is not None:
             Budget(self.budget)
         elif self.exact:
-            raise ValueError("exact is true, but there is no budget")
+            raise ValueError("exact is true, which requires a budget")
         if self.effort < 0:
             raise ValueError(f"effort is {self.effort}, expected 0 or more")
         if self.max_slowdown is not None and self.max_slowdown < 0:
@@ -206,12 +206,12 @@ def _explain(
     for index, times in again.items():
         op = memory.ops[index]
         often = "" if times == 1 else f" {times} times"
-        remark(f"{op.name} is computed again{often}: {times * flops(op)} FLOPs", op)
+        remark(f"{op.name} is recomputed{often}: {times * flops(op)} FLOPs", op)
     repeated = sum(times * flops(memory.ops[index]) for index, times in again.items())
     total = sum(map(flops, memory.ops))
     percent = 100 * repeated / max(total, 1)
     remark(
-        f"operations computed again: {sum(again.values())}, with {repeated} FLOPs, "
+        f"recomputed operations: {sum(again.values())}, with {repeated} FLOPs, "
         f"{percent:.2f} % of the function's {total}",
         func,
     )

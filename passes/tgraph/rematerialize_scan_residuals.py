@@ -308,8 +308,8 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     if not dropped:
         return loop
     remark(
-        f"{len(dropped)} of {len(found)} values that the loop stacks are computed from "
-        "the others where they are read",
+        f"{len(dropped)} of {len(found)} values that the loop stacks are recomputed "
+        "from the others where they are read",
         loop,
         passed=True,
     )

@@ -76,8 +76,8 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         best.adopt(op)
         remark(
             f"of {candidates.made} candidates, {best.what} takes the fewest "
-            f"bytes: {best.bytes} after {first.bytes}; {again} of {total} "
-            "FLOPs are computed again",
+            f"bytes: {best.bytes} instead of {first.bytes}; {again} of {total} "
+            "FLOPs are recomputed",
             next(iter(tensor_functions(op)))[0],
         )
 

@@ -207,7 +207,7 @@ class TGraphTile(OptionalPass, Placing):
         func.add_region(copy.detach_region(0))
         tiles = ", ".join(str(loop.tiles) for loop in loops)
         remark(
-            f"loops over tiles: {len(loops)}, of {tiles} tiles; the peak goes from "
+            f"loops over tiles: {len(loops)} ({tiles} tiles); the peak goes from "
             f"{before} to {after} bytes",
             func,
             passed=True,

@@ -24,7 +24,8 @@ def aligned_bytes(size: int, alignment: int) -> Array:
         block = np.empty(size + alignment, np.uint8)
     except (MemoryError, ValueError):  # the latter for more than 2^63
         raise MemoryError(
-            f"{size} bytes of memory cannot be had: this machine has {machine_bytes()}"
+            f"{size} bytes of memory cannot be allocated: this machine has "
+            f"{machine_bytes()}"
         ) from None
     start = -block.ctypes.data % alignment
     return block[start : start + size]

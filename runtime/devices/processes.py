@@ -132,7 +132,7 @@ class Remote:
         except (EOFError, OSError):
             words = group.last_words()
             self.close()
-            raise LostDevices(f"a process with devices is gone{words}") from None
+            raise LostDevices(f"a process that runs devices has died{words}") from None
         except BaseException:
             self.close()
             raise

@@ -77,7 +77,7 @@ def _own_steps(step: Step, job: Job, comm: Any) -> Iterator[Step]:
     for view in step.writes:
         if job.process_of[view.buffer.memory.device] != home:
             raise LocatedError(
-                "a step writes memory of another process",
+                "a step writes to the memory of another process",
                 step.op if isinstance(step, OperationStep) else None,
             )
     for view in dict.fromkeys(step.reads):

@@ -101,7 +101,7 @@ class Control:
             views[value] = _view(MemoryBlock(bytes, "a constant"), elements.dtype)
         if value not in views:
             raise LocatedError(
-                f"a value of type {value.type} is not known here", _place(value)
+                f"a value of type {value.type} is unknown here", _place(value)
             )
         return views[value]
 

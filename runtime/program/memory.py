@@ -237,7 +237,7 @@ class ProgramMemory(Memory):
         offset = self._indices.get(op.byte_shift)
         type = op.result.type
         if offset is None:
-            raise LocatedError("offset of memref.view is not a constant", op)
+            raise LocatedError("the offset of memref.view is not a constant", op)
         size = size_of(type, op)
         if not 0 <= offset <= source.size - size:
             raise LocatedError(
@@ -302,7 +302,7 @@ def layout_of(buffer: MemoryRange, type: AnyMemRef, op: Operation) -> View:
     last = start + sum(r for r in reach if r > 0) + dtype.itemsize
     if first < 0 or last > buffer.size:
         raise LocatedError(
-            f"{op.name} reaches bytes {first} to {last} of a buffer of {buffer.size} "
+            f"{op.name} accesses bytes {first} to {last} of a buffer of {buffer.size} "
             "bytes",
             op,
         )

@@ -50,7 +50,7 @@ def of_numpy(name: str) -> Any:
     """Raises `ValueError` for what no call has."""
     function = getattr(np, name, None)
     if not is_of_numpy(function):
-        raise ValueError(f"numpy.{name} is no function of a program")
+        raise ValueError(f"numpy.{name} is not a function that programs use")
     return function
 
 

@@ -61,7 +61,7 @@ def load(path: Path) -> CallableProgram:
         *(TypeError, ValueError),
     ) as error:
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{path}: no saved program, or damaged: {reason}") from None
+        raise ValueError(f"{path}: not a saved program, or damaged: {reason}") from None
 
 
 class _Elsewhere(Exception):

@@ -142,7 +142,9 @@ class BlockWriter:
 
     def _copy(self, action: Copy) -> None:
         if action.saves:
-            message = "the old contents of the variable are saved: they are read later"
+            message = (
+                "the old contents of the variable are saved because they are read later"
+            )
             remark(message, self._at)
         copy = memref.CopyOp(self._memref(action.source), self._memref(action.target))
         _set_stream(copy, action.serves)

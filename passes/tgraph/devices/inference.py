@@ -138,7 +138,8 @@ class _Classes:
                 self._said[self._root(n)] for n in (source, op)
             )
             raise LocatedError(
-                f"{op.name} is tied to {here} by {described(by)} and to {there} by "
+                f"{op.name} is on {here} because of {described(by)} and on {there} "
+                "because of "
                 f"{described(other)}; only tgraph.device_copy crosses devices",
                 op,
             )

@@ -61,8 +61,8 @@ def described(node: Placeable) -> str:
 def undetermined(node: Placeable, func: FuncOp) -> NoReturn:
     raise LocatedError(
         f"{node.name if isinstance(node, Operation) else described(node)} has no "
-        "device: none is named, none follows from what it reads or who reads it, and "
-        "the pass is given none for the rest",
+        "device: no annotation, operand or user determines one, and the pass has no "
+        "default device",
         node if isinstance(node, Operation) else func,
     )
 
@@ -130,7 +130,10 @@ class DevicePlacement:
             return device
         if group not in self.groups:
             known = ", ".join(self.groups) or "none"
-            raise LocatedError(f"group {group!r} has no device; given: {known}", op)
+            raise LocatedError(
+                f"group {group!r} has no device; the groups with devices are {known}",
+                op,
+            )
         return self.groups[group]
 
     def _annotate(self, op: OnDeviceOp) -> None:
@@ -143,7 +146,7 @@ class DevicePlacement:
             other, who = self.devices.setdefault(value, device), "an argument"
         if other != device:
             raise LocatedError(
-                f"{op.name} names {device} for a value of {who} on {other}; one value "
+                f"{op.name} names {device} for a value of {who} on {other}; a value "
                 "has one device",
                 op,
             )

@@ -37,7 +37,7 @@ class Request:
                 return func
         names = ", ".join(f"@{func.sym_name.data}" for func in functions) or "none"
         raise LocatedError(
-            f"no function @{self.function} on tensors; there are {names}"
+            f"no function @{self.function} on tensors; those on tensors are {names}"
         )
 
     def append(self, functions: Mapping[FuncOp, Block]) -> None:
@@ -78,7 +78,7 @@ class Request:
             elif not (argument := named.get(which)):
                 names = ", ".join(named) or "none"
                 raise LocatedError(
-                    f"@{self.function} has no argument {which!r}; its names are "
+                    f"@{self.function} has no argument {which!r}; the arguments are "
                     f"{names}",
                     func,
                 )

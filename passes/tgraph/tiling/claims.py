@@ -24,7 +24,7 @@ def claim(op: Operation, bytes: str) -> str:
     `2048 bytes`."""
     if proof := why_whole(op):
         return f"alone needs {bytes} in any order, {proof}"
-    return f"alone takes {bytes}, unless {_way_out(op)}"
+    return f"alone takes {bytes}; {_way_out(op)}"
 
 
 def why_whole(op: Operation) -> str | None:
@@ -33,25 +33,22 @@ def why_whole(op: Operation) -> str | None:
         sizes = list(shape_of(op.inputs[0]))
         del sizes[op.dimension.value.data]
         if all(size == 1 for size in sizes):
-            return (
-                "unless it overwrites what it sorts: "
-                "what comes first depends on all of that"
-            )
+            return "unless it sorts in place: the first element depends on all others"
     return None
 
 
 def _way_out(op: Operation) -> str:
     """What may take less."""
     if not isinstance(op, TensorOp):
-        return "in tiles, of which nothing is known"
+        return "tiles may take less, but the operation is unknown"
     dims = list(map(str, _dimensions(op)))
     if dims:
-        return f"in tiles along dimension {' or '.join(dims)}"
+        return f"tiles along dimension {' or '.join(dims)} may take less"
     if _is_added_up(op):
-        return "in tiles that are added up"
+        return "tiles whose results are added up may take less"
     if isinstance(op, FusionOp):
-        return "its group is taken apart"
-    return "in tiles, which tgraph-tile does not make of it"
+        return "separate operations may take less"
+    return "tiles may take less, but tgraph-tile does not support the operation"
 
 
 def _dimensions(op: TensorOp) -> Iterator[int]:

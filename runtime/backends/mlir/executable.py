@@ -93,7 +93,7 @@ def find_tools() -> Tools:
     tools = next(installed(), None)
     if tools is None:
         raise LocatedError(
-            "mlir-opt and mlir-runner are not on PATH, expected those of MLIR "
+            "mlir-opt and mlir-runner are not on PATH, expected version "
             f"{OLDEST} or newer (Debian: mlir-22-tools)"
         )
     return tools
@@ -181,7 +181,7 @@ class MlirExecutable:
             return
         message = stderr.read().decode(errors="replace").strip()
         code = self._process.wait()
-        raise LocatedError(f"mlir-runner ended with {code}: {message[:1000]}")
+        raise LocatedError(f"mlir-runner exited with code {code}: {message[:1000]}")
 
 
 def _isolate(module: ModuleOp, name: str) -> FuncOp:
@@ -203,7 +203,7 @@ def _isolate(module: ModuleOp, name: str) -> FuncOp:
 def _lowered(opt: str, text: str) -> str:
     run = subprocess.run([opt, *PIPELINE], input=text, capture_output=True, text=True)
     if run.returncode:
-        raise LocatedError(f"mlir-opt does not take the program: {run.stderr[:1000]}")
+        raise LocatedError(f"mlir-opt rejected the program: {run.stderr[:1000]}")
     return run.stdout
 
 

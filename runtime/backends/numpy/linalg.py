@@ -152,7 +152,7 @@ class _Loops:
                     sizes[expr.position] = size
         count = self.maps[0].num_dims
         if set(range(count)) - sizes.keys():
-            raise LocatedError("no operand has the size of a loop", op)
+            raise LocatedError("no operand determines the size of a loop", op)
         return [sizes[d] for d in range(count)]
 
 
