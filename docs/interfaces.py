@@ -12,6 +12,7 @@ from docstrings import capitalized, code, escaped, from_docstring, page, table
 import tensorplan
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools.arguments import EXIT_CODES
 
 
 def commands() -> str:
@@ -23,15 +24,15 @@ def commands() -> str:
     )
     return page(
         "Commands",
-        "For those at a terminal: every option of the four commands. Written by "
-        "`docs/generate.py` from the commands' own parsers.",
-        "Exit codes: 0 well; 1 the input is at fault; 2 the command line is; 70 a bug "
-        "of tensorplan; 130 interrupted; 141 nobody reads the output any more. `-` is "
-        "stdin or stdout. Files are written whole or not at all. Colours are for "
-        "terminals only; `NO_COLOR=1` turns them off, `CLICOLOR_FORCE=1` on.",
-        "With the extra `completion`, `--print-completion` prints a script for a "
-        "shell, which completes passes, their options and strategies inside `-p`, too: "
-        '`eval "$(plan-opt --print-completion bash)"`, the same with `zsh`, and '
+        "This page lists every option of the four commands. `docs/generate.py` writes "
+        "it from their parsers.",
+        "Exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error, 130 "
+        "interrupted, 141 closed output pipe. `-` is stdin or stdout. Files are "
+        "written atomically. The commands use colors only on a terminal; `NO_COLOR=1` "
+        "disables colors, and `CLICOLOR_FORCE=1` enables them everywhere.",
+        "With the extra `completion`, `--print-completion` prints a shell script that "
+        "completes options, and also passes, their options and strategies inside `-p`. "
+        'Use `eval "$(plan-opt --print-completion bash)"`, the same with `zsh`, or '
         "`plan-opt --print-completion fish | source`.",
         *map(_command, parsers),
     )
@@ -39,15 +40,21 @@ def commands() -> str:
 
 def _command(parser: argparse.ArgumentParser) -> str:
     # argparse has no public way to walk over what a parser knows.
-    parts = [f"## {parser.prog}", from_docstring(parser.description or "")]
+    parts = [f"## {parser.prog}", _text(parser.description or "")]
     for group in vars(parser)["_action_groups"]:
         actions = cast("list[argparse.Action]", vars(group)["_group_actions"])
         rows = [_argument(action, parser.prog) for action in actions]
         if rows:
-            parts += [f"**{capitalized(group.title)}**", table(("", "what"), rows)]
-    if parser.epilog:
-        parts.append(from_docstring(capitalized(parser.epilog)))
+            parts += [f"**{capitalized(group.title)}**", table(("", ""), rows)]
+    if examples := (parser.epilog or "").removesuffix(EXIT_CODES):
+        parts.append(_text(capitalized(examples)))
     return "\n\n".join(parts)
+
+
+def _text(text: str) -> str:
+    """A text of a parser as Markdown: its indented lines are code."""
+    text = text.replace(":\n  ", ":\n\n  ")
+    return from_docstring("\n" + re.sub(r"^  ", "    ", text, flags=re.M))
 
 
 def _argument(action: argparse.Action, prog: str) -> tuple[str, str]:
@@ -73,12 +80,12 @@ def strategies() -> str:
         parts.append(f"## {name}\n\n{from_docstring(function.__doc__ or '')}")
     return page(
         "Strategies",
-        "For those who compare planners: what each one does, and whom it follows. "
-        "Written by `docs/generate.py` from the source.",
-        "[Planning strategies compared](../planning.md) has what they reach and how "
-        "long they take. `plan-memory{strategy=NAME}`, `plan-run --strategy NAME` and "
-        "`plan-solve --strategy NAME` take them; [a package can add its own]"
-        "(../embedding.md#a-strategy-of-your-own).",
+        "This page describes every planning strategy and names its source. "
+        "`docs/generate.py` writes it from the docstrings.",
+        "[Planning strategies compared](../planning.md) compares their results and "
+        "running times. Choose a strategy with `plan-memory{strategy=NAME}`, `plan-run "
+        "--strategy NAME` or `plan-solve --strategy NAME`. A package can "
+        "[add its own](../embedding.md#a-strategy-of-your-own).",
         *parts,
     )
 
@@ -107,9 +114,9 @@ def python() -> str:
             parts += _class(member) if inspect.isclass(member) else [_function(member)]
     return page(
         "Python",
-        "For those who call tensorplan: what other programs may rely on. Written by "
-        "`docs/generate.py` from the source.",
-        "[Embedding](../embedding.md) shows these at work.",
+        "This page documents the stable Python API. `docs/generate.py` writes it from "
+        "the docstrings.",
+        "[Embedding](../embedding.md) shows the API in use.",
         *parts,
     )
 

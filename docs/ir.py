@@ -21,13 +21,14 @@ from tensorplan.passes.options import documented
 def passes() -> str:
     return page(
         "Passes",
-        "For those who write pipelines: what every pass takes, leaves and can be told. "
-        "Written by `docs/generate.py` from the source.",
-        "`plan-opt -p 'a,b{option=value}'` runs passes. In Python they are frozen "
-        "dataclasses, which `tensorplan.passes.get_all_passes()` finds by name. They "
-        "are in the order in which they make sense; `plan-pipeline` is the default "
-        "sequence. The levels are those of [the architecture]"
-        "(../architecture.md#levels-of-ir).",
+        "This page describes every pass: its input, its output and its options. "
+        "`docs/generate.py` writes it from the docstrings.",
+        "Run passes with `plan-opt -p 'a,b{option=value}'`. In Python, a pass is a "
+        "frozen dataclass, and `tensorplan.passes.get_all_passes()` returns all passes "
+        "by name. The page lists passes in the order in which a pipeline runs them; "
+        "`plan-pipeline` runs the default sequence. [The architecture]"
+        "(../architecture.md#levels-of-ir) explains the levels of IR.",
+        "Each example shows the IR before the pass, then the IR after it.",
         *(_pass(name, factory()) for name, factory in get_all_passes().items()),
     )
 
@@ -62,19 +63,22 @@ def dialect() -> str:
         parts += [_operation(op) for op in group if issubclass(op, IRDLOperation)]
     return page(
         "The dialect tgraph",
-        "For those who read or write its IR: every operation. Written by "
-        "`docs/generate.py` from the operations' definitions.",
+        "This page describes every type, attribute and operation of the dialect. "
+        "`docs/generate.py` writes it from the definitions.",
         from_docstring(
             (inspect.getdoc(import_module("tensorplan.dialects.tgraph.base")) or "")
             .partition("\n\n")[2]
             .rpartition("\n\n")[0]
         ),
-        "The fusion pattern is TVM's. *Overwritable* operands are those whose memory "
-        "the result may take over; of *shape only* operands no element is read.",
+        "Fusion patterns are those of TVM. The result may reuse the memory of an "
+        "*overwritable* operand. Only the shape of a *shape-only* operand is used, "
+        "not its elements.",
         "## Types\n\n### !tgraph.variable",
         from_docstring(VariableType.__doc__ or ""),
         "## Attributes",
-        table(("attribute", "what"), chain(*map(_attributes, (base, differentiation)))),
+        table(
+            ("attribute", "meaning"), chain(*map(_attributes, (base, differentiation)))
+        ),
         *parts,
     )
 
@@ -115,9 +119,9 @@ def _tensor_facts(op: type[TensorOp]) -> Iterator[str]:
     if op.overwritable is not TensorOp.overwritable:
         yield "has overwritable operands"
     if op.SHAPE_ONLY:
-        yield f"shape only: operand {', '.join(map(str, op.SHAPE_ONLY))}"
+        yield f"shape-only operands: {', '.join(map(str, op.SHAPE_ONLY))}"
     for name, value in op.DEFAULTS.items():
-        yield f"`{name}` is `{value}` if it is not given"
+        yield f"`{name}` defaults to `{value}`"
 
 
 def _count(number: int | None) -> str:

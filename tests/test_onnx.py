@@ -245,7 +245,7 @@ def test_a_transformer_layer_of_open_sizes(causal: bool) -> None:
     check(data, inputs, sizes={"batch": 2, "length": 7})
     with pytest.raises(LocatedError, match="expected sizes for 'batch', 'length'"):
         tensorplan.from_onnx(data)
-    with pytest.raises(LocatedError, match="no dimension 'x', expected one of batch, l"):
+    with pytest.raises(LocatedError, match="no dimension 'x', expected one of b"):
         tensorplan.from_onnx(data, sizes={"batch": 1, "length": 1, "x": 1})
 
 

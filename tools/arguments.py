@@ -18,8 +18,8 @@ SHELLS = ("bash", "zsh", "fish")
 """Those that `--print-completion` knows."""
 
 EXIT_CODES = """\
-exit codes: 0 well, 1 the input is at fault, 2 the command line is, 70 a bug of
-tensorplan's. Colours: only on a terminal; NO_COLOR=1, CLICOLOR_FORCE=1."""
+exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error
+colors: only on a terminal, unless NO_COLOR=1 or CLICOLOR_FORCE=1"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             "--print-completion",
             action=_Completion,
             choices=SHELLS,
-            help="print a script that completes this command in a shell; takes the "
+            help="print a shell script that completes this command; requires the "
             "extra 'completion'",
         )
 

@@ -1,8 +1,8 @@
 """What the tools share: reading, writing whole files, and how they end.
 
-Errors go to stderr as `file:line:col: error: message` (`messages.py`), in colours on a
-terminal. Exit codes: 0 well, 1 the input is at fault, 2 wrong usage, 70 a bug of ours,
-129, 130, 143 hung up, interrupted, terminated, 141 nobody reads the output any more.
+Errors go to stderr as `file:line:col: error: message` (`messages.py`), in colors on a
+terminal. Exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error, 141
+closed output pipe; 129, 130, and 143 after a hangup, an interrupt, and a termination.
 """
 
 import atexit
@@ -45,7 +45,7 @@ OPTION_ERRORS = (ValueError, DiagnosticException)
 
 
 class UsageError(Exception):
-    """The command line is at fault: exit code 2."""
+    """A usage error: exit code 2."""
 
 
 class InternalError(Exception):
@@ -65,7 +65,7 @@ class Source(NamedTuple):
 
 
 class FileError(Exception):
-    """A file is at fault."""
+    """An invalid file."""
 
     def __init__(self, source: Source, reason: str, line: int | None = None):
         self.place = source.name if line is None else f"{source.name}:{line}"

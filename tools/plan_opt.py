@@ -13,8 +13,8 @@ from .arguments import Parser, seconds
 from .common import guard, parse_sizes
 
 _DESCRIPTION = """\
-Reads StableHLO (text or bytecode), an ONNX model, tgraph or memref IR, told apart
-by content, runs passes on it, and prints the result.
+Reads StableHLO (text or bytecode), an ONNX model, tgraph IR, or memref IR, runs passes
+on it, and prints the result. The input format is detected from the content.
 """
 _EXAMPLES = """\
 examples:
@@ -59,17 +59,20 @@ def _add_input(parser: Parser) -> None:
         type=parse_sizes,
         default={},
         metavar="NAME=N,...",
-        help="sizes of the dimensions that an ONNX model leaves open",
+        help="sizes of the dynamic dimensions of an ONNX model",
     )
-    _flag(group, "--split-input-file", "each part between '// -----' is a program")
+    _flag(group, "--split-input-file", "split the input at '// -----' into programs")
     _flag(
         group,
         "--allow-unregistered-dialect",
-        "operations of dialects that nobody knows may occur",
+        "allow operations of unregistered dialects",
     )
-    _flag(group, "--no-implicit-module", "the input has its module around it")
+    _flag(group, "--no-implicit-module", "do not add a top-level module")
     group.add_argument(
-        "-f", "--frontend", choices=("mlir",), help="what the input is; told by itself"
+        "-f",
+        "--frontend",
+        choices=("mlir",),
+        help="the input format (default: detected)",
     )
 
 
@@ -82,27 +85,31 @@ def _add_passes(parser: Parser) -> None:
         metavar="PIPELINE",
         help="passes and their options: 'a,b{option=1 other=x}'",
     )
-    _flag(group, "--list-passes", "list the passes with their options, and exit")
-    _flag(group, "--disable-verify", "don't check the IR after every pass")
+    _flag(group, "--list-passes", "list the passes and their options, and exit")
+    _flag(group, "--disable-verify", "do not verify the IR after each pass")
 
 
 def _add_output(parser: Parser) -> None:
     group = parser.add_argument_group(
-        "output", "Files are written whole or not at all; '-' is stdout."
+        "output", "'-' is stdout. Files are written atomically."
     )
-    group.add_argument("-o", "--output-file", metavar="FILE", help="in place of stdout")
+    group.add_argument(
+        "-o", "--output-file", metavar="FILE", help="write the output to FILE"
+    )
     group.add_argument(
         "-t",
         "--target",
         default="mlir",
         metavar="TARGET",
-        help="what is printed: mlir (default); json or c-header, the plan of a planned "
-        "program; or another target of xdsl-opt",
+        help="the output format: mlir (default); json or c-header for the plan of a "
+        "planned program; or another target of xdsl-opt",
     )
-    _flag(group, "--print-op-generic", "in MLIR's generic form")
-    _flag(group, "--print-no-properties", "properties as attributes, as they once were")
-    _flag(group, "--print-debuginfo", "with places in the source")
-    _flag(group, "--syntax-highlight", "in colours")
+    _flag(group, "--print-op-generic", "print the generic form of operations")
+    _flag(
+        group, "--print-no-properties", "print properties as attributes (legacy form)"
+    )
+    _flag(group, "--print-debuginfo", "print source locations")
+    _flag(group, "--syntax-highlight", "highlight the syntax")
 
 
 def _add_insight(parser: Parser) -> None:
@@ -112,36 +119,36 @@ def _add_insight(parser: Parser) -> None:
         nargs="?",
         const="text",
         choices=("text", "json"),
-        help="instead of the IR, print why the planned program's arenas are as large "
-        "as they are, and what would help, by trying it; -p ends with plan-pipeline, "
-        "or is left out",
+        help="instead of the IR, print what makes up the peak of each arena, and which "
+        "changes would lower it, tried on copies; -p must end with plan-pipeline, or "
+        "be omitted",
     )
     group.add_argument(
         "--explain-limit",
         type=seconds,
         default=60.0,
         metavar="SECONDS",
-        help="of CPU time, after which nothing more is tried (default: 60)",
+        help="limit the CPU time of --explain (default: 60)",
     )
     group.add_argument(
         "--frontier",
         nargs="?",
         const="text",
         choices=("text", "json"),
-        help="instead of the IR, print the plans with ever fewer bytes that take ever "
-        "more time, as estimated, and the budget for each; json is for plan-view",
+        help="instead of the IR, print plans that trade estimated time for memory, "
+        "and the budget for each; plan-view reads json",
     )
     group.add_argument(
         "--frontier-points",
         type=int,
         default=20,
         metavar="N",
-        help="plans at most (default: 20)",
+        help="the largest number of plans (default: 20)",
     )
     group.add_argument(
         "--report",
         metavar="FILE",
-        help="write the figures of the planned program as JSON",
+        help="write statistics of the planned program as JSON",
     )
     _flag(group, "--timing", "print the CPU time of each stage and pass to stderr")
     group.add_argument(
@@ -157,10 +164,10 @@ def _add_insight(parser: Parser) -> None:
 
 
 def _add_testing(parser: Parser) -> None:
-    group = parser.add_argument_group("for tests of passes")
-    _flag(group, "--verify-diagnostics", "print an error of a pass, and exit with 0")
-    _flag(group, "--parsing-diagnostics", "print an error of syntax, and exit with 0")
-    _flag(group, "--shrink", "for reducers: exit with 0 if ShrinkException is raised")
+    group = parser.add_argument_group("testing")
+    _flag(group, "--verify-diagnostics", "print errors of passes, and exit with 0")
+    _flag(group, "--parsing-diagnostics", "print syntax errors, and exit with 0")
+    _flag(group, "--shrink", "exit with 0 if ShrinkException is raised (for reducers)")
 
 
 def main(args: Sequence[str] | None = None) -> int:

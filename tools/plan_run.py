@@ -15,12 +15,12 @@ from .plan_arguments import add_plan_options
 
 _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
-or memref IR), runs it on NumPy, and prints for each pool: its bytes, the lower bound
-(the largest sum of live bytes), the bytes without reuse, and the number of buffers.
+or memref IR), runs it with NumPy arrays, and prints for each pool: its bytes, the lower
+bound (the largest sum of live bytes), the bytes without reuse, and the buffer count.
 
 Inputs are arg0, arg1, ... and outputs out0, out1, ... in signature order. A variable (a
-donated argument) is an input; its contents afterwards are the output it was donated to.
-An ONNX model's parameters are those in its file, and no inputs.
+donated argument) is an input; its final contents are the output that it is donated to.
+The parameters of an ONNX model are read from its file and are not inputs.
 """
 
 
@@ -29,35 +29,37 @@ def make_parser() -> Parser:
     parser.add_argument("file", metavar="FILE", help="the program; '-' is stdin")
     data = parser.add_argument_group("inputs and outputs")
     given = data.add_mutually_exclusive_group()
-    given.add_argument("--inputs", metavar="IN.npz", help="read the inputs")
+    given.add_argument("--inputs", metavar="IN.npz", help="read the inputs from a file")
     given.add_argument(
         "--seed",
         type=_at_least(0, int),
         default=0,
         metavar="N",
-        help="random inputs: floats normal with deviation 0.1, integers 0 to 9, "
-        "booleans either (default: seed 0)",
+        help="seed for random inputs (default: 0): floats from a normal distribution "
+        "with standard deviation 0.1, integers from 0 to 9, booleans",
     )
     data.add_argument(
         "--sizes",
         type=parse_sizes,
         default={},
         metavar="NAME=N,...",
-        help="sizes of the dimensions that an ONNX model leaves open; for random "
-        "inputs, symbolic sizes (default: 64 each)",
+        help="sizes of the dynamic dimensions of an ONNX model, or values of symbolic "
+        "sizes for random inputs (default: 64 each)",
     )
-    data.add_argument("--outputs", metavar="OUT.npz", help="write the outputs")
+    data.add_argument(
+        "--outputs", metavar="OUT.npz", help="write the outputs to a file"
+    )
     data.add_argument(
         "--expect",
         metavar="REF.npz",
-        help="compare the outputs; if one differs, say which and exit with 1",
+        help="compare the outputs with a file; report differences and exit with 1",
     )
     data.add_argument(
         "--rtol",
         type=_at_least(0, float),
         default=2e-4,
         metavar="R",
-        help="error allowed, relative to the largest magnitude of each expected output "
+        help="tolerance relative to the largest magnitude of each expected output "
         "(default: %(default)s); NaN equals NaN",
     )
     data.add_argument(
@@ -65,28 +67,28 @@ def make_parser() -> Parser:
         type=_at_least(0, float),
         default=1e-8,
         metavar="A",
-        help="absolute error allowed in addition (default: %(default)s)",
+        help="additional absolute tolerance (default: %(default)s)",
     )
     how = parser.add_argument_group("how to run")
     how.add_argument(
         "--level",
         choices=("planned", "reference"),
         default="planned",
-        help="planned: in arenas (default); reference: the tensor program, interpreted",
+        help="planned: run in arenas (default); reference: interpret the tensors",
     )
     how.add_argument(
         "--backend",
         choices=("kernels", "mlir"),
         default="kernels",
-        help="what computes in the arenas: tensorplan's kernels (default), or mlir: "
-        "native code by mlir-opt and mlir-runner, which must be on PATH",
+        help="tensorplan's kernels (default), or mlir: native code from mlir-opt and "
+        "mlir-runner, which must be on PATH",
     )
     how.add_argument(
         "--steps",
         type=_at_least(1, int),
         default=1,
         metavar="K",
-        help="run K times, each with the variables that the last one left",
+        help="run K times; each run starts with the variables of the last one",
     )
     how.add_argument(
         "--entry",
@@ -97,32 +99,32 @@ def make_parser() -> Parser:
     how.add_argument(
         "--sanitize",
         action="store_true",
-        help="find unsound use of memory: say which operation and which buffer",
+        help="detect invalid memory accesses, and report the operation and the buffer",
     )
     how.add_argument(
         "--concurrent",
         action="store_true",
-        help="run streams and devices at the same time",
+        help="run streams and devices concurrently",
     )
     how.add_argument(
         "--processes",
         type=_at_least(1, int),
         metavar="N",
-        help="deal the devices to N processes, started by mpiexec",
+        help="distribute the devices over N processes, started by mpiexec",
     )
-    how.add_argument("--report", metavar="R.json", help="write the figures as JSON")
+    how.add_argument("--report", metavar="R.json", help="write statistics as JSON")
     how.add_argument(
         "--profile",
         metavar="OUT.json",
-        help="record when operations run, for chrome://tracing and ui.perfetto.dev",
+        help="write a trace of the run, for chrome://tracing and ui.perfetto.dev",
     )
     plan = parser.add_argument_group("how to plan")
-    further = " (default: those that run)"
+    further = " (default: the kernels of this run)"
     add_plan_options(plan, {"workspaces": further})
     plan.add_argument(
         "--allocator",
         choices=("bfc", "buddy", "slab", "slab-buddy"),
-        help="plan nothing: each buffer comes from this allocator",
+        help="instead of a plan, take each buffer from this allocator at run time",
     )
     return parser
 

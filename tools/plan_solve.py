@@ -46,24 +46,25 @@ _PROGRAM = re.compile(
 )
 
 _HELP = """\
-plan-opt plans programs; docs/how-to/compare-planners.md makes CSV of their buffers"""
+plan programs with plan-opt; docs/how-to/compare-planners.md exports their buffers"""
 
 _DESCRIPTION = """\
-Finds an offset for each buffer, so that no two which are live at the same time share a
-byte, and prints for each strategy: the peak (the end of the highest buffer), the lower
-bound (the largest sum of live bytes), by how much the peak exceeds it, the CPU time,
-and whether the plan is proved to be optimal. Sizes are in bytes.
+Finds an offset for each buffer, so that buffers that are live at the same time never
+overlap. Prints for each strategy: the peak (the end of the highest buffer), the lower
+bound (the largest sum of live bytes), the gap between the two, the CPU time, and
+whether the plan is proved optimal. Sizes are in bytes.
 
-BUFFERS.csv is in minimalloc's format: a header, then one buffer per line. Columns, in
-any order: id; lower (or begin, start), the first step in which the buffer is live;
-upper (or end), the first step in which it is no longer live; size; and, optional,
-alignment, gaps ('3-5 7-9': steps in which others may have its bytes), offset, hint (an
-offset: 'auto' is never worse than a sound plan of hints) and pool (each has an address
-space of its own; the figures are the sums). Other columns are carried along.
+BUFFERS.csv is in minimalloc's format: a header, then one buffer per line. The required
+columns, in any order, are id; lower (or begin, start), the first step in which the
+buffer is live; upper (or end), the first step in which it is no longer live; and size.
+The optional columns are alignment; gaps ('3-5 7-9': steps in which other buffers may
+use its bytes); offset; hint (an offset; 'auto' is never worse than a sound plan of
+hints); and pool (pools have separate address spaces, and their peaks are added up).
+Other columns are preserved.
 
-Ctrl-C ends a search with the best plan so far, which is written; a second one the tool.
+Ctrl-C ends the search and writes the best plan so far; a second Ctrl-C ends the tool.
 
-Exit code: 1 if no strategy met --capacity, or the file is at fault; 130 after Ctrl-C.
+The exit code is 1 if no strategy meets --capacity, and 130 after Ctrl-C.
 """
 
 
@@ -73,59 +74,63 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--list-strategies",
         action="store_true",
-        help="list the strategies with what they do, and exit",
+        help="list and describe the strategies, and exit",
     )
     how = parser.add_argument_group("how to plan")
     how.add_argument(
         "--strategy",
         default=_DEFAULT_STRATEGY,
         metavar="S",
-        help="'all', or names with commas between them (default: %(default)s)",
+        help="'all', or names separated by commas (default: %(default)s)",
     )
     how.add_argument(
         "--capacity",
         type=byte_count,
         metavar="BYTES",
-        help="no pool may be larger, and a search ends when none is; 64MiB, ...",
+        help="the largest size of a pool, such as 64MiB; a search ends when it is met",
     )
     how.add_argument(
         "--time-limit",
         type=float,
         default=60.0,
         metavar="SEC",
-        help="on the clock, for each strategy: what it has not placed by then goes to "
-        "the top (default: %(default)g; 'inf': none)",
+        help="limit the wall-clock time of each strategy; buffers not placed by then "
+        "go to the top (default: %(default)g; 'inf' for no limit)",
     )
     how.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of searches (default: 0)"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the random seed of searches (default: 0)",
     )
     how.add_argument(
         "--alignment",
         type=int,
         default=1,
         metavar="BYTES",
-        help="of buffers that do not say theirs (default: 1)",
+        help="the alignment of buffers without a column 'alignment' (default: 1)",
     )
     how.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends in the file, of gaps too, are the last live steps (as "
+        help="the upper ends of lifetimes and gaps in the file are inclusive (as "
         "minimalloc reads a column called 'end')",
     )
     how.add_argument(
         "--keep-offsets",
         action="store_true",
-        help="the offsets in the file are fixed; else a column 'offset' is ignored",
+        help="keep the offsets in the file; otherwise, a column 'offset' is ignored",
     )
     out = parser.add_argument_group("outputs")
     out.add_argument(
         "-o",
         "--output",
         metavar="OUT.csv",
-        help="write the buffers with the offsets of the best plan ('-': to stdout, and "
-        "the table to stderr), unless the capacity is not met",
+        help="write the buffers with the offsets of the best plan, if it meets the "
+        "capacity ('-': to stdout, with the table on stderr)",
     )
-    out.add_argument("--report", metavar="R.json", help="write the figures as JSON")
+    out.add_argument("--report", metavar="R.json", help="write statistics as JSON")
     return parser
 
 

@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from .views.model import FrontierView, PlanView
 
 _DESCRIPTION = """\
-Shows plans: each buffer as a rectangle, its steps across, its addresses upwards, with
-the curve of live bytes and what is live at its peak. A FILE is one of these:
+Draws plans: each buffer is a rectangle, with steps from left to right and addresses
+from bottom to top. Also shows the curve of live bytes and the buffers live at its
+peak. A FILE is one of these:
 
-  a program      as plan-opt and plan-run read it; one that has no arenas yet is
-                 planned by plan-pipeline
+  a program      as plan-opt and plan-run read it; a program without arenas is
+                 planned by plan-pipeline first
   planned IR     plan-opt model.mlir -p plan-pipeline -o FILE.mlir
-                 (--print-debuginfo keeps places in the model)
+                 (--print-debuginfo keeps source locations)
   a report       plan-opt or plan-run with --report FILE.json
   a frontier     plan-opt with --frontier=json; drawn in the terminal or as SVG
-  buffers        in minimalloc's CSV: with a column 'offset' the plan is shown
-                 as it is, else 'auto' places the buffers first (plan-solve)
+  buffers        CSV in minimalloc's format; a column 'offset' is drawn as it
+                 is, otherwise 'auto' places the buffers first (plan-solve)
 
-Plans of several files, and those of --compare, are shown beside one another. Without an
-option from 'outputs' it draws in the terminal.
+Several files, and the strategies of --compare, are drawn side by side. Without an
+option from 'outputs', the drawing goes to the terminal.
 """
 _EXAMPLES = """\
 examples:
@@ -60,50 +61,52 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--compare",
         metavar="S1,S2",
-        help="show the plans of these strategies too; 'all' for every one "
+        help="also draw the plans of these strategies, or of 'all' "
         "(plan-solve --list-strategies)",
     )
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="of a program: what would lower its peak, by trying it; some minutes for "
-        "a large one",
+        help="for a program, also try changes that lower its peak (takes minutes for a "
+        "large program)",
     )
     parser.add_argument(
         "--sizes",
         type=parse_sizes,
         default={},
         metavar="NAME=N,...",
-        help="sizes of the dimensions that an ONNX model leaves open",
+        help="sizes of the dynamic dimensions of an ONNX model",
     )
-    csv = parser.add_argument_group("how CSV is read")
+    csv = parser.add_argument_group("CSV input")
     csv.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends, of gaps too, are the last live steps",
+        help="the upper ends of lifetimes and gaps are inclusive",
     )
-    plan = parser.add_argument_group("how programs are planned")
-    further = " (default: 64); in CSV, of buffers that do not say theirs (default: 1)"
+    plan = parser.add_argument_group("planning of programs")
+    further = " (default: 64); for CSV, the default of the buffers (default: 1)"
     add_plan_options(plan, {"alignment": further})
     out = parser.add_argument_group(
-        "outputs", "written whole or not at all; '-' is stdout"
+        "outputs", "'-' is stdout. Files are written atomically."
     )
     out.add_argument(
         "-o",
         "--html",
         metavar="FILE",
-        help="a page to zoom, search and point in; needs no network",
+        help="write an interactive page, which needs no network",
     )
-    out.add_argument("--svg", metavar="FILE", help="a drawing")
+    out.add_argument("--svg", metavar="FILE", help="write a drawing")
     out.add_argument(
-        "--trace", metavar="FILE", help="for chrome://tracing and ui.perfetto.dev"
+        "--trace",
+        metavar="FILE",
+        help="write a trace for chrome://tracing and ui.perfetto.dev",
     )
     out.add_argument(
         "--snapshot",
         metavar="FILE",
-        help="for pytorch.org/memory_viz: 'Allocator State History' shows addresses",
+        help="write a snapshot for pytorch.org/memory_viz ('Allocator State History')",
     )
-    out.add_argument("--ascii", action="store_true", help="in the terminal")
+    out.add_argument("--ascii", action="store_true", help="draw in the terminal")
     return parser
 
 
