@@ -1,4 +1,4 @@
-"""tensorplan: from tensor programs to one arena per device, at offsets fixed early.
+"""tensorplan plans a tensor program into one memory arena per device.
 
 model = tensorplan.from_jax(step, params, batch, donate_argnums=0)
 planned = tensorplan.plan(model)        # its module has explicit offsets
@@ -65,22 +65,24 @@ __all__ = [
 
 
 def context() -> Context:
-    """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
+    """An xDSL context with the dialects of xDSL and tensorplan. It allows unregistered
+    dialects.
+    """
     from . import dialects
 
     return dialects.context()
 
 
 def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
-    """A program as it is: text or bytes, or the file at a `Path`.
+    """Reads a program without converting it, from text, bytes, or the file at a `Path`.
 
-    MLIR text of any registered or unregistered dialect, MLIR bytecode, a `jax.export`
-    artifact, or an ONNX model, without its parameters' values. Text in pretty form of
-    StableHLO and bytecode need the extra `jax`. A file may be damaged: bytecode from
-    one is read by another process first, in 0.2 s.
+    The source is MLIR text of any dialect, registered or not, MLIR bytecode, a
+    `jax.export` artifact, or an ONNX model, without the values of its parameters.
+    StableHLO in custom syntax and bytecode require the extra `jax`. Because a file may
+    be damaged, another process reads its bytecode first, which takes 0.2 s.
 
-    Raises xDSL's `ParseError`, or `LocatedError`; `OSError` for a file that cannot be
-    read, `ValueError` for a name that is no `Path`.
+    Raises xDSL's `ParseError`, `LocatedError`, `OSError` for a file that cannot be
+    read, and `ValueError` for a file name that is not a `Path`.
     """
     from . import frontends
 
@@ -109,18 +111,18 @@ def from_stablehlo(
     parameters: Mapping[int, Any] | None = None,
     simplify: bool = True,
 ) -> Model:
-    """A `tgraph` program from StableHLO: text, MLIR bytecode, `jax.export`, or the file
-    at a `Path`; see `read`.
+    """Reads StableHLO as text, MLIR bytecode, or a `jax.export` artifact, or from the
+    file at a `Path` (see `read`), and returns it as a `tgraph` program.
 
-    A donated argument becomes a variable that holds a result of its type, or, if there
-    is none, memory for other buffers. `parameters` are the arrays for arguments
-    that are the same in every run, by number; see `from_jax`, also for `simplify`.
-    Sizes `?` must follow from others, or be those of arguments that the program
-    computes with, as `jax.export` writes them.
+    A donated argument becomes a variable that holds a result of its type. Without such
+    a result, its memory is used for other buffers. `parameters` are the arrays of the
+    arguments that are the same in every run, by index; see `from_jax`, also for
+    `simplify`. Unknown sizes `?` must follow from other sizes, or belong to arguments
+    that the program computes with, as `jax.export` writes them.
 
-    Raises what `read` does, and `LocatedError` that lists all operations that are not
-    supported, or types that stay unknown; `ValueError` or `TypeError` for parameters
-    that do not fit.
+    Raises what `read` raises; `LocatedError` that lists all unsupported operations, or
+    types that remain unknown; `ValueError` or `TypeError` for parameters that do not
+    match.
     """
     from .frontends.parameters import Parameter, with_parameters
 
@@ -146,24 +148,25 @@ def from_jax(
     parameter_argnums: int | Sequence[int] = (),
     simplify: bool = True,
 ) -> Model:
-    """A `tgraph` program from a JAX function, traced for arguments like `args`.
+    """Traces a JAX function for arguments like `args`, and returns it as a `tgraph`
+    program.
 
-    Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments that
-    `donate_argnums` names become variables, as under `jax.jit`, or, where no result has
-    their type, memory for other buffers: arrays given for them are overwritten.
-    Those in `parameter_argnums` are the same in every run, like weights in inference:
-    compiled programs take their arrays from here, not from calls, and bring them to the
-    fastest layout, once. One that is a `ShapeDtypeStruct` is given in calls, or by
-    `bind` (see `Executable`).
+    Sizes may be symbolic (`jax.export.symbolic_shape`). The arguments in
+    `donate_argnums` become variables, as under `jax.jit`. If no result has the type of
+    such an argument, its memory is used for other buffers. Calls overwrite the arrays
+    of donated arguments. The arguments in `parameter_argnums` are the same in every
+    run, like weights in inference. Compiled programs take their arrays from `args`
+    instead of from calls, and convert them once to the fastest layout. A parameter that
+    is a `ShapeDtypeStruct` is passed in calls or to `bind` (see `Executable`).
 
-    With `simplify`, batch norms become a scale and a shift, scales go into weights, and
-    what depends on parameters alone is computed here: parameters are those that are
-    left, and `precomputed.0`, .... That reorders floating-point operations: values
-    differ by rounding. Parameters without values are left as they are.
+    `simplify` folds batch norms into a scale and a shift, folds scales into weights,
+    and computes everything that depends on parameters alone. The parameters that
+    remain, and `precomputed.0`, ..., are the parameters of the result. This reorders
+    floating-point operations, so results differ by rounding. Parameters without values
+    are left unchanged.
 
-    Raises `ValueError` for numbers that are in both, or that no argument has;
-    `LocatedError` as `from_stablehlo` does, or if jax is missing; and what `fn` and
-    JAX raise.
+    Raises `ValueError` for indices in both arguments, or out of range; `LocatedError`
+    like `from_stablehlo`, or if JAX is missing; and what `fn` and JAX raise.
     """
     from .frontends.jax import leaves_of, lower
     from .frontends.parameters import with_parameters
@@ -192,14 +195,15 @@ def from_onnx(
     sizes: Mapping[str, int] | None = None,
     simplify: bool = True,
 ) -> Model:
-    """A `tgraph` program from an ONNX model (opset 13 to 23), and its parameters.
+    """Reads an ONNX model (opset 13 to 23), and returns it as a `tgraph` program with
+    its parameters.
 
-    The module's arguments are the model's inputs, then its parameters. `sizes` are
-    those of the dimensions that the model leaves open; `simplify` as for `from_jax`.
-    Takes the extra `onnx`.
+    The module's arguments are the model's inputs, followed by its parameters. `sizes`
+    are the sizes of the model's dynamic dimensions. `simplify` is as in `from_jax`.
+    Requires the extra `onnx`.
 
-    Raises `LocatedError` that lists all operations that are not supported, `OSError`
-    for a file that cannot be read, `ValueError` for a name that is no `Path`.
+    Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
+    that cannot be read, and `ValueError` for a file name that is not a `Path`.
     """
     from .frontends.onnx import import_model
 
@@ -230,19 +234,21 @@ def from_torch(
     learning_rate: float | None = None,
     simplify: bool = True,
 ) -> Model:
-    """A `tgraph` program from a PyTorch module, and its parameters.
+    """Exports a PyTorch module, and returns it as a `tgraph` program with its
+    parameters.
 
-    `source` is exported for `args`, or is a `torch.export.ExportedProgram`. The
-    program's arguments are the inputs, then parameters and buffers, as views of the
-    module's own memory. Buffers that a run changes are variables, whose new contents
-    come after the other results. `dynamic` is `torch.export`'s `dynamic_shapes`;
-    `simplify` as for `from_jax`, but not for training. Takes the extra `torch`.
+    `source` is a module, exported for `args`, or a `torch.export.ExportedProgram`. The
+    program's arguments are the inputs, followed by parameters and buffers, which are
+    views of the module's own memory. Buffers that a run changes are variables; their
+    new contents follow the other results. `dynamic` is the `dynamic_shapes` of
+    `torch.export`. `simplify` is as in `from_jax`, but not for training. Requires the
+    extra `torch`.
 
-    For training, of a module whose first result is the loss: with `gradients`, the
-    gradients by the parameters are further results; with `learning_rate`, parameters
-    are variables, and a run is a step of stochastic gradient descent.
+    For training, the module's first result must be the loss. With `gradients`, the
+    gradients with respect to the parameters are further results. With `learning_rate`,
+    parameters are variables, and a run is one step of stochastic gradient descent.
 
-    Raises `LocatedError` that lists all operations that are not supported, and what
+    Raises `LocatedError` that lists all unsupported operations, and what
     `torch.export.export` raises.
     """
     from .frontends.torch import import_program
@@ -316,15 +322,16 @@ def _name_of(hint: Any) -> str:
 
 @_takes(PlanOptions)
 def plan(program: Program, options: PlanOptions) -> Program:
-    """The program with all buffers in arenas, one per device: of a `Model` a `Model`,
-    of a module a module. `program` stays as it is.
+    """Places all buffers of a program in arenas, one per device. Returns a `Model` for
+    a `Model`, and a module for a module. `program` stays unchanged.
 
-    The options are those of the pass `plan-pipeline`: `strategy`, `alignment` (bytes),
-    `device`; `bounds` or `hints` for symbolic sizes; `workspaces="native"` to plan what
-    this machine's kernels take while they run, too. The plan is checked.
+    The options are those of the pass `plan-pipeline`, such as `strategy`, `alignment`
+    (in bytes), `device`, and `bounds` or `hints` for symbolic sizes.
+    `workspaces="native"` also plans the scratch memory of this machine's kernels. The
+    plan is checked.
 
-    Raises `TypeError` for an option that there is not or a value of another type,
-    `ValueError` for another bad value, `LocatedError` for IR that can't be planned.
+    Raises `TypeError` for an unknown option or a value of the wrong type, `ValueError`
+    for any other invalid value, and `LocatedError` for IR that cannot be planned.
     """
     if isinstance(program, Model):
         return replace(program, module=_planned(program.module, options))
@@ -356,9 +363,10 @@ def _module_of(program: object) -> ModuleOp:
 
 
 def report(program: ModuleOp | Model) -> Report:
-    """The figures of a planned program: its pools' sizes in bytes, its operations.
+    """Statistics of a planned program: the sizes of its pools in bytes, and its
+    operations.
 
-    Raises `LocatedError` for IR that is not valid.
+    Raises `LocatedError` for invalid IR.
     """
     from .passes import driver
     from .reporting.report import report
@@ -375,14 +383,15 @@ class _ExplainOptions(PlanOptions):
 
 @_takes(_ExplainOptions)
 def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
-    """Why the planned program's arenas are as large as they are, and what would help.
+    """Explains why the arenas of the planned program are as large as they are, and what
+    would lower the peak.
 
-    Prints as text: what is live at each peak, what made it and waits for it, why it is
-    not in place of something else; then other ways of planning, each tried on a copy.
-    `program` stays as it is. `options` as for `plan`; after `limit` seconds of CPU time
-    nothing more is tried.
+    The result prints as text: the buffers live at each peak, the operations that write
+    and read them, and why each is not in place; then other ways of planning, each tried
+    on a copy. `program` stays unchanged. The options are those of `plan`. After `limit`
+    seconds of CPU time, nothing more is tried.
 
-    Raises what `plan` does.
+    Raises what `plan` raises.
     """
     from .reporting.explanation import explain
 
@@ -399,16 +408,16 @@ class _FrontierOptions(PlanOptions):
 def frontier(
     program: ModuleOp | Model, options: _FrontierOptions
 ) -> Sequence[FrontierPoint]:
-    """Plans of the program with ever fewer bytes, which take ever more time: those than
-    which none that is found takes less time and no more bytes.
+    """Plans that trade time for memory: the Pareto frontier of the plans that the
+    search finds.
 
-    Each has its `bytes` (of the largest arena, as it is planned), its `time`
-    (nanoseconds of a run, estimated from types), the `change` that lowers the peak, and
-    the `budget` with which `plan`, given the same other options, makes this plan.
-    `program` stays as it is. There are `points` at most, fewer where no more are found.
+    Each point has its `bytes` (of the largest planned arena), its `time` (of a run in
+    nanoseconds, estimated from types), the `change` that lowers the peak, and the
+    `budget` for which `plan`, given the same other options, returns this plan.
+    `program` stays unchanged. The search returns at most `points` points.
 
-    Raises what `plan` does, `ValueError` for a budget or fewer than two points, and
-    `LocatedError` for a program that is not on tensors, or whose sizes are not known.
+    Raises what `plan` raises, `ValueError` for a budget or fewer than two points, and
+    `LocatedError` for a program that is not on tensors, or has unknown sizes.
     """
     from .reporting.frontier import frontier
 
@@ -425,20 +434,21 @@ class _RunOptions(PlanOptions):
 def compile(
     program: ModuleOp | Model, options: _RunOptions
 ) -> Executable | DynamicExecutable:
-    """A callable that runs the program's `@main`; it is planned first if need be, with
-    the workspaces of the kernels that run it.
+    """Compiles a program into a callable that runs `@main`. A program without a plan is
+    planned first, together with the workspaces of the kernels that run it.
 
-    Takes NumPy arrays (or what DLPack or `__array_interface__` can make one) and
-    returns the results as a list, in the order of the program's signature. The
-    parameters of a `Model` are given already (`bind`): calls take the other arguments.
-    A variable that is passed as a NumPy array is updated in place. Symbolic sizes are
-    those of the arrays of each call. Options as for `plan`; a planned program stays as
-    it is. `threads` are those that a call uses, as for `Executable`: by default one for
-    each processor that the process may run on.
+    The callable takes NumPy arrays, or objects that support DLPack or
+    `__array_interface__`, and returns a list of results in the order of the program's
+    signature. The parameters of a `Model` are already bound (`bind`); calls take the
+    other arguments. A variable that is passed as a NumPy array is updated in place.
+    Symbolic sizes are those of the arrays in each call. The options are those of
+    `plan`; they do not change a program that is already planned. `threads` is the
+    number of threads that a call uses, as in `Executable`; by default one per processor
+    that the process may run on.
 
-    Raises what `plan` does, and `LocatedError` for devices that are no processors
-    (`cpu:0`, `cpu:1`, ...): these can be planned for, not run. Raises one that is a
-    `MemoryError`, too, for more memory than there is.
+    Raises what `plan` raises, and `LocatedError` for devices other than processors
+    (`cpu:0`, `cpu:1`, ...), which can be planned for but not run on. If the machine is
+    out of memory, the `LocatedError` is also a `MemoryError`.
     """
     from .analysis.allocations import is_planned
     from .checking.plan_check import check_plan
@@ -470,10 +480,11 @@ def compile(
 def save(
     executable: Executable | DynamicExecutable, path: str | os.PathLike[str]
 ) -> None:
-    """Writes a compiled program to a file, which `load` runs without its IR: planned,
-    with its machine code and its parameters. See `Executable.save`.
+    """Writes a compiled program with its machine code and parameters to a file, which
+    `load` runs without the IR. See `Executable.save`.
 
-    Raises `TypeError` for a program with symbolic sizes, else what that does.
+    Raises `TypeError` for a program with symbolic sizes, and what `Executable.save`
+    raises.
     """
     from .runtime.executor import Executable
 
@@ -484,12 +495,13 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> CallableProgram:
-    """A program that `save` has written: called as it was, in a fraction of a second,
-    and without xDSL. The file is for the same version of tensorplan and of oneDNN, and
-    for processors with the same instructions.
+    """Loads a program that `save` has written, in a fraction of a second and without
+    xDSL. The file works only with the same version of tensorplan and oneDNN, on
+    processors with the same instructions.
 
-    A file is trusted as a shared library is: what it has is run. Raises `OSError` where
-    it cannot be read, and `ValueError` if it is damaged, or not for here.
+    Load only files that you trust, as with a shared library: their code is run. Raises
+    `OSError` for a file that cannot be read, and `ValueError` if it is damaged or was
+    saved for another machine or version.
     """
     from .runtime.saved.reading import load
 

@@ -1,4 +1,4 @@
-"""A program with the values of its parameters: what frontends give."""
+"""A program together with the values of its parameters, as frontends return it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A program and the values of its parameters; `str` gives its text.
+    """A program together with the values of its parameters; `str` returns its text.
 
-    `plan` plans its module, and `compile` binds its parameters. These are in the order
-    of the arguments; a variable is among them if the frontend has its first contents.
+    `plan` plans the module, and `compile` binds the parameters. Parameters are in the
+    order of the arguments. They include a variable if the frontend has its initial
+    contents.
     """
 
     module: ModuleOp
@@ -26,7 +27,7 @@ class Model:
     """By the argument's name, `tgraph.name`."""
 
     def inputs(self) -> dict[int, Array]:
-        """The parameters by the number of the argument, for `Executable.bind`."""
+        """The parameters by argument index, for `Executable.bind`."""
         from .analysis.functions import argument_names
 
         names = argument_names(self.module)

@@ -1,15 +1,15 @@
 """The dialects, by name; each factory imports on first use.
 
-tgraph/            tensor programs: operations, types, rules; their reference
+tgraph/            tensor programs: operations, types, rules, reference interpreter
 sizes/             symbolic sizes
-memory.py          what operations of any dialect do with memory
-linalg_memory.py   the same of linalg
+memory.py          memory effects of operations of any dialect
+linalg_memory.py   memory effects of linalg
 strides.py         layouts of memrefs
-dtypes.py          element types and constants as NumPy sees them
-workspaces.py      what kernels take while they run
+dtypes.py          element types and constants as NumPy types and arrays
+workspaces.py      scratch memory of kernels
 diagnostics.py     located errors and remarks
-garbage.py         garbage collection while IR is made
-compatibility.py   several versions of xDSL
+garbage.py         garbage collection during IR construction
+compatibility.py   support of several versions of xDSL
 """
 
 from collections.abc import Callable

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class LocatedError(PassFailedException):
-    """The user's program is at fault; `str()` starts with the place, if it is known."""
+    """An error in the user's program; `str()` starts with the source location, if
+    known.
+    """
 
     def __init__(self, message: str, op: Operation | None = None):
         self.message = message

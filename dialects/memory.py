@@ -34,31 +34,33 @@ from .diagnostics import name_of
 
 
 class ViewLike(OpTrait):
-    """The first result lies in the memory of the first operand, or in a part of it.
+    """The first result is a view of the first operand's memory, or of a part of it.
 
     MLIR's ViewLikeOpInterface.
     """
 
 
 class DestinationStyle(MemoryEffect):
-    """Writes some of its operands as a whole, and only reads the others, until it ends.
+    """Writes some operands completely, and only reads the others, before it returns.
 
-    MLIR's DestinationStyleOpInterface. As it stands, the last operand is written; a
-    subclass may say otherwise. An operation that reads what its destination held
-    before, or goes on when the next one starts, must not have this trait.
+    MLIR's DestinationStyleOpInterface. By default, the last operand is written; a
+    subclass may override this. An operation that reads the previous contents of its
+    destination, or is still running when the next operation starts, must not have this
+    trait.
     """
 
     @classmethod
     def destinations(cls, op: Operation) -> Sequence[int]:
-        """The operands that are written, by their numbers."""
+        """The indices of the operands that are written."""
         return (len(op.operands) - 1,)
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:
-        """The operands whose memory the first destination may be, best first.
+        """The indices of the operands whose memory may be the first destination, best
+        first.
 
-        Those of which each element is read before the same element is written, and not
-        again: MLIR's `bufferizesToElementwiseAccess`.
+        The operation must read each of their elements before it writes the same
+        element, and not again: MLIR's `bufferizesToElementwiseAccess`.
         """
         return ()
 
@@ -76,7 +78,7 @@ class DestinationStyle(MemoryEffect):
 
 
 class Elementwise(DestinationStyle):
-    """Each element of the last operand is made of those at its place in the others."""
+    """Each element of the result depends on the same elements of the operands only."""
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:

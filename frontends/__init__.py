@@ -1,13 +1,13 @@
-"""Programs from files, told apart by content.
+"""Reads programs from files, and detects the format from the content.
 
     module = read(path.read_bytes(), str(path), ctx)
 
-What lies in the file is decided by the first of these that fits:
-  1. MLIR bytecode starts with the bytes `ML\\xefR`. Taken for StableHLO (plain or a
-     portable artifact), since nothing else that we read is written so.
+The first match decides the format:
+  1. MLIR bytecode starts with the bytes `ML\\xefR`. It is read as StableHLO (plain or a
+     portable artifact), because no other supported format uses bytecode.
   2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
   3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
-     not (pretty), at the start of a line or after `{`, after its results if any.
+     not (custom), at the start of a line or after `{`, after its results if any.
   4. An ONNX model is a protobuf message that starts with its version.
   5. Anything else is other MLIR text: tgraph, memref, ... .
 

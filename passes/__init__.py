@@ -1,21 +1,21 @@
 """The passes, by name, in pipeline order; each factory imports on first use.
 
-A pass lies where its name says: `tgraph-sink-reshapes` is tgraph/sink_reshapes.py.
-plan/pipeline.py has the default sequence.
+The file of a pass follows from its name: `tgraph-sink-reshapes` is
+tgraph/sink_reshapes.py. plan/pipeline.py has the default sequence.
 
-tgraph/                    the passes on tensors
-plan/                      those that place memory, and that check and report on it
-convert/                   those from one dialect to another
+tgraph/                    passes on tensors
+plan/                      passes that place memory, check plans, and report on them
+convert/                   conversions between dialects
 specialize/                specialize-sizes: numbers for symbolic sizes
-driver.py                  runs passes, and verifies after each
-common_subexpressions.py   cse of what is not planned yet
-options.py                 the options of planning, once
-optional.py                what a pass promises that may be left out
-inference.py               what parameters alone decide, computed once
-option_values.py           sizes as options give them
+driver.py                  runs passes, and verifies the IR after each
+common_subexpressions.py   cse of IR that is not planned yet
+options.py                 the options of planning
+optional.py                the contract of optional passes
+inference.py               computes what depends on parameters alone, once
+option_values.py           parses the sizes in options
 
-What passes ask about a program is in analysis/, what proves their plan in
-checking/.
+The questions that passes ask about a program are in analysis/, and the proof of their
+plan is in checking/.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,15 +1,15 @@
-"""Planning: buffers with lifespans in, offsets out. Knows nothing of IR.
+"""Planning: from buffers with lifetimes to offsets, independent of any IR.
 
 problem.py      the vocabulary: Buffer, Problem, Plan; the lower bound
 registry.py     strategies by name; solve()
-validate.py     the check that every plan passes, sharing no code with a strategy
-csv_format.py   buffers as CSV, as minimalloc has it
-deadline.py     when searches have to end
-output_reuse.py  buffers in memory that others do not use yet
-arena.py        an arena, with or without what lies in outputs
+validate.py     the check of every plan, which shares no code with the strategies
+csv_format.py   buffers as CSV, in the format of minimalloc
+deadline.py     deadlines of searches
+output_reuse.py  buffers in the memory of results and variables
+arena.py        an arena, with or without buffers in outputs
 solver/         `auto`, the default strategy
-scheduling/     orders of operations; what is computed again or lies elsewhere meanwhile
-baselines/      the planners of NNVM, Relay, Inductor and the field: to compare with
+scheduling/     orders of operations, rematerialization, and offloading
+baselines/      the planners of NNVM, Relay, Inductor and others, for comparison
 
 >>> from tensorplan.planning import Buffer, Problem, solve
 >>> a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 1, 3), Buffer("c", 64, 2, 4)

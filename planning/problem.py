@@ -23,7 +23,7 @@ def common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A run of bytes that is needed for some steps.
+    """A contiguous range of bytes that is needed for some steps.
 
     Raises `ValueError` for values out of range.
     """
@@ -69,7 +69,7 @@ class Buffer:
 
     @property
     def live(self) -> Sequence[Steps]:
-        """The lifespan without the gaps, ascending."""
+        """The lifetime without the gaps, in ascending order."""
         if not self.gaps:
             return ((self.start, self.end),)
         starts = [self.start, *(end for _, end in self.gaps)]
@@ -77,7 +77,7 @@ class Buffer:
         return list(zip(starts, ends, strict=True))
 
     def overlaps(self, other: "Buffer") -> bool:
-        """Whether both are live in some step."""
+        """Whether both buffers are live in some step."""
         if self.end <= other.start or other.end <= self.start:
             return False
         if not self.gaps and not other.gaps:
@@ -100,7 +100,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Buffers to be placed, and the bytes that each pool has, if that is limited."""
+    """Buffers to place, and the optional capacity of each pool in bytes."""
 
     buffers: Sequence[Buffer]
     capacity: int | None = None
@@ -115,15 +115,16 @@ class Problem:
 
     @property
     def total(self) -> int:
-        """Bytes without any sharing, each size rounded up to its alignment."""
+        """Bytes without reuse, with each size rounded up to the alignment."""
         return sum(round_up(b.size, b.alignment) for b in self.buffers)
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that no plan can do without: the largest sum of live bytes.
+        """The largest sum of live bytes, which no plan can undercut.
 
-        The sum over the pools. Where all offsets of a pool are multiples of some unit,
-        every live buffer but the topmost takes a multiple of it; the bound counts that.
+        The bound is the sum over the pools. If all offsets of a pool are multiples of
+        some unit, every live buffer except the topmost takes a multiple of the unit;
+        the bound includes that.
         """
         return sum(_lower_bound(p.buffers) for p in self.by_pool.values())
 
@@ -156,10 +157,10 @@ def _lower_bound(buffers: Sequence[Buffer]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a search is to be made; simple strategies ignore it.
+    """The limits of a search. Simple strategies ignore them.
 
-    Without a time limit a search counts its work instead, so that it finds the same
-    plan on every machine; `effort` is how much of its usual work it may do.
+    Without a time limit, a search counts its work instead, and finds the same plan on
+    every machine. `effort` is the fraction of its usual work that it may do.
     """
 
     time_limit: float | None = None  # seconds on the clock, for all pools
@@ -177,7 +178,7 @@ class Progress(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """What a strategy finds for the buffers of one pool."""
+    """The result of a strategy for the buffers of one pool."""
 
     offsets: Sequence[int]  # bytes, one for each buffer
     exhausted: bool = False  # whether a search proved that no plan has a lower peak
@@ -193,7 +194,9 @@ that cannot meet it returns the best it has.
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where buffers go: `offsets[i]`, in bytes, is that of `problem.buffers[i]`."""
+    """The offsets of buffers: `offsets[i]`, in bytes, is the offset of
+    `problem.buffers[i]`.
+    """
 
     offsets: Sequence[int]
     peak: int  # bytes, the sum over the pools

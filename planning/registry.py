@@ -60,13 +60,13 @@ def find(name: str) -> Strategy:
 def solve(
     problem: Problem, strategy: str = "auto", limits: Limits | None = None
 ) -> Plan:
-    """A checked plan for the problem, pool by pool.
+    """Solves a problem, pool by pool, and checks the plan.
 
-    A time limit is for all of it, the check too: when it is over, what is not placed
-    yet is placed at once, however badly.
+    The time limit includes the check. When time is up, the remaining buffers are placed
+    at once, without optimization.
 
-    Raises `ValueError` for an unknown strategy, or given offsets that collide, and
-    `UnsoundPlanError` if what the strategy returns is not sound.
+    Raises `ValueError` for an unknown strategy or conflicting given offsets, and
+    `UnsoundPlanError` if the strategy returns an unsound plan.
     """
     place = find(strategy)
     given = [b for b in problem.buffers if b.offset is not None]

@@ -8,11 +8,11 @@ from .problem import Problem
 
 
 def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
-    """The reason why the offsets are wrong, or None if they are sound.
+    """The reason why the offsets are invalid, or None if they are sound.
 
-    Sound means: an offset for each buffer, the given one where one is given, 0 or more,
-    a multiple of its alignment; and no two buffers of a pool that are live in the same
-    step share a byte. Whether the capacity is met is another question: `Plan.peak`.
+    Offsets are sound if each buffer has an offset of at least 0 that is a multiple of
+    its alignment and equals the given offset, if any, and if buffers of a pool that are
+    live in the same step share no byte. The capacity is not checked; see `Plan.peak`.
     """
     buffers = problem.buffers
     if len(offsets) != len(buffers):

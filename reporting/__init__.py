@@ -1,12 +1,12 @@
-"""What people and programs are told about a plan: reports, pictures, explanations.
+"""Reports and explanations of a plan, for people and programs.
 
-report.py             the figures of a planned module
-placements.py         its buffers, one by one
-printed.py            its text, with the line of each operation, the name of each value
-peaks.py              why an arena is as large as it is
-trials.py             what would lower it, by trying
+report.py             statistics of a planned module
+placements.py         the buffers of a planned module
+printed.py            its text, with operation lines and value names
+peaks.py              what makes up the peak of an arena
+trials.py             changes that would lower the peak, tried on copies
 frontier.py           the curve of time against bytes
-donation.py           one of these: an argument that holds a result afterwards
-explanation.py        all of that about one program; explanation_text.py has it in words
-wording.py            what texts are made of: sizes, tables
+donation.py           donation of an argument, as one of these changes
+explanation.py        all of these for one program; explanation_text.py writes text
+wording.py            formatting of sizes and tables
 """

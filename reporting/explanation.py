@@ -35,7 +35,7 @@ LIMIT = 60.0
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a program's arenas are as large as they are. Prints as text for people."""
+    """Why the arenas of a program are as large as they are. Prints as text."""
 
     peaks: Sequence[ArenaPeak]
     outcome: MemoryNeeds  # of the plan as it is
@@ -46,12 +46,13 @@ class Explanation:
         return self.text()
 
     def text(self, *, colour: bool = False) -> str:
-        """For people; `colour`: with a terminal's escapes."""
+        """Text for people; `colour` adds terminal escapes."""
         return "\n".join(lines(self.peaks, self.outcome, self.trials, colour))
 
     def json(self) -> str:
-        """For programs: sizes in bytes, steps half-open; also the passes of each
-        option, as plan-opt's `-p` takes them."""
+        """JSON for programs, with sizes in bytes and half-open ranges of steps. It also
+        lists the passes of each option, in the form of plan-opt's `-p`.
+        """
         return json.dumps(_figures(self), indent=2)
 
 

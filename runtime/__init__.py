@@ -1,21 +1,21 @@
-"""Runs programs: planned ones fast, and level 1 as the reference they must agree with.
+"""Runs programs. Their results agree with the reference interpreter's.
 
-callable.py    CallableProgram: binds the caller's arrays, runs the list of calls
-executor.py    Executable: one that is made of IR
+callable.py    CallableProgram: binds the caller's arrays, and runs the list of calls
+executor.py    Executable: a CallableProgram from IR
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
-arguments.py   the caller's arrays as the memory of arguments, results handed out
-rebinding.py   new arrays for arguments that are only read, bound natively
-handing_out.py large results that callers keep, without a copy
-donation.py    which results may take the memory of which inputs
-calls.py       what a call is; loops, branches and numbers as calls
-saved/         programs in files
-program/       memref IR to memory and steps
-backends/      the calls that compute: NumPy, native code, oneDNN; MLIR's own tools
-runnable.py    which devices there are
-devices/       where steps run: one thread, one for each stream, other processes
-sanitizer.py   finds unsound use of memory
+arguments.py   the caller's arrays as memory of arguments; returned results
+rebinding.py   rebinds read-only arguments natively
+handing_out.py returns large results without a copy
+donation.py    which results may use the memory of which inputs
+calls.py       calls, including loops, branches and numbers
+saved/         saved programs
+program/       from memref IR to memory and steps
+backends/      kernels: NumPy, native code, oneDNN; MLIR's own tools
+runnable.py    the devices that can run programs
+devices/       runs steps in one thread, a thread per stream, or other processes
+sanitizer.py   detects invalid memory accesses
 profile.py     records runs for Chrome's trace viewer and Perfetto
-pool.py        a device's memory; what kernels take while they run
-prepacking.py  constants in the layouts that kernels want
-allocators/    memory for what has no planned offset
+pool.py        a device's memory, and kernel scratch memory
+prepacking.py  constants in the layouts of kernels
+allocators/    allocators for memory without a planned offset
 """

@@ -15,24 +15,25 @@ from .program.program import Program
 
 
 class CallableProgram:
-    """A program in memory of its own, ready to run.
+    """A program with its own memory, ready to run.
 
-    Threads may call it at the same time: it runs one call after the other.
+    Several threads may call a program; it runs one call at a time.
 
     `program(*arrays)` takes an array for each input and returns the results in the
     order of the signature (see `tensorplan.dialects.tgraph.signature`):
 
-    - An input that is a C-contiguous array of the right type is used where it is, and
-      kept alive until another takes its place: a NumPy array, or whatever shows its
-      memory by `__array_interface__` or DLPack. Anything else is copied (`copies`).
-    - A variable given as such an array, if writable, is updated in place and returned
-      as a NumPy array. Otherwise a copy is updated and returned.
-    - One that is donated (`tgraph.donated`) is overwritten, if such an array and
-      writable; what it holds afterwards means nothing.
-    - Other results are new arrays, which nothing changes later, or are written to the
-      arrays in `out`.
+     * An input is used in place if it is a C-contiguous array of the right type: a
+       NumPy array, or an object that supports `__array_interface__` or DLPack. The
+       program keeps it alive until the next array replaces it. Any other input is
+       copied (`copies`).
+     * A variable in such an array, if the array is writable, is updated in place and
+       returned as a NumPy array. Otherwise, a copy is updated and returned.
+     * A donated input (`tgraph.donated`) in such an array, if the array is writable, is
+       overwritten; its final contents are undefined.
+     * Other results are new arrays, which later calls do not change, or are written to
+       the arrays in `out`.
 
-    Raises `TypeError` or `ValueError` when called with arrays that do not fit.
+    Raises `TypeError` or `ValueError` when called with arrays that do not match.
     """
 
     def __init__(self, program: Program, arguments: Arguments, runner: Runner):
@@ -58,39 +59,41 @@ class CallableProgram:
 
     @property
     def pools(self) -> Sequence[Pool]:
-        """The devices' memory: `pool.device`, `pool.bytes`."""
+        """The memory of the devices: `pool.device`, `pool.bytes`."""
         return self._program.memory.pools
 
     @property
     def parameters(self) -> Mapping[int, Array]:
-        """The inputs that `bind` has given once, by number."""
+        """The inputs that `bind` has bound, by index."""
         return self._arguments.parameters
 
     @property
     def copies(self) -> Mapping[str, int]:
-        """How many inputs and results calls have copied, by which and why:
-        `"argument 1: not C-contiguous and aligned"`."""
+        """How many inputs and results calls have copied, with the reason for each:
+        `"argument 1: not C-contiguous and aligned"`.
+        """
         return self._arguments.copies
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes that kernels take while they run, besides planned workspaces, on all
-        devices."""
+        """Bytes of kernel scratch memory on all devices, without planned workspaces."""
         return self._program.scratch_bytes
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the copies of constants in the layouts that kernels want. Clones
-        have them in common."""
+        """Bytes in copies of constants in the layouts of the kernels. Clones share
+        them.
+        """
         return self._program.memory.packed_bytes
 
     def bind(self, parameters: Mapping[int, object]) -> None:
-        """Gives inputs, by number, for all calls from now on; these take the others
-        only. Programs share parameters when one binds those of another:
-        `other.bind(program.parameters)`; then each sees how the others update them,
-        unless the inputs are marked `tgraph.parameter`: then it binds them again.
+        """Binds inputs, by index, for all later calls, which then take only the other
+        inputs. To share parameters, bind those of another program:
+        `other.bind(program.parameters)`. Each program then sees the updates of the
+        other, unless the inputs are marked `tgraph.parameter`; bind these again after
+        an update.
 
-        Raises `TypeError` or `ValueError` for arrays that do not fit.
+        Raises `TypeError` or `ValueError` for arrays that do not match.
         """
         with self._alone:
             self._arguments.bind(parameters)
@@ -132,7 +135,8 @@ class CallableProgram:
         self._runner.remake()
 
     def close(self) -> None:
-        """Ends threads and processes, which a later call starts again. So does dropping
-        the executable."""
+        """Ends threads and processes, which the next call starts again. Deleting the
+        program ends them as well.
+        """
         with self._alone:
             self._runner.close()

@@ -28,42 +28,41 @@ __all__ = ["Executable", "PlanViolation"]
 
 
 class Executable(CallableProgram):
-    """A memref program, ready to run; called as a `CallableProgram`. Calls of clones
-    (`clone`) run in parallel.
+    """A memref program, ready to run, and called like a `CallableProgram`. Clones
+    (`clone`) can be called in parallel.
 
-    With `results="view"` results are views of the program's own memory, which the next
-    call of it, or of another program with the same pools, overwrites. An input whose
-    number is in `donate` is given up: a result of its size is returned in its memory if
-    the program is done with the input before it writes the result (`donations`), and
-    the array can be written. Otherwise nothing happens to it.
+    With `results="view"`, results are views of the program's own memory. The next call
+    of the program, or of another program with the same pools, overwrites them. An input
+    in `donate` is given up: if the program is done with it before it writes a result of
+    the same size, and the array is writable, the result is returned in its memory
+    (`donations`). Otherwise, donation has no effect.
 
-    Raises `LocatedError` when made from IR that it cannot run, one that is also a
-    `MemoryError` where this machine has not the bytes for it.
+    Raises `LocatedError` for IR that it cannot run. If the machine is out of memory,
+    the error is also a `MemoryError`.
 
-    With `sanitize`, unsound use of memory is found, see `tensorplan.runtime.sanitizer`:
-    a `PlanViolation` when the program is made or run says what, where and by which
-    operation.
+    `sanitize` detects invalid memory accesses (see `tensorplan.runtime.sanitizer`). A
+    `PlanViolation`, on construction or in a run, names the operation, the buffer, and
+    the source location.
 
-    What the program allocates without a plan comes from an `allocator` (a name in
-    `tensorplan.runtime.allocators.ALLOCATORS`). With `pools`, those of other programs,
-    it uses their memory and their allocators; the programs run one after the other.
+    Allocations without a plan come from an `allocator`, a name in
+    `tensorplan.runtime.allocators.ALLOCATORS`. With the `pools` of other programs, the
+    program uses their memory and their allocators, and the programs run one at a time.
 
-    Where llvmlite is installed, elementwise operations, reductions and fused groups are
-    compiled to native code, unless `native` is false (or the environment variable
-    `TENSORPLAN_NATIVE` is 0).
+    If llvmlite is installed, elementwise operations, reductions, and fusions are
+    compiled to native code, unless `native` is false or the environment variable
+    `TENSORPLAN_NATIVE` is 0.
 
-    Parameters, the inputs with `tgraph.parameter`, are the same in every run: kernels
-    may read a copy in a layout of their own, made once for each array that is given
-    (`packed_bytes`). Who changes its contents gives another, or calls `bind` again.
+    Parameters, the inputs marked `tgraph.parameter`, are the same in every run. Kernels
+    may read copies of them in other layouts, made once per array (`packed_bytes`). If
+    you change the contents of a parameter, pass another array or call `bind` again.
 
-    It uses `threads` at most, the caller's included; by default as many as
-    `TENSORPLAN_THREADS` says, or one for each processor that the process may run on.
-    Large operations are divided between them; all programs have the same threads in
-    common. With `concurrent` streams and devices run at the same time in these threads,
-    otherwise one after the other. With `processes` devices live in other processes,
-    here or on other hosts, with one thread each; see
-    `tensorplan.runtime.devices.processes`. The results are the same, but for oneDNN's
-    products and convolutions: these differ by rounding where they are divided.
+    The program uses at most `threads` threads, including the caller's; by default
+    `TENSORPLAN_THREADS`, or else one per processor that the process may run on. The
+    threads divide large operations; all programs share them. With `concurrent`, streams
+    and devices run concurrently in these threads; otherwise, they run sequentially.
+    With `processes`, devices run in other processes with one thread each, on this host
+    or others (see `tensorplan.runtime.devices.processes`). Results are the same, except
+    that products and convolutions of oneDNN differ by rounding when they are divided.
     """
 
     def __init__(
@@ -127,10 +126,10 @@ class Executable(CallableProgram):
         )
 
     def clone(self, pools: Sequence[Pool] | None = None) -> "Executable":
-        """The same program with memory of its own, or in `pools`, made with the same
-        options: for calls in parallel. Parameters that were bound are bound in the
-        clone, too, and both read the same copies of them and of constants. What is
-        bound later is so in one of them only.
+        """The same program with its own memory, or with the memory in `pools` of a
+        program with the same options, for calls in parallel. Bound parameters are bound
+        in the clone as well, and both share the packed copies of parameters and
+        constants. Later calls of `bind` affect only one of the two.
         """
         with self._alone:
             other = copy(self)
@@ -141,26 +140,27 @@ class Executable(CallableProgram):
 
     @property
     def fallbacks(self) -> Mapping[str, int]:
-        """How many operations are left to NumPy, or to Python, by what they compute:
-        `"tgraph.sort"`. No faster backend that is installed has a form for them."""
+        """How many operations run in NumPy or Python because no installed faster
+        backend supports them, by operation: `"tgraph.sort"`.
+        """
         return self._compiled.fallbacks
 
     @property
     def donations(self) -> Mapping[int, int]:
-        """For each donated input that is of use, the result that takes its memory."""
+        """The result that takes over the memory of each donated input that is used."""
         return self._arguments.donations
 
     def save(self, path: Path) -> None:
-        """Writes the program to a file, from which `tensorplan.load` makes it again,
-        for the same version and kind of machine.
+        """Writes the program to a file, from which `tensorplan.load` recreates it with
+        the same version on the same kind of machine.
 
-        Parameters that `bind` has given become constants, and other inputs that it has
-        given are written as they are now. A loaded program uses as many threads as
-        this one, and returns copies.
+        Bound parameters become constants, and other bound inputs are saved with their
+        current contents. A loaded program uses as many threads as this one, and returns
+        copies.
 
-        Raises `LocatedError` for an operation with calls that a file has no form for;
-        `ValueError` for a program that is sanitized, has donated inputs or runs in
-        other processes; `OSError`.
+        Raises `LocatedError` for an operation that cannot be saved; `ValueError` for a
+        program that is sanitized, has donated inputs, or runs in other processes; and
+        `OSError`.
         """
         if self._sanitize or self._donate or self._processes:
             raise ValueError(
@@ -183,10 +183,10 @@ class Executable(CallableProgram):
             save(path, program, self.inputs, self.results, bound)
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
-        """Changes the calls of each step from now on, to watch or to delay them. They
-        are called one after the other for each queue (`step.device`, `step.stream`).
+        """Wraps the calls of each step from now on, to watch or delay them. Calls in
+        the same queue (`step.device`, `step.stream`) run sequentially.
 
-        Raises `ValueError` where devices live in other processes.
+        Raises `ValueError` if devices run in other processes.
         """
         if isinstance(self._runner, Remote):
             raise ValueError("surround cannot be combined with processes")
@@ -196,10 +196,11 @@ class Executable(CallableProgram):
                 step.surround(partial(wrap, step))
 
     def profile(self) -> Profile:
-        """Records all runs from now on: `Path("trace.json").write_text(p.to_json())`.
-        Each operation becomes a call of its own, about a microsecond longer.
+        """Records all later runs: `Path("trace.json").write_text(p.to_json())`.
+        Profiling adds about a microsecond per operation, because each one becomes a
+        call of its own.
 
-        Raises `ValueError` where devices live in other processes.
+        Raises `ValueError` if devices run in other processes.
         """
         if isinstance(self._runner, Remote):
             raise ValueError("profile cannot be combined with processes")

@@ -1,26 +1,28 @@
-"""What all `tgraph` operations share: their form, their rules' shape, their syntax.
+"""What all `tgraph` operations share: their forms, their declarations, their syntax.
 
-A tensor operation exists in two forms, one class serving both:
+A tensor operation has two forms, and a single class implements both:
 
     %r = tgraph.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     tgraph.add %a, %b outs(%r) : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
 
-The first has value semantics (levels 0 and 1). The second writes its destination
-(levels 2 and 3). Between the two, assign elimination names a variable as destination:
+The first form has value semantics (levels 0 and 1). The second form writes its
+destination (levels 2 and 3). In between, assign elimination gives an operation on
+tensors a variable as its destination:
 
     %r = tgraph.add %a, %b outs(%v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 
-computes the sum into the variable `%v : !tgraph.variable<tensor<4xf32>>`; `%r` is its
-new contents. Where all types are equal, one type stands for the signature.
+This operation computes the sum into the variable `%v :
+!tgraph.variable<tensor<4xf32>>`; `%r` is the variable's new contents. If all types are
+equal, the signature is a single type.
 
-The second may name bytes that the kernel can use while it runs, and that hold nothing
-before and after (as XLA's custom calls have them):
+The second form may name scratch memory for the kernel, whose contents are undefined
+before and after (like the workspace of XLA's custom calls):
 
     tgraph.convolution %x, %w outs(%r) workspace(%s : memref<4096xi8>) {...} : ...
 
-Each operation states here, in its class and nowhere else: its shape rule
-(`result_types_of`; `refine` where types are known in part), its fusion pattern, the
-operands it may overwrite, and the operands that it reads for their shape only.
+The class of each operation declares, and nothing else repeats: its shape rule
+(`result_types_of`, and `refine` for partially known types), its fusion pattern, the
+operands that it may overwrite, and the operands of which it uses only the shape.
 """
 
 from abc import abstractmethod
@@ -87,37 +89,37 @@ LARGEST_SIZE = 2**63 - 1
 
 
 VARIABLE = "tgraph.variable"
-"""Unit attribute of a memref argument that is read and written: it was a variable."""
+"""Unit attribute of a memref argument that was a variable: it is read and written."""
 
 DONATED = "tgraph.donated"
-"""Unit attribute of an argument whose memory the caller gives up: after its last read
-anything may lie there. It says nothing of variables, results and parameters."""
+"""Unit attribute of an argument whose memory the caller gives up: the memory may be
+reused after the last read. It has no effect on variables, results and parameters."""
 
 RESULT = "tgraph.result"
-"""Integer attribute of an argument that holds this result of the program afterwards."""
+"""Integer attribute of an argument: the result that it holds after the run."""
 
 DEVICE = "tgraph.device"
-"""String attribute of an argument, result or operation that is to be on this device."""
+"""String attribute of an argument, result or operation: the device to place it on."""
 
 STREAM = "tgraph.stream"
-"""Integer attribute of an operation: the stream of its device that it runs on, from
-0."""
+"""Integer attribute of an operation: the stream of its device that it runs on; the
+first is 0."""
 
 GROUP = "tgraph.group"
-"""String attribute instead of a device: tgraph-place-devices knows that of each group.
-(MXNet's ctx_group.)"""
+"""String attribute in place of a device: an option of tgraph-place-devices maps groups
+to devices. (MXNet's ctx_group.)"""
 
 IN_PLACE = "tgraph.in_place"
-"""Unit attribute of a concatenation whose operands are computed straight into it."""
+"""Unit attribute of a concatenation whose operands are computed directly into it."""
 
 TILES = "tgraph.tiles"
-"""Integer attribute of a loop: into how many tiles it cuts what it computes."""
+"""Integer attribute of a loop: the number of tiles that it computes."""
 
 PARAMETER = "tgraph.parameter"
-"""Unit attribute of an argument that is the same in every run: a weight."""
+"""Unit attribute of an argument that is the same in every run, such as a weight."""
 
 NAME = "tgraph.name"
-"""String attribute of an argument: its name in the model that it came from."""
+"""String attribute of an argument: its name in the original model."""
 
 
 class Pattern(IntEnum):
@@ -136,9 +138,9 @@ class Pattern(IntEnum):
 
 @irdl_attr_definition
 class VariableType(ParametrizedAttribute, TypeAttribute):
-    """A place that holds a tensor and keeps it between runs of the function.
+    """Storage that holds a tensor and keeps it between runs of the function.
 
-    `tgraph.read` and `tgraph.assign` take their effect in program order.
+    `tgraph.read` and `tgraph.assign` take effect in program order.
     """
 
     name = "tgraph.variable"

@@ -1,6 +1,7 @@
-"""Operations whose regions say what to do with single elements.
+"""Operations with regions on single elements.
 
-A region is on scalars, of elementwise operations and constants with one number.
+A region operates on scalars. It contains elementwise operations and constants with a
+single number.
 """
 
 from collections.abc import Callable, Sequence
@@ -114,7 +115,8 @@ class ElementsOp(RegionOp):
 
 @irdl_op_definition
 class ReduceByOp(ElementsOp):
-    """Combines elements along `dimensions` as a region says, tensors together.
+    """Reduces one or more tensors together along `dimensions`, with a region as
+    combiner.
 
         %v, %i = tgraph.reduce_by %x, %n, %low, %zero {dimensions = array<i64: 1>}
             : (tensor<4x8xf32>, tensor<4x8xi32>, tensor<f32>, tensor<i32>)
@@ -124,12 +126,13 @@ class ReduceByOp(ElementsOp):
           tgraph.yield %c, %k : tensor<f32>, tensor<i32>
         }
 
-    Inputs are the tensors, then the scalars that they start from. The region has an
-    element of each of them, twice. It has to be associative, with the initial values as
-    its identity: in what order and how often they are combined is open.
+    The inputs are the tensors, followed by their initial values, which are scalars. The
+    region takes two elements of each tensor. It must be associative, with the initial
+    values as its identity, because the order and number of combinations are
+    unspecified.
 
-    With `positions = array<i64: 1>`, %n is no input, but the position along the one
-    dimension (argmax).
+    With `positions = array<i64: 1>`, %n is not an input, but the position along the
+    single dimension (argmax).
     """
 
     name = "tgraph.reduce_by"
@@ -190,7 +193,7 @@ class ReduceByOp(ElementsOp):
 
 @irdl_op_definition
 class SortOp(ElementsOp):
-    """Sorts along `dimension`: several tensors in the same way, and always stably.
+    """Sorts one or more tensors together along `dimension`. The sort is always stable.
 
         %v, %i = tgraph.sort %x, %n {dimension = 1 : i64} : ... {
         ^bb0(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):
@@ -198,8 +201,9 @@ class SortOp(ElementsOp):
           tgraph.yield %0 : tensor<i1>
         }
 
-    The region has two elements of each tensor, and says whether the first ones come
-    before the second ones. With `count`, results are the first so many of each column.
+    The region takes two elements of each tensor, and returns whether the first ones
+    come before the second ones. With `count`, each result has only the first elements
+    of each column.
     """
 
     name = "tgraph.sort"

@@ -1,4 +1,4 @@
-"""What a program says about its own gradient; `tgraph-gradient` writes it out."""
+"""Gradients as operations, which `tgraph-gradient` expands."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -25,7 +25,7 @@ from ..diagnostics import LocatedVerifyError
 from .base import VariableType, bare, shape_of, tensor_type_of
 
 MIRROR = "tgraph.mirror"
-"""Unit attribute of an operation that is to be computed again for the gradient."""
+"""Unit attribute of an operation to recompute for the gradient."""
 
 RECOMPUTED = "tgraph.recomputed"
 """Unit attribute of an operation that is such a repetition.
@@ -46,12 +46,13 @@ class GradientOp(IRDLOperation):
                  : tensor<f32> wrt tensor<4x8xf32>, !tgraph.variable<tensor<8xf32>>
         %gx = tgraph.gradient %y heads %dy wrt %x : tensor<4xf32> wrt tensor<4xf32>
 
-    A scalar counts once. What is not a scalar is weighted by its head gradient, of the
-    same type (MXNet's `head_grads`, JAX's cotangent); several values are summed, also
-    one that is given twice. The gradient with respect to a variable is that to its
-    contents before the function's first write to it.
+    A scalar has weight 1. Any other value is weighted by its head gradient, of the same
+    type (MXNet's `head_grads`, JAX's cotangent). The gradients of several values are
+    added up, including a value that is given twice. The gradient with respect to a
+    variable is with respect to its contents before the first write of the function.
 
-    Results: tensors of the types after `wrt`. `mirror` is as in `tgraph-gradient`.
+    The results are tensors of the types after `wrt`. `mirror` is described in
+    `tgraph-gradient`.
     """
 
     name = "tgraph.gradient"

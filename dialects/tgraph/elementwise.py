@@ -1,7 +1,7 @@
-"""Operations whose result elements depend on the operands' elements at the same place.
+"""Elementwise operations.
 
-Names and semantics are StableHLO's. On `i1`, `add` and `maximum` are "or", `multiply`
-and `minimum` are "and".
+Names and semantics are those of StableHLO. On `i1`, `add` and `maximum` are "or", and
+`multiply` and `minimum` are "and".
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class CosineOp(UnaryOp):
 
 @irdl_op_definition
 class CountLeadingZerosOp(UnaryOp):
-    """Of the bits of an integer."""
+    """The number of leading zero bits of an integer."""
 
     name = "tgraph.count_leading_zeros"
 
@@ -230,7 +230,7 @@ class IsFiniteOp(UnaryOp):
 
 @irdl_op_definition
 class ConvertOp(UnaryOp):
-    """The same numbers in the result's element type, rounded towards zero to integers.
+    """The same numbers in the result's element type; integers are rounded toward zero.
 
     To `i1`, non-zero becomes true.
     """
@@ -333,21 +333,21 @@ class RemainderOp(BinaryOp):
 
 @irdl_op_definition
 class ShiftLeftOp(BinaryOp):
-    """Zero where the second operand is the number of bits or more."""
+    """Zero if the second operand is at least the number of bits."""
 
     name = "tgraph.shift_left"
 
 
 @irdl_op_definition
 class ShiftRightArithmeticOp(BinaryOp):
-    """The highest bit comes in, whatever the type's sign."""
+    """Shifts in copies of the highest bit, for signed and unsigned types."""
 
     name = "tgraph.shift_right_arithmetic"
 
 
 @irdl_op_definition
 class ShiftRightLogicalOp(BinaryOp):
-    """Zeros come in, whatever the type's sign."""
+    """Shifts in zeros, for signed and unsigned types."""
 
     name = "tgraph.shift_right_logical"
 
@@ -388,7 +388,9 @@ class CompareOp(BinaryOp):
 
 @irdl_op_definition
 class SelectOp(ElementwiseOp):
-    """The second operand's element where the first's is true, else the third's."""
+    """The element of the second operand where the first is true, otherwise of the
+    third.
+    """
 
     name = "tgraph.select"
     ARITY: ClassVar = 3

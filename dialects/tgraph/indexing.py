@@ -1,8 +1,8 @@
-"""Operations that read or write at places that a tensor of indices names.
+"""Operations that read or write at indices.
 
-Attributes and semantics are StableHLO's. Both operations take an operand and a tensor
-of indices; an index vector lies along `index_vector_dim` of the indices, or is one
-element if that is their rank.
+Attributes and semantics are those of StableHLO. `gather` and `scatter` take an operand
+and a tensor of indices. An index vector lies along `index_vector_dim` of the indices,
+or is a single element if `index_vector_dim` is their rank.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _same_batch(
 
 @irdl_op_definition
 class GatherOp(TensorOp):
-    """Slices of the first operand, at starts that the second holds (clamped)."""
+    """Slices of the first operand, at starts from the second operand (clamped)."""
 
     name = "tgraph.gather"
     ARITY: ClassVar = 2
@@ -134,10 +134,10 @@ class GatherOp(TensorOp):
 
 @irdl_op_definition
 class ScatterOp(TensorOp):
-    """The first operand with the third's slices combined in at the second's indices.
+    """The first operand, combined with slices of the third at indices from the second.
 
-    `kind` names how elements are combined: "replace", or a reduction. Slices that are
-    not wholly inside the operand are left out. Operands: operand, indices, updates.
+    The operands are operand, indices, and updates. `kind` is the combiner: "replace",
+    or a reduction. Slices that are not completely within the operand are ignored.
     """
 
     name = "tgraph.scatter"
@@ -205,9 +205,10 @@ def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
 
 @irdl_op_definition
 class DynamicSliceOp(TensorOp):
-    """A part of the first operand; the others, scalars, are where it starts.
+    """A slice of the first operand; the other operands, which are scalars, are its
+    start.
 
-    Starts are clamped, so that the part lies in the operand.
+    Starts are clamped, so that the slice lies within the operand.
     """
 
     name = "tgraph.dynamic_slice"
@@ -238,10 +239,10 @@ class DynamicSliceOp(TensorOp):
 
 @irdl_op_definition
 class DynamicUpdateSliceOp(TensorOp):
-    """The first operand with the second in place of a part of it.
+    """The first operand, with a slice of it replaced by the second operand.
 
-    The other operands, scalars, are where the part starts; they are clamped, so that it
-    lies in the operand.
+    The other operands, which are scalars, are the start of the slice. They are clamped,
+    so that the slice lies within the operand.
     """
 
     name = "tgraph.dynamic_update_slice"

@@ -25,14 +25,14 @@ PHILOX_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 
 @irdl_op_definition
 class RngBitGeneratorOp(TensorOp):
-    """Random bits: the next state, and integers of which each bit is random.
+    """Random bits: returns the next state, and integers with random bits.
 
         %s1, %bits = tgraph.rng_bit_generator %s0 {algorithm = "philox"}
             : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4x8xui32>)
 
     A state is a key and a counter. The algorithms are counter-based (Salmon et al.,
-    "Parallel random numbers: as easy as 1, 2, 3", 2011): Threefry-2x32 with 20 rounds
-    and Philox-4x32 with 10; numbers are laid out as XLA does it.
+    "Parallel random numbers: as easy as 1, 2, 3", 2011): Threefry-2x32 with 20 rounds,
+    and Philox-4x32 with 10 rounds. The layout of the numbers is that of XLA.
     """
 
     name = "tgraph.rng_bit_generator"

@@ -1,4 +1,4 @@
-"""Operations in which many operand elements make one result element."""
+"""Operations that combine many operand elements into one result element."""
 
 from collections.abc import Sequence
 from math import prod
@@ -59,9 +59,10 @@ def sum_element(op: TensorOp, inputs: Sequence[AnyTensor]) -> Attribute:
 
 @irdl_op_definition
 class ReduceOp(TensorOp):
-    """Combines all elements along `dimensions`, which the result lacks.
+    """Reduces all elements along `dimensions`, which are removed from the result.
 
-    An empty reduction gives the identity of `kind` (0, 1, -inf, inf, true, false).
+    The result of an empty reduction is the identity of `kind` (0, 1, -inf, inf, true,
+    false).
     """
 
     name = "tgraph.reduce"
@@ -93,7 +94,8 @@ class ReduceOp(TensorOp):
 class DotGeneralOp(TensorOp):
     """Products of two tensors summed over the contracting dimensions.
 
-    Operands may have narrower elements than the result, in which is multiplied.
+    The elements of operands may be narrower than those of the result, in which products
+    are computed.
 
     The result's dimensions are the batch dimensions, then the left operand's other
     dimensions, then the right operand's (StableHLO's `dot_general`).
@@ -237,7 +239,8 @@ def refine_windowed(
 class ConvolutionOp(TensorOp):
     """Convolution of operands image and kernel, in any layout.
 
-    Operands may have narrower elements than the result, in which is multiplied.
+    The elements of operands may be narrower than those of the result, in which products
+    are computed.
 
     `dim_labels` is XLA's notation: `b01f_01io->b01f` means that the image has the
     dimensions batch, two spatial ones, feature; the kernel two spatial ones, input and
@@ -360,7 +363,7 @@ class ConvolutionOp(TensorOp):
 
 @irdl_op_definition
 class ReduceWindowOp(TensorOp):
-    """Combines the elements in each place of a window; padding holds the identity."""
+    """Reduces the elements of each window; padding holds the identity."""
 
     name = "tgraph.reduce_window"
     ARITY: ClassVar = 1
@@ -404,10 +407,11 @@ class ReduceWindowOp(TensorOp):
 
 @irdl_op_definition
 class SelectAndScatterOp(TensorOp):
-    """The gradient of max (or min) pooling: operands are pooled tensor and gradient.
+    """The gradient of max (or min) pooling; the operands are the pooled tensor and the
+    gradient.
 
-    In each place of the window the largest (`kind` "maximum") or smallest element is
-    selected, the first of several, and the gradient of that place is added at it.
+    In each window, the operation selects the first largest (`kind` "maximum") or
+    smallest element, and adds the gradient of the window to it.
     """
 
     name = "tgraph.select_and_scatter"

@@ -1,4 +1,4 @@
-"""Operations that make or move elements without computing on them."""
+"""Operations that create or move elements without computing on them."""
 
 from collections.abc import Sequence
 from math import prod
@@ -56,10 +56,10 @@ def check_length(name: str, values: Sequence[object], rank: int) -> None:
 
 @irdl_op_definition
 class ConstantOp(TensorOp):
-    """A constant: one number for every element, or all elements listed.
+    """A constant: a single number for all elements, or a list of all elements.
 
-    `tgraph.constant<0.0 : f32> : tensor<1024x1024xf32>` holds a single number, whatever
-    the shape. (MLIR's splat `dense<0.0>` is unpacked by xDSL, at full size.)
+    `tgraph.constant<0.0 : f32> : tensor<1024x1024xf32>` stores a single number for any
+    shape. (xDSL expands MLIR's splat `dense<0.0>` to full size.)
     """
 
     name = "tgraph.constant"
@@ -135,7 +135,7 @@ class ConstantOp(TensorOp):
 
 @irdl_op_definition
 class FullLikeOp(TensorOp):
-    """A constant of its operand's shape (NNVM's `zeros_like`, with any number)."""
+    """A constant of its operand's shape (NNVM's `zeros_like`, for any number)."""
 
     name = "tgraph.full_like"
     ARITY: ClassVar = 1
@@ -191,7 +191,7 @@ class IotaOp(TensorOp):
 class SizeOp(TensorOp):
     """A size as an element: `tgraph.size {value = #tgraph.dims<2*n>} : tensor<i32>`.
 
-    A constant as soon as sizes are given (`tgraph-specialize`).
+    It becomes a constant once the sizes are given (`specialize-sizes`).
     """
 
     name = "tgraph.size"
@@ -227,7 +227,7 @@ class ViewOp(TensorOp):
 
 @irdl_op_definition
 class ReshapeOp(ViewOp):
-    """The same elements in row-major order under another shape."""
+    """The same elements in row-major order, with another shape."""
 
     name = "tgraph.reshape"
 
@@ -260,9 +260,10 @@ class ReshapeOp(ViewOp):
 
 @irdl_op_definition
 class BroadcastInDimOp(ViewOp):
-    """Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
+    """Maps operand dimension d to result dimension `broadcast_dimensions[d]`.
 
-    An operand dimension of size 1 is repeated, as are the result's other dimensions.
+    Operand dimensions of size 1 are repeated, and so are the remaining dimensions of
+    the result.
     """
 
     name = "tgraph.broadcast_in_dim"
@@ -300,7 +301,7 @@ class BroadcastInDimOp(ViewOp):
 
 @irdl_op_definition
 class TransposeOp(ViewOp):
-    """Result dimension d is operand dimension `permutation[d]`."""
+    """Maps operand dimension `permutation[d]` to result dimension d."""
 
     name = "tgraph.transpose"
 
@@ -325,7 +326,7 @@ class TransposeOp(ViewOp):
 
 @irdl_op_definition
 class SliceOp(ViewOp):
-    """Elements `start_indices[d] + k * strides[d]` below `limit_indices[d]`."""
+    """The elements at `start_indices[d] + k * strides[d]`, below `limit_indices[d]`."""
 
     name = "tgraph.slice"
     SIZED: ClassVar = ("start_indices", "limit_indices")
@@ -390,7 +391,7 @@ class ReverseOp(ViewOp):
 
 @irdl_op_definition
 class ConcatenateOp(TensorOp):
-    """The operands one after the other along `dimension`."""
+    """The operands, concatenated along `dimension`."""
 
     name = "tgraph.concatenate"
     PATTERN: ClassVar = Pattern.INJECTIVE
@@ -437,9 +438,10 @@ class ConcatenateOp(TensorOp):
 
 @irdl_op_definition
 class PadOp(TensorOp):
-    """The first operand with the second, a scalar, around and between its elements.
+    """The first operand, with the second, a scalar, as padding around and between
+    elements.
 
-    Negative `low` and `high` cut elements off.
+    Negative values of `low` and `high` remove elements.
     """
 
     name = "tgraph.pad"
@@ -499,10 +501,10 @@ class PadOp(TensorOp):
 
 @irdl_op_definition
 class DeviceCopyOp(TensorOp):
-    """Its operand's elements on the device that the result type names.
+    """A copy of its operand on the device in the result type.
 
-    Before tgraph-place-devices, an attribute may name it instead; the operand's device
-    may be open.
+    Before tgraph-place-devices, an attribute may name the device instead, and the
+    operand may have no device.
     """
 
     name = "tgraph.device_copy"

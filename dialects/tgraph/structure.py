@@ -1,4 +1,4 @@
-"""State and structure: variables, groups of fused operations, loops and branches."""
+"""State and structure: variables, fusions, loops, and branches."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
@@ -47,7 +47,7 @@ from .partial import UNKNOWN, PartialTypes
 
 @irdl_op_definition
 class ReadOp(IRDLOperation):
-    """The contents of a variable at this point of the program."""
+    """The contents of a variable at this point in the program."""
 
     name = "tgraph.read"
 
@@ -68,7 +68,7 @@ class ReadOp(IRDLOperation):
 
 @irdl_op_definition
 class AssignOp(IRDLOperation):
-    """Gives a variable new contents at this point of the program."""
+    """Assigns new contents to a variable at this point in the program."""
 
     name = "tgraph.assign"
 
@@ -87,11 +87,11 @@ class AssignOp(IRDLOperation):
 
 @irdl_op_definition
 class OnDeviceOp(IRDLOperation):
-    """Its operand, which is to be computed on a device (TVM Relay's annotation).
+    """Annotates that its operand is computed on a device (TVM Relay's annotation).
 
         %r = tgraph.on_device %x, "gpu:0" : tensor<4xf32>
 
-    `tgraph-infer-devices` and `tgraph-place-devices` leave none.
+    `tgraph-infer-devices` and `tgraph-place-devices` remove these operations.
     """
 
     name = "tgraph.on_device"
@@ -114,7 +114,7 @@ class OnDeviceOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends the body of an operation with its results."""
+    """Ends the body of an operation, and returns its results."""
 
     name = "tgraph.yield"
 
@@ -130,7 +130,8 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class FusionOp(TensorOp):
-    """A group of operations computed in one go, without storing what is between them.
+    """A group of operations that are computed together, without storing the values
+    between them.
 
         %r = tgraph.fusion(%x = %a, %y = %b)
              : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> {
@@ -139,8 +140,8 @@ class FusionOp(TensorOp):
           tgraph.yield %1 : tensor<4xf32>
         }
 
-    The body is on tensors at every level and sees nothing from outside but its
-    arguments, one for each input.
+    The body operates on tensors at every level. It uses no outside values except its
+    arguments, one per input.
     """
 
     name = "tgraph.fusion"
@@ -311,7 +312,7 @@ def yielded(region: Region) -> Sequence[SSAValue]:
 
 @irdl_op_definition
 class WhileOp(RegionOp):
-    """Repeats its body as long as its condition holds.
+    """Repeats its body while its condition holds.
 
         %n:2 = tgraph.while %i, %x, %w : (tensor<i32>, tensor<4xf32>, tensor<4xf32>)
                                          -> (tensor<i32>, tensor<4xf32>) {
@@ -328,9 +329,10 @@ class WhileOp(RegionOp):
           tgraph.yield
         }
 
-    The first inputs, as many as there are results, start what the loop carries; in both
-    regions these are variables, and their contents after the last iteration are the
-    results. The other inputs stay as they are. The condition reads only.
+    The first inputs, as many as there are results, are the initial values that the loop
+    carries. In both regions these are variables, and their contents after the last
+    iteration are the results. The remaining inputs are constant. The condition only
+    reads variables.
     """
 
     name = "tgraph.while"
@@ -374,7 +376,7 @@ class WhileOp(RegionOp):
 
 @irdl_op_definition
 class IfOp(RegionOp):
-    """What one of two regions yields, as its first input, a scalar, is true or not.
+    """The results of one of two regions, selected by the first input, a scalar.
 
         %r = tgraph.if %p, %x : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
         ^bb0(%a: tensor<4xf32>):
@@ -385,7 +387,7 @@ class IfOp(RegionOp):
           tgraph.yield %a : tensor<4xf32>
         }
 
-    Both regions have the other inputs as arguments.
+    Both regions take the remaining inputs as arguments.
     """
 
     name = "tgraph.if"

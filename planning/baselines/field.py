@@ -26,10 +26,11 @@ def topmost_gap(gaps: Iterator[Gap]) -> int:
 
 @strategy("greedy-by-breadth")
 def greedy_by_breadth(problem: Problem, limits: Limits) -> Placement:
-    """Step by step, the one with most live bytes first; in it the largest first.
+    """Visits steps by decreasing live bytes, and places the largest buffer of a step
+    first.
 
-    Each into the smallest gap that holds it. "Efficient Memory Management for Deep
-    Neural Net Inference" (Pisarchyk and Lee, 2020), section 5.3.
+    Each buffer goes into the smallest gap that holds it. "Efficient Memory Management
+    for Deep Neural Net Inference" (Pisarchyk and Lee, 2020), section 5.3.
     """
     rank = _breadth_ranks(problem.buffers)
     return in_order(problem, lambda i, b: (rank[i], -b.size, i), smallest_gap)
@@ -59,28 +60,29 @@ def _breadth_ranks(buffers: Sequence[Buffer]) -> Sequence[tuple[int, int]]:
 
 @strategy("greedy-by-duration")
 def greedy_by_duration(problem: Problem, limits: Limits) -> Placement:
-    """Longest lifespan first, each at the lowest offset that is free.
+    """Places the longest lifetime first, each at the lowest free offset.
 
-    One of the orders of TelaMalloc (Maas et al., 2023); of equal ones the larger first.
+    This is one of the orders of TelaMalloc (Maas et al., 2023). Of equal lifetimes, the
+    larger buffer comes first.
     """
     return in_order(problem, lambda i, b: (b.start - b.end, -b.size, i), first_gap)
 
 
 @strategy("linear-scan")
 def linear_scan(problem: Problem, limits: Limits) -> Placement:
-    """In order of start, each at the lowest offset that is free.
+    """Places buffers in order of start, each at the lowest free offset.
 
-    After the register allocation of Poletto and Sarkar (1999), without spilling.
+    This follows the register allocation of Poletto and Sarkar (1999), without spilling.
     """
     return in_order(problem, lambda i, b: (b.start, i), first_gap)
 
 
 @strategy("tflite")
 def tflite(problem: Problem, limits: Limits) -> Placement:
-    """Those live in all steps, then the largest first, into the smallest gap.
+    """Places buffers live in all steps first, then the largest, into the smallest gap.
 
-    TensorFlow Lite's `ArenaPlanner` and `SimpleMemoryArena`; equal sizes in order of
-    their start.
+    This is `ArenaPlanner` and `SimpleMemoryArena` of TensorFlow Lite. Buffers of equal
+    size are ordered by their start.
     """
     start = min((b.start for b in problem.buffers), default=0)
     end = max((b.end for b in problem.buffers), default=0)
@@ -96,8 +98,8 @@ def tflite(problem: Problem, limits: Limits) -> Placement:
 def xla(problem: Problem, limits: Limits) -> Placement:
     """The better of largest first and longest-lived first, into the smallest gap.
 
-    XLA's `GlobalDecreasingSizeBestFitHeap`, with its spatial and its temporal order, as
-    `ChooseBestHeapAlgorithm` runs them.
+    This is `GlobalDecreasingSizeBestFitHeap` of XLA, with its spatial and its temporal
+    order, as `ChooseBestHeapAlgorithm` runs them.
     """
     spatial = in_order(
         problem, lambda i, b: (-b.size, b.start - b.end, i), smallest_gap
@@ -110,10 +112,11 @@ def xla(problem: Problem, limits: Limits) -> Placement:
 
 @strategy("usmp-size")
 def usmp_size(problem: Problem, limits: Limits) -> Placement:
-    """Largest first, each above all its placed neighbours; leaves gaps unused.
+    """Places the largest buffer first, above all its placed neighbors; leaves gaps
+    unused.
 
-    `greedy_by_size` of TVM's Unified Static Memory Planner; of equal sizes, the one
-    with more neighbours first.
+    This is `greedy_by_size` of TVM's Unified Static Memory Planner. Of buffers of equal
+    size, the one with more neighbors comes first.
     """
     count = _conflict_counts(problem.buffers)
     return in_order(problem, lambda i, b: (-b.size, -count[i], i), topmost_gap)
@@ -121,10 +124,10 @@ def usmp_size(problem: Problem, limits: Limits) -> Placement:
 
 @strategy("usmp-conflicts")
 def usmp_conflicts(problem: Problem, limits: Limits) -> Placement:
-    """Most neighbours first, each above all its placed ones; leaves gaps unused.
+    """Places the buffer with the most neighbors first, above them; leaves gaps unused.
 
-    `greedy_by_conflicts` of TVM's Unified Static Memory Planner; of those with equally
-    many, the larger first.
+    This is `greedy_by_conflicts` of TVM's Unified Static Memory Planner. Of buffers
+    with equally many neighbors, the larger comes first.
     """
     count = _conflict_counts(problem.buffers)
     return in_order(problem, lambda i, b: (-count[i], -b.size, i), topmost_gap)
@@ -141,11 +144,12 @@ def _conflict_counts(buffers: Sequence[Buffer]) -> Sequence[int]:
 
 @strategy("usmp-hill-climb")
 def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
-    """First fit in up to 500 orders, each made from the last by swapping two buffers.
+    """First fit in up to 500 orders, each a swap of two buffers in the previous order.
 
-    `hill_climb` of TVM's Unified Static Memory Planner: the swap moves what lies below
-    a buffer at the peak; a worse order is kept with a small, falling chance. Unlike
-    TVM's, returns the best plan seen, and stops at the lower bound or the capacity.
+    This is `hill_climb` of TVM's Unified Static Memory Planner. The swap moves a buffer
+    that lies below a buffer at the peak. A worse order is accepted with a small,
+    decreasing probability. Unlike TVM, this strategy returns the best plan seen, and
+    stops at the lower bound or the capacity.
     """
     buffers, random = problem.buffers, Random(limits.seed)
     bound = problem.lower_bound
@@ -209,12 +213,12 @@ def _pick_swap(
 
 @strategy("tlsf")
 def tlsf(problem: Problem, limits: Limits) -> Placement:
-    """What an allocator gives in program order: two-level segregated fit.
+    """The plan of a run-time allocator in program order: two-level segregated fit.
 
-    TLSF (Masmano et al., 2004) as tinygrad plans memory with it: 32 classes of sizes
-    for each power of two, the oldest block of the first class that surely fits, frees
-    before allocations; but without its smallest block of 4 KiB. Takes no advantage of
-    gaps, and lies above all buffers with a given offset.
+    This is TLSF (Masmano et al., 2004) as tinygrad plans memory with it: 32 size
+    classes per power of two, the oldest block of the first class that always fits, and
+    frees before allocations, but without the minimum block size of 4 KiB. It does not
+    use gaps in lifetimes, and stays above all buffers with a given offset.
     """
     buffers = problem.buffers
     offsets = [b.offset or 0 for b in buffers]

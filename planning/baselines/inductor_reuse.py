@@ -127,12 +127,13 @@ class _Pool:
 def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
     """PyTorch Inductor's reuse of equal buffers (`plan_reuse`).
 
-    Sizes and alignments must be equal. The estimate of memory is the bytes live in each
-    step. A chain of buffers that reuse each other is one buffer, live from the first
-    allocation to the last use. The chains are not laid out like NNVM's storages, which
-    are kept for the whole run: what nobody reuses is deleted in the generated code and
-    goes back to PyTorch's caching allocator, which is best fit here. Gaps are not used,
-    and buffers with a given offset are neither reused nor reuse others.
+    Sizes and alignments must be equal. The memory estimate is the live bytes of each
+    step. A chain of buffers that reuse one another is a single buffer, live from its
+    first allocation to its last use. Unlike NNVM's storages, which are kept for the
+    whole run, a chain is freed after its last use: the generated code deletes it, and
+    it returns to PyTorch's caching allocator, here modeled as best fit. Gaps in
+    lifetimes are not used. Buffers with a given offset are not reused, and do not reuse
+    others.
     """
     buffers = problem.buffers
     first = list(range(len(buffers)))  # the buffer whose memory each one has

@@ -312,10 +312,12 @@ class _Group:
 
 @strategy("inductor-tree")
 def inductor_tree(problem: Problem, limits: Limits) -> Placement:
-    """PyTorch Inductor's allocation tree (`plan_pools`), all buffers intermediates.
+    """PyTorch Inductor's allocation tree (`plan_pools`), with all buffers as
+    intermediates.
 
-    That is one pool. The tree splits space at the largest alignment; in torch all are
-    64. Buffers with a given offset are below all others. Gaps are used.
+    There is a single pool. The tree splits space at the largest alignment; in PyTorch,
+    all alignments are 64. Buffers with a given offset are below all others. Gaps in
+    lifetimes are used.
     """
     buffers = problem.buffers
     fixed = [b for b in buffers if b.offset is not None]

@@ -7,7 +7,7 @@ from ..solver.greedy import stack
 
 @strategy("naive")
 def naive(problem: Problem, limits: Limits) -> Placement:
-    """No reuse: the buffers one after the other, above those with a given offset."""
+    """No reuse: buffers follow one another, above all buffers with a given offset."""
     fixed = [b for b in problem.buffers if b.offset is not None]
     floor = peak_of(fixed, [b.offset or 0 for b in fixed])
     offsets = [b.offset or 0 for b in problem.buffers]

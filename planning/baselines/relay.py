@@ -79,11 +79,11 @@ def _size(name: str, tensor: Tensor) -> int:
 
 @strategy("relay")
 def relay(problem: Problem, limits: Limits) -> Placement:
-    """TVM Relay's sharing of storages with match range 16 (`graph_plan_memory`).
+    """TVM Relay's storage sharing with match range 16 (`graph_plan_memory`).
 
-    In each step the buffers that start with it are served, in their order, then those
-    that live no longer are released, the ones without a reader first. The storages lie
-    one after the other; gaps are not used.
+    In each step, the strategy first serves the buffers that start there, in order, then
+    releases the buffers that end there, starting with those without a reader. Storages
+    follow one another. Gaps in lifetimes are not used.
     """
     buffers = problem.buffers
     allocator = Allocator(MATCH_RANGE)

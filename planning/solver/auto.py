@@ -57,9 +57,10 @@ _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to t
 
 @strategy("auto")
 def auto(problem: Problem, limits: Limits) -> Placement:
-    """Reaches the lower bound wherever it can, and says so if nothing better exists.
+    """Searches for the lower bound, and proves plans optimal where possible.
 
-    Never worse than greedy-by-size and best-fit on problems of up to 4000 buffers.
+    It is never worse than greedy-by-size and best-fit on problems of up to 4000
+    buffers.
     """
     used = Problem([b for b in problem.buffers if b.size], problem.capacity)
     task = _Task(used, limits, SearchBudget(limits, bound := used.lower_bound), bound)

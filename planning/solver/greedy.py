@@ -32,20 +32,21 @@ def smallest_gap(gaps: Iterator[Gap]) -> int:
 
 @strategy("greedy-by-size")
 def greedy_by_size(problem: Problem, limits: Limits) -> Placement:
-    """Largest first, each at the lowest offset that is free.
+    """Places the largest buffer first, each at the lowest free offset.
 
     First-fit decreasing, as in "Efficient Memory Management for Deep Neural Net
-    Inference" (Pisarchyk and Lee, 2020); equal sizes in order of their start.
+    Inference" (Pisarchyk and Lee, 2020). Buffers of equal size are ordered by their
+    start.
     """
     return in_order(problem, lambda i, b: (-b.size, b.start, i), first_gap)
 
 
 @strategy("best-fit")
 def best_fit(problem: Problem, limits: Limits) -> Placement:
-    """In order of start, each into the smallest free gap that holds it.
+    """Places buffers in order of start, each into the smallest gap that holds it.
 
-    What an allocator with best fit does that knows no future (ONNX Runtime's and IREE's
-    way); of buffers that start together, the larger first.
+    This is the result of a best-fit allocator at run time, as in ONNX Runtime and IREE.
+    Of buffers that start together, the larger comes first.
     """
     return in_order(problem, lambda i, b: (b.start, -b.size, i), smallest_gap)
 

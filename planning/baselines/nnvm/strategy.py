@@ -11,17 +11,17 @@ from .plan_memory import EXTERNAL, Options, plan_memory
 
 @strategy("nnvm")
 def nnvm(problem: Problem, limits: Limits) -> Placement:
-    """NNVM's sharing of storages with match range 16 (`plan_memory`).
+    """NNVM's storage sharing with match range 16 (`plan_memory`).
 
-    The storages lie one after the other; gaps are not used, and buffers with a given
-    offset are external to it.
+    Storages follow one another. Gaps in lifetimes are not used, and buffers with a
+    given offset count as external.
     """
     return _share(problem, Options())
 
 
 @strategy("nnvm-auto-search")
 def nnvm_auto_search(problem: Problem, limits: Limits) -> Placement:
-    """As `nnvm`, with the best of the match ranges 1, 2, 4, 8 and 16."""
+    """`nnvm` with the best of the match ranges 1, 2, 4, 8, and 16."""
     return _share(problem, Options(auto_search=True))
 
 
