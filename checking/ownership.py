@@ -279,8 +279,8 @@ class _Walk:
         name = self.memories.buffers[number].name
         if state.blank >> number & 1:
             if not state.used >> number & 1:
-                return f"buffer {name}, expected a write before"
-            return f"buffer {name}, expected a write before on every path"
+                return f"buffer {name}, expected an earlier write"
+            return f"buffer {name}, expected an earlier write on every path"
         if not is_whole:
             return None
         size = self.memories.buffers[number].size
@@ -288,8 +288,8 @@ class _Walk:
         if known >= size:
             return None
         return (
-            f"all {size} bytes of buffer {name}, of which at most {known} are written "
-            "before on every path"
+            f"all {size} bytes of buffer {name}, of which at most {known} were "
+            "written on every path"
         )
 
     def _refuse(self, message: str, number: int, op: Operation) -> None:

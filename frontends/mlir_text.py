@@ -3,19 +3,20 @@
     parse_module(text, "model.mlir", ctx)
 
 It differs from xDSL's own parser in that
-  - every operation gets a place, `file:line:col` of its name, as MLIR gives it; an
-    explicit `loc(...)` wins, of which the innermost file, line and column are kept;
+  - every operation gets a source location, `file:line:col` of its name, as in MLIR; an
+    explicit `loc(...)` takes precedence, with its innermost file, line and column;
   - `dense<0xFF800000> : tensor<f32>` is the float with these bits (xDSL 0.74 reads the
     integer's value, 4286578688.0);
   - a splat `stablehlo.constant` is stored as one element, whatever its shape;
-  - types and attributes that occur again as the same text are not parsed again, which
-    makes parsing about three times faster;
+  - types and attributes with the same text are parsed only once, which makes parsing
+    about three times faster;
   - location aliases that are defined after their uses, at the end of the file, where
-    MLIR prints them, are left out;
+    MLIR prints them, are ignored;
   - it knows the custom syntax of more memref operations (see `memref_syntax.py`);
   - affine maps may multiply and divide by symbols;
-  - an operation in generic form that xDSL's definition of it refuses, since MLIR's has
-    changed (a new property, other operands), is one that nothing is known about.
+  - an operation in generic form that does not match its definition in xDSL, because the
+    definition in MLIR has changed (a new property, other operands), becomes an unknown
+    operation.
 
 Does not: read the custom syntax of dialects that xDSL does not have.
 """

@@ -1,4 +1,4 @@
-"""A program whose parameters are known, with what depends on these alone computed.
+"""Computes everything in a program that depends on known parameters alone.
 
     conv(%x, %w) * %scale + %shift     %w, %scale, %shift: parameters
 

@@ -28,7 +28,7 @@ def strategy(name: str) -> Callable[[Strategy], Strategy]:
 
     def register(function: Strategy) -> Strategy:
         if name in STRATEGIES:
-            raise ValueError(f"there is a strategy {name!r} already")
+            raise ValueError(f"strategy {name!r} already exists")
         STRATEGIES[name] = function
         return function
 

@@ -480,8 +480,8 @@ class Arguments:
             moving = readers or [m for m in pair if m in inputs]
             if len(moving) != 1 or not given.isdisjoint(pair):
                 raise ValueError(
-                    "arrays for a variable or for a result, or donated ones, share "
-                    "memory with one another or with an input"
+                    "arrays for variables, results or donated inputs share memory "
+                    "with one another or with another input"
                 )
             memory = moving[0]
             array = wanted.get(memory, self._bound[memory])

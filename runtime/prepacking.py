@@ -1,6 +1,6 @@
 """Copies of constants in the layouts that kernels want, made once.
 
-As ONNX Runtime prepacks initialisers, OpenVINO reorders a model's constants, and
+As ONNX Runtime prepacks initializers, OpenVINO reorders a model's constants, and
 PyTorch Inductor packs what it has frozen. All of these do so for what is known not to
 change; here that is `memref.global`s, and arguments with `tgraph.parameter` while they
 are bound to one array. XLA, which knows of none, packs in every run.

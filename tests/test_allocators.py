@@ -109,7 +109,7 @@ def test_nothing_has_no_memory(make: Callable[[], Allocator[Any]]) -> None:
     assert allocator.statistics().num_allocs == 0
     assert allocator.statistics().pool_bytes == 0
     assert allocator.occupancy() == ""
-    with pytest.raises(ValueError, match="-1 bytes asked for, expected 0 or more"):
+    with pytest.raises(ValueError, match="-1 bytes requested, expected 0 or more"):
         allocator.allocate(-1)
 
 
@@ -183,7 +183,7 @@ def test_out_of_memory_says_who_has_it() -> None:
     with pytest.raises(OutOfMemoryError) as caught:
         allocator.allocate(3 * MIB)
     assert str(caught.value) == (
-        "out of memory on gpu:1: 3145728 bytes asked for, 1572864 free in the pool of "
+        "out of memory on gpu:1: 3145728 bytes requested, 1572864 free in the pool of "
         "4194304 (largest block 1048576, fragmentation 0.33), which may grow by 0; "
         "2621440 in use, the biggest: %x 1048576, allocation 3 1048576, %half 524288"
     )

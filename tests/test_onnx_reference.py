@@ -245,7 +245,7 @@ def test_where_a_function_is_at_fault() -> None:
         ([("F", ["Neg", "a"], OPSET)], "xxx", "3 inputs, expected at most 2"),
         ([("F", ["Neg", "z"], OPSET)], "x", "input 'z' "),
         ([("F", ["Neg", "a"], 12)], "x", "version 12"),
-        ([("F", ["F", "a"], OPSET)], "x", "recursive|uses itself"),
+        ([("F", ["F", "a"], OPSET)], "x", "recursive"),
     ],
     ids=["inputs", "undefined", "opset", "recursive"],
 )

@@ -498,11 +498,11 @@ FAULTS = {
     ),
     "a tensor operation reads before": (
         [A, negate("a", "y")],
-        "reads buffer %a, expected a write before",
+        "reads buffer %a, expected an earlier write",
     ),
     "a tensor operation reads what one path writes": (
         [A, branch([copy("x", "a")], []), negate("a", "y")],
-        "reads buffer %a, expected a write before on every path",
+        "reads buffer %a, expected an earlier write on every path",
     ),
     "a tensor operation reads more than is written": (
         [
@@ -510,7 +510,7 @@ FAULTS = {
             'tgraph.constant<0.0 : f32> outs(%v) : memref<8xf32, "cpu:0">',
             negate("a", "y"),
         ],
-        "tgraph.negate reads all 64 bytes of buffer %a, of which at most 32 are",
+        "tgraph.negate reads all 64 bytes of buffer %a, of which at most 32 were",
     ),
     "used after its arena's end": (
         [A, copy("x", "a"), FREE, copy("a", "y")],

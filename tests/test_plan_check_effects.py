@@ -90,8 +90,8 @@ def test_a_call_that_writes_what_is_read() -> None:
     assert unproved(text(copy("x", "a"))) == []
     again = f"func.call @g(%a, %x) : ({M}, {M}) -> ()"
     assert unproved(text(again)) == []
-    refused(text(), "tgraph.negate reads buffer %a, expected a write before$")
-    refused(text(copy("a", "x")), "reads buffer %a, expected a write before on every")
+    refused(text(), "tgraph.negate reads buffer %a, expected an earlier write$")
+    refused(text(copy("a", "x")), "reads buffer %a, expected an earlier write on every")
 
 
 HIDES = {

@@ -204,8 +204,8 @@ def test_a_memory_that_is_allocated_again_is_new() -> None:
     assert unproved(program(loop(*body, *again, free(), to="%c2"))) == []
 
 
-NEVER = "reads buffer %a, expected a write before$"
-PATHS = "reads buffer %a, expected a write before on every path"
+NEVER = "reads buffer %a, expected an earlier write$"
+PATHS = "reads buffer %a, expected an earlier write on every path"
 NOT_YET = "reads of memory that may not be written yet: 1 (memref.copy)"
 
 
@@ -262,57 +262,57 @@ UNWRITTEN = {
     ),
     "the first half": (
         [half("h", 0), fill("h", strided(0))],
-        "reads all 64 bytes of buffer %a, of which at most 32 are written before on",
+        "reads all 64 bytes of buffer %a, of which at most 32 were written",
     ),
     "another half on each branch": (
         [
             *(half("h", 0), half("i", 8)),
             branch([fill("h", strided(0))], [fill("i", strided(8))]),
         ],
-        "reads all 64 bytes of buffer %a, of which at most 0 are written before on ev",
+        "reads all 64 bytes of buffer %a, of which at most 0 were written",
     ),
     "one half twice": (
         [
             *(half("h", 0), half("i", 0), fill("h", strided(0))),
             fill("i", strided(0)),
         ],
-        "of which at most 32 are",
+        "of which at most 32 were",
     ),
     "every other element": (
         [half("h", 0, step=2), fill("h", strided(0, step=2))],
-        "of which at most 32 are",
+        "of which at most 32 were",
     ),
     "parts that overlap": (
         [
             *(half("h", 0, size=12), fill("h", strided(0, 12))),
             *(half("i", 2, size=12), fill("i", strided(2, 12))),
         ],
-        "of which at most 56 are",
+        "of which at most 56 were",
     ),
     "one element": (
         ["%v = arith.constant 0.0 : f32", f"memref.store %v, %a[%c0] : {M}"],
-        "of which at most 4 are",
+        "of which at most 4 were",
     ),
     "two elements": (
         [
             "%v = arith.constant 0.0 : f32",
             *(f"memref.store %v, %a[%c{n}] : {M}" for n in (0, 1)),
         ],
-        "of which at most 8 are",
+        "of which at most 8 were",
     ),
     "an element and a half": (
         [
             *(half("h", 0), fill("h", strided(0)), "%v = arith.constant 0.0 : f32"),
             f"memref.store %v, %a[%c15] : {M}",
         ],
-        "of which at most 36 are",
+        "of which at most 36 were",
     ),
     "an element on one branch": (
         [
             "%v = arith.constant 0.0 : f32",
             branch([f"memref.store %v, %a[%c0] : {M}"], [copy("x", "a")]),
         ],
-        "of which at most 4 are",
+        "of which at most 4 were",
     ),
     "one element by a map": (
         [
@@ -320,7 +320,7 @@ UNWRITTEN = {
                 "affine_map<(d0) -> (d0)>]", "affine_map<(d0) -> (0)>]"
             )
         ],
-        "of which at most 0 are",
+        "of which at most 0 were",
     ),
     "by an operation that does nothing": (
         [half("h", 0), f'"memref.prefetch_"(%x) : ({M}) -> ()'],
@@ -456,7 +456,7 @@ def test_what_is_allocated_anew_is_not_written() -> None:
     read = f"tgraph.negate %arena outs(%arena) : {I8}"
     refused(
         program(loop(arena(), view("a"), read, use, free())),
-        "tgraph.negate reads buffer %arena, expected a write before$",
+        "tgraph.negate reads buffer %arena, expected an earlier write$",
     )
 
 
@@ -485,7 +485,7 @@ def test_an_operation_that_only_reads_writes_nothing() -> None:
     text = program(
         *(arena(), view("a"), f"%v = memref.load %a[%c0] : {M}", neg("a", "y"), free())
     )
-    refused(text, "tgraph.negate reads buffer %a, expected a write before on every")
+    refused(text, "tgraph.negate reads buffer %a, expected an earlier write on every")
 
 
 RESULT = "{tgraph.result = 0 : i32}"
@@ -499,7 +499,7 @@ def with_result(*body: str) -> str:
 
 
 def test_a_result_that_nobody_writes() -> None:
-    refused(with_result(), "func.return returns buffer %r, expected a write before")
+    refused(with_result(), "func.return returns buffer %r, expected an earlier write")
     read = f"%v = memref.load %r[%c0] : {M}"
     message = "results that may not be completely written: 1 (func.return)"
     assert message in unproved(with_result(read))
@@ -670,11 +670,11 @@ def test_a_read_of_all_and_of_a_part() -> None:
         f"tgraph.add %a, %v outs(%y) : ({M}, {backwards}) -> {M}",
         free(),
     )
-    refused(text, "reads all 64 bytes of buffer %a, of which at most 32 are written")
+    refused(text, "reads all 64 bytes of buffer %a, of which at most 32 were written")
 
 
 def test_a_result_is_not_read_before_it_is_written() -> None:
-    refused(with_result(neg("r", "r")), "reads buffer %r, expected a write before$")
+    refused(with_result(neg("r", "r")), "reads buffer %r, expected an earlier write$")
 
 
 def test_a_result_behind_arenas() -> None:
@@ -684,7 +684,7 @@ def test_a_result_behind_arenas() -> None:
         "results that may not be completely written: 1 (func.return)"
     ]
     text = with_result(arena(), view("a"), copy("x", "a"), free())
-    refused(text, "func.return returns buffer %r, expected a write before")
+    refused(text, "func.return returns buffer %r, expected an earlier write")
 
 
 def test_an_arena_behind_others_is_not_freed() -> None:
@@ -715,4 +715,4 @@ def test_an_arena_that_is_written_in_part() -> None:
         f"tgraph.constant<1 : i8> outs(%p0) : {part}",
         *(f"tgraph.negate %arena outs(%arena) : {I8}", free()),
     )
-    refused(text, "all 256 bytes of buffer %arena, of which at most 128 are written")
+    refused(text, "all 256 bytes of buffer %arena, of which at most 128 were written")

@@ -168,7 +168,7 @@ FAULTS = {
     ),
     "nobody writes it": (
         [X],
-        "func.return returns buffer %r, expected a write before",
+        "func.return returns buffer %r, expected an earlier write",
     ),
     "strides": (
         [

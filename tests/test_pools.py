@@ -79,7 +79,7 @@ def test_out_of_memory_is_located() -> None:
 
 def test_more_than_a_slab_can_give() -> None:
     text = CHAIN.replace("1024xf32", "8192xf32")
-    with pytest.raises(LocatedError, match="32768 bytes asked for, expected at most"):
+    with pytest.raises(LocatedError, match="32768 bytes requested, expected at most"):
         Executable(parse(text), allocator="slab")
 
 

@@ -259,7 +259,8 @@ class DynamicUpdateSliceOp(TensorOp):
         shapes = shape_of(operand), shape_of(update)
         if len(shapes[0]) != len(shapes[1]) or any(map(exceeds, *shapes[::-1])):
             raise VerifyException(
-                f"operand 1 has type {bare(update)}, expected a part of {bare(operand)}"
+                f"operand 1 has type {bare(update)}, expected a slice of "
+                f"{bare(operand)}"
             )
         return [operand]
 

@@ -162,7 +162,7 @@ class PartialTypes:
             ):
                 raise VerifyException(
                     f"{self._name(value)} has type {self._type(value)}, expected "
-                    f"elements whose numbers all are of type {element}"
+                    f"elements that {element} represents exactly"
                 )
 
     def _name(self, value: int) -> str:

@@ -51,8 +51,8 @@ def sum_element(op: TensorOp, inputs: Sequence[AnyTensor]) -> Attribute:
     for index, type in enumerate(inputs):
         if type.element_type != element and not holds(element, type.element_type):
             raise VerifyException(
-                f"operand {index} has type {bare(type)}, expected elements whose "
-                f"numbers all are of type {element}"
+                f"operand {index} has type {bare(type)}, expected elements that "
+                f"{element} represents exactly"
             )
     return element
 

@@ -2,13 +2,13 @@
 
     import_model(data, "model.onnx", {"batch": 1})
 
-gives the module, with one function `@main`. Its arguments are the model's inputs, then
-its parameters: the initialisers of floating-point type and rank 1 or more that
-operations read. Each has its name in the model as `tgraph.name`; parameters are marked
-`tgraph.parameter`, and their values are not in the module. Other initialisers are
-constants. What follows from shapes and constants is computed here (`folding.py`).
-Operations that ONNX defines by others (Attention, RotaryEmbedding, ...) are taken as
-these, unless they are converted whole.
+returns a model whose module has a single function `@main`. Its arguments are the inputs
+of the ONNX model, followed by its parameters: the floating-point initializers of rank 1
+or more that operations read. `tgraph.name` is the name of each in the ONNX model.
+Parameters are marked `tgraph.parameter`, and their values are not in the IR. Other
+initializers are constants. The frontend computes values that depend only on shapes and
+constants (`folding.py`). It expands operations that ONNX defines by others (Attention,
+RotaryEmbedding, ...), unless it converts them as a whole.
 
 An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
 if it has none), and its number, from 1. Within a definition it is
@@ -21,8 +21,9 @@ functions.py    what operations are defined by
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
 resizing.py, recurrent.py   the conversions, by family
 
-Opsets 13 to 23. Does not: training, integer products (`QLinearConv`), sequences, sizes
-computed at run time, loops (`Loop`, `Scan`), `If` on what is not known.
+Opsets 13 to 23. Does not: support training, integer products (`QLinearConv`),
+sequences, sizes computed at run time, loops (`Loop`, `Scan`), or `If` with a condition
+computed at run time.
 """
 
 from collections.abc import Mapping

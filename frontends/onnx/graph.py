@@ -297,7 +297,7 @@ class Importer:
         """Nodes are those of the function that `proto` calls, and of its opset."""
         call = _FunctionNode(key_of(proto), _label(proto))
         if any(call.function == other.function for other in self._calls):
-            self._fail(proto, "its definition uses itself")
+            self._fail(proto, "its definition is recursive")
         opset = self._opset
         self._calls.append(call)
         self._opset = max(opset_of(body.opset_import) or opset, OPSETS[0])

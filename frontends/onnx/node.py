@@ -1,6 +1,6 @@
 """One ONNX node on its way to tgraph, and what conversions share.
 
-A value is `Known` (an array: an initialiser, or what follows from shapes and constants)
+A value is `Known` (an array: an initializer, or what follows from shapes and constants)
 or computed at run time (an SSA value). A conversion takes an `OnnxNode` and returns the
 node's outputs; `Unsupported` says why there is no tgraph form.
 """

@@ -1,4 +1,4 @@
-"""ONNX's reductions, softmax and normalisations → tgraph."""
+"""ONNX's reductions, softmax and normalizations → tgraph."""
 
 from collections.abc import Mapping, Sequence
 

@@ -2,21 +2,21 @@
 
     import_module(module, example_args)    or    import_program(exported)
 
-gives the module, with one function `@main`. Its arguments are the inputs, then what the
-PyTorch module holds: parameters, and buffers, marked `tgraph.parameter`. Buffers that a
-call changes (a batch norm's statistics, a cache of keys) are variables. Each has its
-name in the PyTorch module as `tgraph.name`. The values stay outside; they are NumPy's
-views of the tensors' own memory.
+Both return a model whose module has a single function `@main`. Its arguments are the
+inputs, followed by the parameters and buffers of the PyTorch module, which are marked
+`tgraph.parameter`. Buffers that a call changes, such as the statistics of a batch norm
+or a cache of keys, are variables. `tgraph.name` is the name of each in the PyTorch
+module. The values are not in the IR; they are NumPy views of the tensors' own memory.
 
-`torch.export` gives a functional graph of core ATen operations with static or symbolic
-sizes, typed, and with places in the source. These are converted one by one: they are
-few, stable, and all that they need is PyTorch itself. By way of ONNX would take
-onnxscript, and lose what changes (buffers, training); PyTorch/XLA and torch-mlir, which
-give StableHLO, are large, and tied to one release of PyTorch each. Attention, linear
-layers and matrix products are taken whole (`WHOLE`), as what they decompose into is
-longer and hides what they are.
+`torch.export` returns a typed functional graph of core ATen operations, with static or
+symbolic sizes and source locations. This frontend converts the operations one by one.
+They are few and stable, and require only PyTorch. A detour through ONNX would require
+onnxscript and lose mutable state (buffers, training). PyTorch/XLA and torch-mlir, which
+produce StableHLO, are large, and each is tied to a single release of PyTorch.
+Attention, linear layers, and matrix products are converted as a whole (`WHOLE`),
+because their decompositions are longer and hide the operation.
 
-An operation's place is where the module's source calls it.
+The source location of an operation is its call in the module's source.
 
 program.py      the graph: arguments, sizes, results, training, errors
 call.py         one call of an ATen operation, and what conversions share
@@ -24,9 +24,9 @@ sizes.py        symbolic sizes
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py
                 the conversions, by family
 
-Does not: random numbers (dropout in training), complex and quantised tensors, shapes
-that depend on values, `torch.cond` and other higher-order operations. Files (`.pt2`)
-are not read by the tools: `torch.export.load` unpickles, which runs what is in them.
+Does not: support random numbers (dropout in training), complex and quantized tensors,
+data-dependent shapes, or higher-order operations such as `torch.cond`. The tools do not
+read `.pt2` files, because `torch.export.load` unpickles them, which runs their code.
 """
 
 from collections.abc import Mapping, Sequence

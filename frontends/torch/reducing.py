@@ -1,4 +1,4 @@
-"""ATen's reductions, softmax and normalisations → tgraph."""
+"""ATen's reductions, softmax and normalizations → tgraph."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -123,7 +123,7 @@ def _vector_norm(c: AtenCall) -> SSAValue:
 
 
 def _wide(c: AtenCall, x: SSAValue) -> SSAValue:
-    """Small floats are normalised as f32."""
+    """Small floats are normalized as f32."""
     element = type_of(x).element_type
     small = isinstance(element, AnyFloat) and element.bitwidth < 32
     return c.convert(x, f32) if small else x

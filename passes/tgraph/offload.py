@@ -15,12 +15,12 @@
 The bytes of %a are free between its two readers. The pass counts live bytes as
 tgraph-bufferize will store them (analysis/memory_graph.py), and lowers the peak until
 plan-memory meets the budget (passes/tgraph/shared/fitting.py).
-planning/scheduling/offload.py chooses the values and the times: as in XLA's
-memory-space assignment, a copy overlaps with as much of the program as it takes time,
-both estimated from types, unless memory is too short for that.
+planning/scheduling/offload.py chooses the values and the times. As in XLA's
+memory-space assignment, a copy overlaps with operations that take at least as long,
+both estimated from types, unless there is too little memory for that.
 
-The position of a copy determines until when its operand stays live, and from when its
-result is. Copies run in parallel with other operations, in a queue of their own
+The lifetime of a copy's operand ends, and that of its result starts, at the position of
+the copy. Copies run in parallel with other operations, in a queue of their own
 (runtime/devices/order.py). A copy to the other device starts as soon as its operand is
 computed; only the operation that reuses those bytes waits for it. The arenas of both
 devices are planned as usual. Results are bitwise identical. Remarks report the values

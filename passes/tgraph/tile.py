@@ -49,10 +49,10 @@ uses up to half of a core's L2 cache, or more if that raises the peak only sligh
 if each tile rereads a lot of data. The pass builds a loop on a copy of the program
 whose fusions are taken apart, then fuses and schedules the copy again.
 
-The pass tiles convolutions and pooling by rows, with tiles so high that each window
-reaches into the next tile at most. The rows that the next tile reads again are kept
-(Alwani et al., "Fused-layer CNN accelerators", 2016), so nothing is computed twice. The
-first and the last tile, which contain the padding, are outside of the loop.
+The pass tiles convolutions and pooling by rows, with tiles large enough that a window
+spans at most two of them. The rows that the next tile reads again are kept (Alwani et
+al., "Fused-layer CNN accelerators", 2016), so nothing is computed twice. The first and
+the last tile, which contain the padding, are outside of the loop.
 
 The pass lowers the peak as far as possible. It changes the program only if the new peak
 is at least a tenth below the arena that plan-memory needs for the original. Data that
@@ -61,9 +61,9 @@ the estimated cost.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
-Does not: cut into unequal tiles; slice windows; put windows into loops if they lack the
-padding for one result row per stride; or change functions whose operations have
-streams, which could run the tiles in parallel.
+Does not: cut into unequal tiles; tile windows in the sliced form; put windows into
+loops if they lack the padding for one result row per stride; or change functions whose
+operations have streams, which could run the tiles in parallel.
 """
 
 from collections.abc import Sequence

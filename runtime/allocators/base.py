@@ -150,7 +150,7 @@ class Allocator(ABC, Generic[B]):
 
     def _nothing(self, size: int) -> int:
         if size < 0:
-            raise ValueError(f"{size} bytes asked for, expected 0 or more")
+            raise ValueError(f"{size} bytes requested, expected 0 or more")
         return NULL
 
     def _wait(self, size: int, alignment: int, freed_before: int) -> B:

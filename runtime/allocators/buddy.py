@@ -75,7 +75,7 @@ class Buddy(Allocator[BuddyBlock]):
         wanted = (blocks - 1).bit_length()
         if wanted > self._top:
             raise ValueError(
-                f"{size} bytes asked for, expected at most {self._allocate_size}: the "
+                f"{size} bytes requested, expected at most {self._allocate_size}: the "
                 "allocate_size of the allocator"
             )
         firsts = self._firsts[wanted:]

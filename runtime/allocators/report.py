@@ -110,7 +110,7 @@ class OutOfMemoryError(MemoryError):
             for block in held[:_HOLDERS]
         )
         super().__init__(
-            f"out of memory on {device}: {size} bytes asked for, "
+            f"out of memory on {device}: {size} bytes requested, "
             f"{statistics.free_bytes} free in the pool of {statistics.pool_bytes} "
             f"(largest block {statistics.largest_free_block_bytes}, fragmentation "
             f"{statistics.fragmentation:.2f}), which may grow by "

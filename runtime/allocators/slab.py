@@ -109,7 +109,7 @@ class Slab(Allocator[SlabBlock]):
         grains = -(-size // self._block_size)
         if grains > MOST_GRAINS:
             raise ValueError(
-                f"{size} bytes asked for, expected at most "
+                f"{size} bytes requested, expected at most "
                 f"{MOST_GRAINS * self._block_size}: {MOST_GRAINS} times the block_size "
                 "of the allocator"
             )

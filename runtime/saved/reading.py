@@ -54,7 +54,9 @@ def load(path: Path) -> CallableProgram:
             files = {x.filename: _contents(archive, x) for x in archive.filelist}
         return _program(files)
     except _Elsewhere as error:
-        raise ValueError(f"{path}: {error}: save the program again here") from None
+        raise ValueError(
+            f"{path}: {error}: save the program again on this machine"
+        ) from None
     except (
         *(ArgumentError, ArithmeticError, AttributeError, BadZipFile, EOFError),
         *(ImportError, LookupError, MemoryError, RecursionError, Refused, RuntimeError),

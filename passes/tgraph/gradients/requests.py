@@ -97,7 +97,8 @@ class Request:
         if 0 <= number < len(values):
             return values[number]
         raise LocatedError(
-            f"@{self.function} has {len(values)} {what}s, expected more than {number}",
+            f"@{self.function} has no {what} {number}, expected less than "
+            f"{len(values)}",
             func,
         )
 

@@ -32,7 +32,7 @@ class Operand:
 
 
 Temporary: TypeAlias = Callable[[DType], Array]
-"""Gives an uninitialised array of the output's shape, valid for one form."""
+"""Gives an uninitialized array of the output's shape, valid for one form."""
 
 Emit: TypeAlias = Callable[[Sequence[Operand], Array, Temporary], list[Call]]
 """`(inputs, out, temporary) -> calls`; `out` may be the memory of any input."""
