@@ -37,7 +37,7 @@ def caller_pools(func: FuncOp) -> list[CallerMemory]:
             source = op.operands[0]
             if source not in reusable:
                 raise LocatedError(
-                    "tgraph.buffer is on a view of other memory, expected that of a "
+                    "tgraph.buffer is on a view of other memory, expected a view of a "
                     "result, a variable or a donated argument",
                     op,
                 )

@@ -145,7 +145,7 @@ def prove(
     if sizes.has_operands:
         raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
     remark(
-        f"not proved for all sizes, the runtime checks those of each call: {reason}",
+        f"not proved for all sizes, so the runtime checks those of each call: {reason}",
         cast(Operation, op),
     )
 

@@ -148,7 +148,7 @@ FAULTS = {
     ),
     "in an argument": (
         [view("y", f"{at(0)} {{tgraph.buffer}}", HALF, "%a", HALF)],
-        "tgraph.buffer is on a view of other memory, expected that of a result, a var",
+        "tgraph.buffer is on a view of other memory, expected a view of a result",
     ),
     "a size that is not known": (
         [

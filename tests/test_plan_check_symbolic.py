@@ -297,7 +297,7 @@ def test_only_checked(
 ) -> None:
     remarks(module(*lines), caplog)
     (message,) = caplog.messages
-    head = "remark: not proved for all sizes, the runtime checks those of each call"
+    head = "remark: not proved for all sizes, so the runtime checks those of each call"
     place, found, why = message.partition(f": {head}: ")
     assert place.startswith("test.mlir:")
     assert (found, why) == (f": {head}: ", reason)

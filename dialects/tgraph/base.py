@@ -661,7 +661,8 @@ def _verify_workspace(type: Attribute, out: Attribute) -> None:
     size = workspace.get_shape()
     if len(size) != 1 or workspace != MemRefType(i8, size, memory_space=space):
         raise VerifyException(
-            f"workspace has type {workspace}, expected bytes where the result is, such "
+            f"workspace has type {workspace}, expected bytes on the device of the "
+            "result, such "
             f"as {MemRefType(i8, [64], memory_space=space)}"
         )
     if not is_static(workspace):

@@ -45,7 +45,7 @@ class ElementwiseOp(TensorOp):
             if type.element_type != inputs[0].element_type:
                 raise VerifyException(
                     f"operand {index} has type {bare(type)}, expected elements of type "
-                    f"{inputs[0].element_type} as operand 0 has"
+                    f"{inputs[0].element_type} like operand 0"
                 )
         return [self._same_shape(inputs)]
 

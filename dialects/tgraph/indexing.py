@@ -181,7 +181,7 @@ class ScatterOp(TensorOp):
             raise VerifyException(
                 f"operand 2 has type {bare(inputs[2])}, expected the sizes "
                 f"{list(index_shape(indices, vector_dim))} in its dimensions that are "
-                "not update_window_dims, as the indices have"
+                "not update_window_dims, like the indices"
             )
         return [inputs[0]]
 

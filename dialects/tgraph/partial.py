@@ -99,8 +99,9 @@ class PartialTypes:
             if self.size(place) not in (size, UNKNOWN):
                 raise VerifyException(
                     f"{self._name(place[0])} has type {self._type(place[0])}, expected "
-                    f"size {size} along dimension {place[1]}, as dimension {source[1]} "
-                    f"of {self._name(source[0])} of type {self._type(source[0])} has"
+                    f"size {size} along dimension {place[1]}, like dimension "
+                    f"{source[1]} "
+                    f"of {self._name(source[0])} of type {self._type(source[0])}"
                 )
             self.set_size(place, size)
 

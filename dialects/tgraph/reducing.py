@@ -39,7 +39,7 @@ def check_same_element(inputs: Sequence[AnyTensor], index: int) -> None:
     if inputs[index].element_type != inputs[0].element_type:
         raise VerifyException(
             f"operand {index} has type {bare(inputs[index])}, expected elements of "
-            f"type {inputs[0].element_type} as operand 0 has"
+            f"type {inputs[0].element_type} like operand 0"
         )
 
 

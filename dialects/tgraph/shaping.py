@@ -106,7 +106,7 @@ class ConstantOp(TensorOp):
         if element_type != declared.element_type:
             raise VerifyException(
                 f"result has type {bare(declared)}, expected elements of type "
-                f"{element_type} as its value has"
+                f"{element_type} like its value"
             )
         return [declared]
 
@@ -253,7 +253,7 @@ class ReshapeOp(ViewOp):
             if count % rest:
                 raise VerifyException(
                     f"has {count} elements on one side, expected a multiple of {rest} "
-                    "as the other side has"
+                    "like the other side"
                 )
             types.set_size((other, shape.index(UNKNOWN)), count // rest)
 

@@ -86,7 +86,7 @@ def _custom_call(c: Conversion) -> Values:
     name = target.data if isinstance(target, StringAttr) else ""
     if name in ("Sharding", "annotate_device_placement", "LayoutConstraint"):
         return c.inputs
-    hint = " (LAPACK's: compute it outside, and pass the result)"
+    hint = " (LAPACK: compute it outside the program, and pass the result)"
     is_lapack = name.startswith("lapack_")
     raise Unsupported(f"@{name}{hint if is_lapack else ''}" if name else "")
 

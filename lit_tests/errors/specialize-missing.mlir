@@ -1,7 +1,7 @@
 // RUN: not plan-opt %s -p 'specialize-sizes{sizes="n=8"}' 2>&1 | filecheck %s
 
 // CHECK-NOT: Traceback
-// CHECK:     specialize-missing.mlir:6:1: error: func.func has a size that is m
+// CHECK:     specialize-missing.mlir:6:1: error: func.func has size m, expected a number for each of its names
 
 func.func @main(%x: memref<?x?xf32> {tgraph.dims = #tgraph.dims<n, m>},
                 %r: memref<f32> {tgraph.result = 0 : i32}) {

@@ -6,4 +6,4 @@ func.func @f(%a: memref<4xf32, "cpu:0">, %s: memref<64xi8, "cpu:1">) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     workspace-device.mlir:4:3: error: tgraph.negate: workspace has type memref<64xi8, "cpu:1">, expected bytes where the result is, such as memref<64xi8, "cpu:0">
+// CHECK:     workspace-device.mlir:4:3: error: tgraph.negate: workspace has type memref<64xi8, "cpu:1">, expected bytes on the device of the result, such as memref<64xi8, "cpu:0">

@@ -2,7 +2,7 @@
 
 // Right for n = 64, and for all up to that, but %b starts at 256 whatever the size: this
 // is said here, and an error at run time for larger sizes.
-// CHECK: remark: not proved for all sizes, the runtime checks those of each call: tgraph.add uses buffer %a, whose bytes may now belong to buffer %b
+// CHECK: remark: not proved for all sizes, so the runtime checks those of each call: tgraph.add uses buffer %a, whose bytes may now belong to buffer %b
 
 func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},
                 %r: memref<?xf32> {tgraph.result = 0 : i32, tgraph.dims = #tgraph.dims<n>}) {

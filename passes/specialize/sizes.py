@@ -125,11 +125,11 @@ class _Specialization:
         found = None if size is None else substitute(size, self.values)
         if not isinstance(found, int):
             what = (
-                "does not follow from the sizes of the arguments"
+                "a size that does not follow from the sizes of the arguments"
                 if size is None
-                else f"is {size}"
+                else f"size {size}, expected a number for each of its names"
             )
-            raise LocatedError(f"{name_of(at)} has a size that {what}", at)
+            raise LocatedError(f"{name_of(at)} has {what}", at)
         if found > LARGEST_SIZE:
             raise LocatedError(
                 f"{name_of(at)} has a size of {found}, expected at most {LARGEST_SIZE}",
