@@ -1,4 +1,4 @@
-"""What operations do to the buffers of memories: a part of plan-check.
+"""Effects of operations on the buffers of memories, for plan-check.
 
     tgraph.add %a, %b outs(%c)     reads all of a and b, overwrites c
     memref.store %x, %a[%i]        touches a, and writes some of it
@@ -6,8 +6,8 @@
     scf.parallel { ... }           all that is done inside, at any time
     dma_wait %token                uses once more what the transfer uses
 
-What an operation must not do to a buffer is refused here, wherever the operation
-stands: to free it alone, or to make it where iterations run side by side.
+This module rejects accesses that are wrong at any position: freeing a single buffer of
+an arena, and creating a buffer where iterations run concurrently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,10 @@
-"""Arguments with buffers in their memory, for plan-check: pools that the caller gives.
+"""Arguments with buffers in their memory, for plan-check.
 
-A `memref.reinterpret_cast` with `tgraph.buffer` makes a buffer in the memory of a
-result, of a variable or of an argument that is donated. It must be contiguous and
-within it. The argument itself lies there as well, at 0: what the caller gave has its
-bytes when the function starts, a result or a variable when it ends. Shares no code with
-what plans.
+A `memref.reinterpret_cast` with `tgraph.buffer` creates a buffer in the memory of a
+result, a variable, or a donated argument. The buffer must be contiguous and within that
+memory. The argument itself is a buffer at offset 0: an input owns its bytes when the
+function starts, and a result or variable when the function ends. Shares no code with
+the planner.
 """
 
 from collections.abc import Iterator

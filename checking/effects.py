@@ -1,5 +1,4 @@
-"""What operations do with the memrefs that they are given, through calls and regions,
-for plan-check."""
+"""Effects of operations on their memrefs, through calls and regions, for plan-check."""
 
 from collections.abc import Iterator, Sequence
 from math import prod

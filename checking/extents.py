@@ -1,9 +1,9 @@
-"""Which bytes of its memory a memref may reach, for plan-check.
+"""The bytes of its memory that a memref may access, for plan-check.
 
-A memref's type says where its elements are if its layout is static: first element and
-strides, counted from where its buffer starts. Where offsets, sizes or strides are
-operands, the bytes lie within a range that follows from those of the operands
-(ranges.py). Shares no code with what plans.
+If the layout of a memref is static, its type gives the first element and the strides,
+relative to the start of its buffer. If offsets, sizes, or strides are operands, the
+bytes are within a range that follows from the ranges of the operands (ranges.py).
+Shares no code with the planner.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,13 @@
-"""Which steps of a planned block are surely over before which, for plan-check.
+"""The order of the steps of a planned block, for plan-check.
 
-A step is an operation of the block. Those of a stream of a device run in program order;
-apart from that, a step only waits for the steps that computed its operands, for the
-last that wrote the memory that it accesses, and, if it writes, for those that read it.
-Sharing an arena orders nothing: each of its buffers counts as memory of its own.
+A step is an operation of the block. The steps of a stream of a device run in program
+order. Otherwise, a step waits only for the steps that computed its operands, for the
+last step that wrote memory that it accesses, and, if it writes memory, for the steps
+that read it. Sharing an arena implies no order: each buffer in it counts as separate
+memory.
 
-Each step has a vector clock: how many steps of each stream are over before it starts.
-Shares no code with what plans; see plan_check.py.
+Each step has a vector clock: the number of steps of each stream that are finished
+before it starts. Shares no code with the planner; see plan_check.py.
 """
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence

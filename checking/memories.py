@@ -1,18 +1,18 @@
 """The memories of a function that hold several buffers, for plan-check.
 
-An arena is any memory of which a `memref.view` is made, wherever it comes from: an
-allocation, on the stack too, in any block; an argument; a global; what another
-operation gives. Its buffers are these views. Views of a view, where that is bytes and
-nothing else uses it, are buffers at offsets in the arena itself: so is the arena of a
-function that was inlined into another.
+An arena is any memory that a `memref.view` refers to: an allocation, on the heap or the
+stack, in any block; an argument; a global; or the result of another operation. Its
+views are its buffers. If a view consists of bytes and is used only by further views,
+these are buffers at offsets in the arena itself. The arena of an inlined function has
+this form.
 
     %arena = memref.alloc() : memref<512xi8>
     %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
     %a = memref.view %part[%c64][] : memref<256xi8> to memref<16xf32>    at byte 320
 
-What uses an arena in another way has all of its bytes: the arena is then one of its own
-buffers. Arguments with buffers in their memory (caller_pools.py) are memories, too.
-Shares no code with what plans.
+If an arena has any other use, the arena is itself a buffer with all its bytes.
+Arguments with buffers in their memory (caller_pools.py) are memories as well. Shares no
+code with the planner.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,14 +1,15 @@
-"""What an operation writes against what it reads, for plan-check: in-place decisions.
+"""Checks the operands that an operation overwrites, for plan-check: in-place decisions.
 
     tgraph.negate %x outs(%x)     sound: each element is read, then written
     tgraph.reverse %x outs(%x)    fault: elements are read after they were overwritten
     tgraph.negate %u outs(%v)     fault, if %u and %v are parts of %x that overlap;
                                   sound, if they are two buffers at the same place
 
-Each destination has to be disjoint from every other operand, or be one that the
-operation declares it may overwrite, at the same place with the same layout. What a
-fusion declares is proved from its body: an element of the result must depend on no
-other of the operand's, or on those of its row. Shares no code with what decides.
+Each destination must be disjoint from every other operand, or coincide, with the same
+layout, with an operand that the operation declares it may overwrite. plan-check proves
+the declaration of a fusion from its body: an element of the result may depend only on
+the same element of the operand, or on elements in its row. Shares no code with the code
+that makes these decisions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Who has the bytes of a memory, on all paths of a function: a part of plan-check.
+"""The owners of the bytes of a memory, on all paths of a function, for plan-check.
 
     %a = memref.view %arena[%c0]     a: nothing is written
     tgraph.negate ... outs(%a)       a has its bytes
@@ -8,16 +8,17 @@
     }
     tgraph.tanh %a ...               fault: on one path a has lost them
 
-Walks the operations in the order in which they run, with sets of buffers: those used
-since their view was made, those that have lost bytes since, those whose memory was
-freed, those that are not written, or not as a whole. Each says what may be so: where
-paths meet the sets are united; loops are walked until nothing is new. A buffer that has
-lost bytes may only be overwritten as a whole. In the memory of an argument, an
-operation that overwrites one buffer and reads another at the same place hands the bytes
-over; that it may, operands.py proves. What goes on when an operation ends (a
-DMA) is over at its wait, which uses its buffers once more. Concurrent loops count as
-one operation, but for the memories allocated inside, which are each iteration's own. A
-result is used when its function ends. Shares no code with what plans.
+The check visits the operations in execution order with sets of buffers: buffers used
+since their view was created, buffers that have lost bytes since, buffers whose memory
+is freed, and buffers that are not, or not completely, written. Each set is an
+over-approximation: where paths meet, the sets are united, and loops are repeated until
+nothing changes. A buffer that has lost bytes may only be overwritten completely. In the
+memory of an argument, an operation that overwrites one buffer and reads another at the
+same address passes on ownership of the bytes; operands.py proves that it may. An
+operation that continues after it returns (a DMA) ends at its wait, which counts as
+another use of its buffers. Concurrent loops count as a single operation, except for
+memory allocated inside, which belongs to each iteration. A result is used when its
+function ends. Shares no code with the planner.
 """
 
 from collections.abc import Mapping, Sequence

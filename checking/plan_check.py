@@ -1,5 +1,4 @@
-"""The proof of `plan-check`: passes/plan/check.py says what is proved, and what is
-assumed."""
+"""The proof of `plan-check`; passes/plan/check.py says what is proved and assumed."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Mapping, Sequence

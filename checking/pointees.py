@@ -1,6 +1,7 @@
-"""Which memrefs may be which buffers, for plan-check: what is made of one may be it.
+"""The buffers that each memref may refer to, for plan-check.
 
-Shares no code with what plans; see plan_check.py.
+The result of an operation on a memref may refer to the same buffers. Shares no code
+with the planner; see plan_check.py.
 """
 
 from collections.abc import Container, Iterator, Mapping

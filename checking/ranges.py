@@ -1,5 +1,5 @@
-"""Between which numbers an index lies, for plan-check: constants, loops with constant
-bounds, and arithmetic on these. Shares no code with what plans.
+"""Bounds of indices, for plan-check, from constants, loops with constant bounds, and
+arithmetic on these. Shares no code with the planner.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which buffers share bytes with which, for plan-check: sets of them, as bits."""
+"""Buffers that share bytes, for plan-check, as bit sets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

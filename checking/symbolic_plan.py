@@ -1,9 +1,9 @@
 """Symbolic sizes in plan-check: numbers to check with, and the proof for all sizes.
 
-A buffer starts at the largest of some ends, so it lies above each buffer that has one
-of these ends; and above those below it, since no size is negative. The arena is as
-large as the largest of some ends, in the same way. What this does not show is not
-proved: the runtime checks such a plan when the sizes are given.
+A buffer starts at the maximum of several ends. It therefore lies above each buffer with
+one of these ends, and above all buffers below those, because no size is negative. The
+size of the arena is also a maximum of ends. Whatever this argument does not show is not
+proved, and the runtime checks such a plan for the sizes of each call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""What plan-check leaves unproved, counted: one remark for each kind of thing.
+"""Counts what plan-check does not prove, with one remark per kind.
 
-x.mlir:7:5: remark: plan-check: 2 operations say nothing about memory (test.use)
+x.mlir:7:5: remark: plan-check: operations with unknown effects, ...: 2 (test.use)
 """
 
 from xdsl.ir import Operation

@@ -1,4 +1,4 @@
-"""What of buffers is written, in parts, for plan-check.
+"""The parts of buffers that are written, for plan-check.
 
 %v = memref.subview %a[0] [8] [1]        32 of 64 bytes
 tgraph.negate ... outs(%v)

@@ -1,7 +1,7 @@
-"""Located errors and remarks: what every layer says to the user, and how.
+"""Located errors and remarks, which every layer uses to report to the user.
 
-An error is raised (`LocatedError`), a remark is logged (`remark`). Both name the source
-position of the operation that they are about, where one is known:
+An error is raised (`LocatedError`), and a remark is logged (`remark`). Both name the
+source location of their operation, if known:
 
     model.mlir:12:10: error: tgraph.add: operand 1 has shape 3x4, expected 3x5
 """

@@ -1,12 +1,13 @@
-"""What linalg's operations do to the memory of their memrefs, as `dialects/memory.py`
-asks. It follows from what every structured operation states: which operands are
-outputs, its indexing maps, its iterators, and the payload in its region.
+"""Memory effects of linalg's operations, for `dialects/memory.py`.
+
+They follow from the declarations of every structured operation: its outputs, its
+indexing maps, its iterators, and the payload in its region.
 
     linalg.generic {indexing_maps = [(d0) -> (d0), (d0) -> (d0)],
                     iterator_types = ["parallel"]} ins(%x) outs(%y) { ... }
 
-writes all of %y, reads it only if the payload uses its argument, and may have %x and %y
-in the same memory.
+This operation writes all of %y, reads it only if the payload uses its argument, and may
+have %x and %y in the same memory.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""What operations of any dialect say about the memory of their memrefs.
+"""Traits by which operations of any dialect declare their memory effects.
 
-xDSL's memory effects say what an operation reads and writes. Planning memory needs to
-know more, and these traits say it, as interfaces do in MLIR. A dialect whose operations
-have them is planned as `tgraph` is, and need know nothing of it.
+xDSL's memory effects declare what an operation reads and writes. Memory planning
+requires more, and these traits declare it, like interfaces in MLIR. Operations of any
+dialect with these traits are planned like `tgraph`, without depending on it otherwise.
 
     class ReluOp(IRDLOperation):
         traits = traits_def(Elementwise())  # the last operand is written

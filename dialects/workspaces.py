@@ -1,12 +1,12 @@
-"""Who knows how much workspace operations take: the kernels that will compute them.
+"""The workspace that operations need, as declared by the kernels that compute them.
 
     measure_of("native", 2)(op)             plan-workspaces, for two threads
     provide("npu", lambda: bytes_of)        another runtime's kernels
 
-Passes know no runtime, so kernels are known by name. Those of this package stand in a
-table, by where they are, and are imported when they are first asked: what has been
-imported before makes no difference. MLIR attaches interfaces to operations of others in
-this way.
+Passes do not depend on a runtime, so kernels are known by name. A table holds the
+modules of this package's own kernels, which are imported on first use; the order of
+imports makes no difference. MLIR attaches external interfaces to operations in this
+way.
 """
 
 from collections.abc import Callable

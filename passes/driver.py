@@ -1,9 +1,10 @@
-"""Runs passes one after the other, and checks the IR after each that changed it.
+"""Runs passes in sequence, and verifies the IR after each pass that changed it.
 
-xDSL's `verify()` does not look at the order of definitions and uses (xDSL issue 1033):
-a pass that moves operations can break it unnoticed. So two checks run after a pass:
-`verify()`, and that every use is dominated by its definition. As in MLIR, IR that was
-valid and did not change is not verified again; passes need not say so (`Verifier`).
+xDSL's `verify()` does not check the order of definitions and uses (xDSL issue 1033), so
+a pass that moves operations can break it unnoticed. The driver therefore runs two
+checks after a pass: `verify()`, and that each definition dominates its uses. As in
+MLIR, valid IR that did not change is not verified again. Passes need not report changes
+(`Verifier`).
 """
 
 from collections.abc import (

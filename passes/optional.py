@@ -1,6 +1,6 @@
-"""What a pass that may be left out states of itself, in its class.
+"""The contract of a pass that may be omitted, declared in its class.
 
-The default sequence, explanations and the tests of properties follow from it.
+The default sequence, explanations, and property tests are derived from it.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from xdsl.passes import ModulePass
 
 @dataclass(frozen=True)
 class OptionalPass(ModulePass):
-    """A pass on tensors without which programs compute the same, at any place.
+    """A pass on tensors that may be omitted at any position without changing results.
 
-    EXACT: whether every value stays as it is, bit by bit.
-    IDEMPOTENT: whether, by default, it changes nothing in what it has left.
-    LOWERS_PEAK: whether it is there for that: then it never raises it, either.
-    TOPIC: what it is about, in explanations, which try to leave it out; or nothing.
+    EXACT: whether every value is bitwise identical.
+    IDEMPOTENT: whether a second run, with default options, changes nothing.
+    LOWERS_PEAK: whether the pass is meant to lower the peak; it then never raises it.
+    TOPIC: the topic of the pass in explanations, which try to omit it; or nothing.
     """
 
     EXACT: ClassVar[bool] = True

@@ -1,7 +1,7 @@
-"""The vocabulary: buffers in, offsets out (minimalloc's words and units).
+"""The vocabulary: from buffers to offsets (with minimalloc's words and units).
 
-ATTENTION, liveness: a lifespan is half-open. A buffer with lifespan [3, 5) is live in
-steps 3 and 4; one with lifespan [5, 7) may take its bytes. An operation that reads one
+Note that a lifetime is half-open. A buffer with lifetime [3, 5) is live in steps 3 and
+4, and a buffer with lifetime [5, 7) may use the same bytes. An operation that reads one
 buffer and writes another in the same step needs both, so both are live in that step.
 """
 

@@ -1,7 +1,7 @@
-"""The strategies by name, and `solve`, which runs one and checks what it returns.
+"""The strategies by name, and `solve`, which runs a strategy and checks its plan.
 
 Installed packages add strategies through the entry point group `tensorplan.strategies`:
-the name of the entry is the strategy's, its object the function.
+the name of the entry point is the name of the strategy, and its object is the function.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The check of a plan: small, slow, plain, and sharing no code with any strategy."""
+"""The check of a plan: small, slow, and simple. It shares no code with any strategy."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

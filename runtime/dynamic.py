@@ -1,8 +1,9 @@
-"""Programs with symbolic sizes: one static program for the sizes of each call.
+"""Programs with symbolic sizes: a static program for the sizes of each call.
 
-A call binds the names in the types of the arguments to sizes; the program is
-specialised to them once, and then kept. All have the same pools: an arena of static
-size is the same for all sizes, one of computed size grows to the largest.
+A call binds the names in the types of the arguments to sizes. The program is
+specialized to these sizes once, and then kept. All specialized programs share the same
+pools: an arena of static size is the same for all sizes, and an arena of computed size
+grows to the largest.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""A device's memory, and what kernels on the device take while they run."""
+"""A device's memory, and the scratch memory of the kernels on the device."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack

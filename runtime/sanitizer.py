@@ -1,28 +1,28 @@
-"""Watches a program's memory: what `Executable(..., sanitize=True)` does.
+"""Watches a program's memory: the implementation of `Executable(..., sanitize=True)`.
 
-Two halves. What the program's own steps do wrong can be told from where their views
-lie, so it is looked for once, when the program is made ready, byte by byte and in
-program order (`_check_steps`):
+Faults in the program's own steps follow from the positions of their views. The
+sanitizer checks them once, when the program is prepared, byte by byte and in program
+order (`_check_steps`):
 
-- a read of bytes that nothing has written, or that another buffer was written over;
-- a use of a buffer after its `memref.dealloc`, or the one of its arena;
-- an output that lies in part over an input of the same operation, or wholly where the
-  operation cannot compute in place;
-- a result that is not written, or not all of it;
-- a buffer that lies at no multiple of its arena's alignment.
+- a read of bytes that nothing has written, or that another buffer has overwritten;
+- a use of a buffer after the `memref.dealloc` of the buffer or of its arena;
+- an output that partly overlaps an input of the same operation, or coincides with one
+  although the operation cannot compute in place;
+- a result that is not written, or not completely;
+- a buffer whose offset is not a multiple of its arena's alignment.
 
-What the kernels do wrong shows only while they run (`_Watch`). A second copy of all
-pools is kept; after each operation its outputs are copied there, and then the pools
-must be equal: the operation has written nothing else. For what kernels read besides
-their inputs there is poison, which is NaN in every float and -1 in integers: 0xFF in
+Faults in kernels show only at run time (`_Watch`). The sanitizer keeps a second copy of
+all pools. After each operation, it copies the outputs there, and then compares the
+pools: they differ if the operation has written anything else. To reveal reads of
+anything but inputs, memory is poisoned with NaN for floats and -1 for integers: 0xFF in
 every byte of a buffer before its first and after its last access, and 0xA5 in the red
-zones, that is, in what no buffer of an arena covers. The layout is the planned one.
+zones, the bytes of an arena that no buffer covers. The layout is the planned one.
 
-A run takes about 1.3 to 2.5 times its CPU time, and pools twice their memory.
+A run takes about 1.3 to 2.5 times the CPU time, and the pools take twice the memory.
 
-Not watched: the caller's memory around arguments; kernels' workspaces that are not
-planned; reads of poison by a kernel that gives the right values all the same; reads
-that are wrong after some branches only, which are for plan-check to find.
+Not watched: the caller's memory around arguments; unplanned workspaces of kernels;
+reads of poison by a kernel with correct results; and reads that are wrong only after
+some branches, which plan-check finds.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
