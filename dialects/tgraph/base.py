@@ -11,8 +11,8 @@ tensors a variable as its destination:
 
     %r = tgraph.add %a, %b outs(%v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 
-This operation computes the sum into the variable `%v :
-!tgraph.variable<tensor<4xf32>>`; `%r` is the variable's new contents. If all types are
+This operation computes the sum into the variable %v, of type
+`!tgraph.variable<tensor<4xf32>>`; %r is the variable's new contents. If all types are
 equal, the signature is a single type.
 
 The second form may name scratch memory for the kernel, whose contents are undefined

@@ -28,10 +28,8 @@ MIRROR = "tgraph.mirror"
 """Unit attribute of an operation to recompute for the gradient."""
 
 RECOMPUTED = "tgraph.recomputed"
-"""Unit attribute of an operation that is such a repetition.
-
-It is what keeps `cse` from merging the repetition with the original.
-"""
+"""Unit attribute of a recomputed operation. It keeps `cse` from merging the operation
+with the original."""
 
 MIRRORS = ("none", "cheap", "attribute")
 """Which operations are computed again for the gradient rather than kept; see
