@@ -14,8 +14,8 @@
 
 The steps of a function are its operations, including those in nested regions and other
 blocks (analysis/control_flow.py). A buffer is live at a step if its memory has been
-accessed and may be accessed again on some path (analysis/liveness.py). The lifetime of
-a buffer allocated in a loop is within one iteration. The alignment of a pool is the
+accessed and may be accessed again on some path (analysis/liveness.py). The live range
+of a buffer allocated in a loop is within one iteration. The alignment of a pool is the
 option `alignment`, or more if an allocation or an element type requires it (8 for f64).
 If operations have streams (`tgraph.stream`), two buffers share bytes only if the last
 use of one precedes the first use of the other in every execution
