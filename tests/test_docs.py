@@ -78,7 +78,8 @@ WRONG = {
     "an error that is not shown": "```console\n$ echo; exit 1\n\n```",
     "failure in a pipe": "```sh\nfalse | true\n```",
     "Python": "```python\nprint(1)\n```\n\n```output\n2\n```",
-    "no reason": "```sh\n# not run:\nfalse\n```",
+    "no reason": "<!-- not run: -->\n```sh\nfalse\n```",
+    "an unknown directive": "<!-- unneeded: jax -->\n```sh\ntrue\n```",
     "no command": "```console\nfalse\n```",
 }
 

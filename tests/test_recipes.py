@@ -18,7 +18,7 @@ from documentation import blocks
 ROOT = Path(__file__).parent.parent
 FOLDERS = [init.parent for init in ROOT.glob("*/__init__.py")]
 
-WHERE = re.compile(r"# not run: .*\n# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
+WHERE = re.compile(r"# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
 
 
 def recipes() -> Mapping[str, Sequence[re.Match[str]]]:

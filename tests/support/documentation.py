@@ -9,11 +9,13 @@ The folder has links to `examples`, `tests` and `benchmarks`.
     ```sh          commands without output
     ```mlir, text, c, ...   is shown, not run
 
-The first line of a block may say, visibly, why it is not run, or not always:
+A comment on the line above a block says, out of the reader's sight, why the block is
+not run, or not always:
 
-    # not run: REASON            # needs mlir-opt, jax            # takes minutes
+    <!-- not run: REASON -->    <!-- needs: mlir-opt, jax -->    <!-- takes minutes -->
 
-The last runs with `-m slow`. What is needed is a command or a Python package.
+A block that takes minutes runs with `-m slow`. What a block needs is a command or a
+Python package.
 """
 
 import io
@@ -37,20 +39,26 @@ class Block(NamedTuple):
     language: str
     text: str
     line: int  # of its first line
+    directive: str = ""  # what the comment above it says
 
     def says(self, word: str) -> str | None:
-        """What the first line says after `# word`, if it does."""
-        match = re.match(rf"# {word}(.*)\n", self.text)
-        return match[1].strip(": ") if match else None
+        """What the directive says after `word:`, if it is that one."""
+        name, _, value = self.directive.partition(":")
+        return value.strip() if name == word else None
+
+
+DIRECTIVES = ("", "not run", "needs", "takes minutes")
 
 
 def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
-    fence = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
+    fence = re.compile(r"^(?:<!-- (.*) -->\n)?```([^\n`]*)\n((?s:.*?))^```$", re.M)
     text = page.read_text()
     for match in fence.finditer(text):
-        line = text.count("\n", 0, match.start()) + 2
-        found.append(Block(match[1].strip(), match[2], line))
+        line = text.count("\n", 0, match.start(2)) + 2
+        block = Block(match[2].strip(), match[3], line, match[1] or "")
+        assert block.directive.partition(":")[0] in DIRECTIVES, f"{page}:{line - 2}"
+        found.append(block)
     return found
 
 
