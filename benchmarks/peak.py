@@ -25,43 +25,46 @@ COLUMNS = "low", "high", "FLOPs again", *NAMES
 INTRODUCTION = """\
 # What models need besides arguments and results
 
-For those who wonder how much memory a plan saves, and what other compilers need.
+This page shows how much memory a plan saves for twelve models, and how much six other
+compilers need for the same networks.
 
 ![Bytes of each compiler relative to ours, model by model](pictures/peak.svg)
 
-Bytes. `low` and `high` are the arenas of `plan-pipeline` with that effort; `FLOPs
-again` is what `high` computes again, as a part of the model's own. The others compile
-for the CPU, each with those of its settings that need least. XLA and IREE read the same
-StableHLO text, so that compilers alone differ. The rest are given the same networks
-written in PyTorch, channels first: other programs, with loops unrolled, whose training
-steps keep other values. `-` can't be compiled or was not measured. The smallest figure
-is bold.
+All figures are bytes. `low` and `high` are the arenas of `plan-pipeline` with that
+effort. `FLOPs again` is the share of the model's FLOPs that `high` computes a second
+time. The other compilers target the CPU, and each figure is from the settings that need
+the fewest bytes. XLA and IREE read the same StableHLO text, so only the compilers
+differ. The rest read the same networks written in PyTorch, channels first. Those are
+other programs: their loops are unrolled, and their training steps keep other values.
+`-` means that the compiler cannot compile the model or that nobody measured it. The
+smallest figure is bold.
 
 """
 
 NOTES = """
-What is counted: all that is not argument, parameter, or result, nor taken by a kernel
-for itself. Of each compiler:
+Each figure counts what is neither argument, parameter, nor result, and what no kernel
+allocates for itself. For each compiler, this means:
 
-* XLA: the temporary buffer that it reports, with the default or the memory-optimised
+* XLA: the temporary buffer that it reports, with the default or the memory-optimized
   scheduler.
-* IREE: its transient allocations, by default or with `min-peak-memory`. In a program
-  with loops there may be several, whose sum this is.
+* IREE: its transient allocations, by default or with `min-peak-memory`. A program with
+  loops may have several; the figure is their sum.
 * TVM: the storages of Relax's `StaticPlanBlockMemory`, with or without
   `DataflowUseInplaceCalls`. Its importer leaves out the updates of training steps.
-* ONNX Runtime: the block that its memory pattern planner asks for, as its log shows, at
-  the best level of optimisation. ONNX has no gradients; an LSTM is one kernel.
+* ONNX Runtime: the block that its memory pattern planner requests according to its log,
+  at the highest optimization level. ONNX has no gradients. An LSTM is one kernel.
 * Inductor: the most bytes that its code holds at once, with or without
-  `memory_planning` (and one pool) or `freezing`; in training also with forward and
-  backward apart, and activation budgets of 1, 0.5 and 0. In inference an LSTM is one
-  kernel. Where results lie in a pool with temporaries, only the rest of it counts.
-* ExecuTorch: the buffers of its memory planner, with portable operators, and with
-  constants folded or not.
+  `memory_planning` (and one pool) or `freezing`. Training was also measured with
+  forward and backward apart, and with activation budgets of 1, 0.5 and 0. In inference
+  an LSTM is one kernel. Where results share a pool with temporaries, only the rest of
+  the pool counts.
+* ExecuTorch: the buffers of its memory planner, with portable operators, and with or
+  without constant folding.
 
-Written by `benchmarks/peak.py FILES --high --write docs/peak.md`, which takes what
-others need from `benchmarks/peers.csv`, with the settings of each figure; `--peers`
-measures it anew. The models are those of `tests/models` and larger ones of their kind,
-as JAX exports them.
+`benchmarks/peak.py FILES --high --write docs/peak.md` writes this page. It takes the
+figures of the other compilers and the settings of each from `benchmarks/peers.csv`;
+`--peers` measures them again. The models are those of `tests/models` and larger ones of
+the same kinds, as JAX exports them.
 
 {versions}.
 """

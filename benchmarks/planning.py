@@ -35,28 +35,30 @@ QUADRATIC_LIMIT = 10_000  # buffers
 INTRODUCTION = """\
 # Planning strategies compared
 
-For those who choose a strategy, or doubt: what each one reaches, and how long it takes.
+From these tables you can choose a strategy: they show how close each one comes to the
+lower bound, and how long it takes.
 
-Each cell is the peak over the lower bound (the largest sum of live bytes: no plan is
-below 1), and in brackets the CPU seconds of the strategy in this Python, without the
-check of its plan. Bold: proved to be optimal. Searches stop after {time_limit:g} s.
-`plan-solve --list-strategies` says what each strategy does, and `plan-solve
-BUFFERS.csv --strategy all` compares them on buffers of yours.
+Each cell is the peak divided by the lower bound. The lower bound is the largest sum of
+live bytes, so no plan is below 1. The CPU seconds of the strategy in this Python follow
+in parentheses, without the check of its plan. A bold figure is proved to be optimal.
+Searches stop after {time_limit:g} s. `plan-solve --list-strategies` says what each
+strategy does, and `plan-solve BUFFERS.csv --strategy all` compares them on your own
+buffers.
 
-Written by `benchmarks/planning.py --sizes {sizes} --write docs/planning.md`.
-The sets are made by `benchmarks/synthetic.py`:
+`benchmarks/planning.py --sizes {sizes} --write docs/planning.md` writes this page.
+`benchmarks/synthetic.py` makes the sets:
 
-* training: activations live until their mirrored backward operation, temporaries, and
-  gradients of weights until the end;
-* inference: most lives short, residual connections, some long;
-* dag: lives Pareto-distributed, sizes log-normal.
+* training: activations live until their mirrored backward operation, some values are
+  temporary, and the gradients of weights live until the end;
+* inference: most live ranges are short, residual connections make some long;
+* dag: live ranges are Pareto-distributed, sizes are log-normal.
 
-Strategies that only share storages are made comparable as their systems run them: those
-of NNVM and TVM Relay keep a storage for the whole run, so they lie one after the other;
-PyTorch Inductor deletes what is not reused, so each chain of reuse is placed by best
-fit, which stands for PyTorch's allocator.
+Some strategies only share storages. To compare them, their storages are placed as their
+systems would. NNVM and TVM Relay keep a storage for the whole run, so their storages
+lie one after the other. PyTorch Inductor deletes what is not reused, so best fit,
+standing in for PyTorch's allocator, places each chain of reuse.
 
-Quadratic strategies are left out ("-") of sets of more than {limit:,} buffers.
+Quadratic strategies skip sets of more than {limit:,} buffers ("-").
 """
 
 
