@@ -92,7 +92,7 @@ def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
     """Says of all arguments that are donated that they are: JAX forgets those for which
     it finds no result."""
     ir = import_module("jaxlib.mlir.ir")
-    (main,) = (op for op in module.body.operations if op.name.value == "main")
+    main = ir.SymbolTable(module.operation)["main"]
     if len(main.arguments) != len(are_donated):  # unused ones are left out
         return
     with module.context:

@@ -183,3 +183,13 @@ def test_without_a_package(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(LocatedError, match=rf"pip install 'tensorplan\[{extra}\]'"):
         function()
+
+
+def test_a_function_whose_module_holds_a_mesh() -> None:
+    """JAX writes `sdy.mesh` beside the function, which has a symbol of its own."""
+    jax = pytest.importorskip("jax")
+    result = jax.ShapeDtypeStruct((4,), np.float32)
+    with pytest.raises(LocatedError, match="callback.* is not supported"):
+        tensorplan.from_jax(
+            lambda x: jax.pure_callback(lambda y: y, result, x), np.ones(4, np.float32)
+        )
