@@ -44,11 +44,15 @@ COMMANDS = {
 
 ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too
 
+PAGES = ("README.md", "CONTRIBUTING.md", "docs", "--skip=*.py,*.svg,docs/reference")
+
 LINT = [
     ["-m", "ruff", "check"],
     ["-m", "ruff", "format", "--check"],
     ["-c", "from importlinter import cli; cli.lint_imports_command()"],
     ["-m", "pyright"],
+    ["-m", "codespell_lib"],
+    ["-m", "codespell_lib", "--builtin=clear,rare,en-GB_to_en-US", *PAGES],
 ]
 
 # fmt: off
