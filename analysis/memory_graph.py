@@ -64,7 +64,7 @@ Insertions = Mapping[int, Sequence[Insertion]]
 class MemoryGraph:
     """The tasks of a block: the operations that do something, without the last."""
 
-    block: Block
+    storage: Storage
     ops: Sequence[Operation]  # of the tasks
     tasks: Sequence[Task]
     sizes: Mapping[str | None, Sequence[int]]  # bytes of the values, on each device
@@ -87,7 +87,7 @@ class MemoryGraph:
 
         Each view and small constant goes before its first user.
         """
-        _Reordering(self.block, self.ops).run(order, insertions or {})
+        _Reordering(self.storage.block, self.ops).run(order, insertions or {})
 
 
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
@@ -146,7 +146,7 @@ class _Building:
         kept = list(dict.fromkeys(n for n in numbers if n is not None))
         self._measure(several, kept)
         return MemoryGraph(
-            *(self.storage.block, self.ops, self.tasks),
+            *(self.storage, self.ops, self.tasks),
             *(self._on_devices(), kept, self.names),
         )
 

@@ -42,6 +42,7 @@ class Operations:
         """The variables that each computes into."""
         self.is_left = [True] * len(self.ops)
         self._groups: dict[Operation, list[Fused]] = {}  # that an operation is in
+        self._overwritable: dict[Operation, Sequence[int]] = {}
         for group in groups:
             for op in group.ops:
                 self._groups.setdefault(op, []).append(group)
@@ -54,8 +55,11 @@ class Operations:
 
     def overwritable(self, op: TensorOp) -> Sequence[int]:
         """The inputs whose buffer the operation's first result may take over."""
-        group = self.group_of(op)
-        return op.overwritable() if group is None else group.overwritable
+        if group := self.group_of(op):
+            return group.overwritable
+        if op not in self._overwritable:
+            self._overwritable[op] = op.overwritable()
+        return self._overwritable[op]
 
     def uses(self, value: SSAValue) -> Iterator[tuple[Operation, int]]:
         """Who reads a value, as which operand."""

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import gcd
 from typing import cast
 
@@ -21,7 +22,7 @@ from .happens_before import HappensBefore
 from .memories import find_memories
 from .operands import check_operands
 from .ownership import Access, check_owners
-from .pointees import may_be, operations_in
+from .pointees import is_memref, may_be, operations_in
 from .symbolic_plan import CountedSizes, prove
 from .unchecked import Unchecked
 
@@ -60,12 +61,21 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
     pools: list[PlannedPool] = []
     unchecked = Unchecked()
     for func in operations_in(module):
-        if isinstance(func, FuncOp) and not func.is_declaration:
+        if isinstance(func, FuncOp) and _has_memrefs(func):
             pools += _check_function(func, unchecked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
             unchecked.add("buffers outside of any func.func, not checked", func)
     unchecked.remark()
     return pools
+
+
+def _has_memrefs(func: FuncOp) -> bool:
+    """Whether there is something to check."""
+    for op in chain((func,), operations_in(func)):
+        arguments = (a for r in op.regions for block in r.blocks for a in block.args)
+        if any(map(is_memref, chain(op.results, arguments))):
+            return True
+    return False
 
 
 def _is_in_function(op: Operation) -> bool:

@@ -102,8 +102,11 @@ def passes_on(op: Operation) -> bool:
     )
 
 
+_MEMREF = MemRefType | UnrankedMemRefType  # to make the union takes longer than to ask
+
+
 def is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+    return isinstance(value.type, _MEMREF)
 
 
 def dominates(block: Block, target: Block) -> bool:

@@ -13,13 +13,12 @@ from collections.abc import (
     Iterable,
     Iterator,
     Sequence,
-    Set,
 )
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from time import monotonic, process_time
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -165,7 +164,7 @@ class Verifier:
             # An operation that is gone changes what is around it.
             changed = {key for key, own in contents.items() if own != before.get(key)}
             if changed:
-                self._check(module, changed)
+                self._check(module, contents, changed)
         except LocatedVerifyError:
             raise
         except VerifyException as error:
@@ -174,31 +173,29 @@ class Verifier:
             raise LocatedVerifyError(message, culprit) from None
         self._contents = contents
 
-    def _check(self, module: Operation, changed: Set[int]) -> None:
-        self._verify(module, changed)
+    def _check(self, module: Operation, contents: Contents, changed: set[int]) -> None:
+        self._verify(contents, changed)
         for region in module.regions:
             _check_region(region, set())
 
-    def _verify(self, op: Operation, changed: Set[int]) -> bool:
-        """Verifies an operation if it or one within changed, unless one of its form was
-        valid. Returns whether one did.
+    def _verify(self, contents: Contents, changed: set[int]) -> None:
+        """Verifies operations that changed, or within which one did, unless one of
+        their form was valid.
 
         Only the rules of `TensorOp` and of what ends its regions are known to look at
         nothing but the operation. All others, and what else ends a block, are always
         verified.
         """
-        has_changed = id(op) in changed
-        for region in op.regions:
-            for block in region.blocks:
-                for each in block.ops:
-                    has_changed |= self._verify(each, changed)
-        alone = op.next_op is not None and isinstance(op, TensorOp)
-        if not alone and not isinstance(op, YieldOp):
-            op.verify(verify_nested_ops=False)
-        elif has_changed and (form := self._form(op, {})) not in self._forms:
-            op.verify(verify_nested_ops=False)
-            self._forms.add(form)
-        return has_changed
+        for key, own in contents.items():  # what is within an operation comes before
+            op, has_changed = cast(Operation, own[0]), key in changed
+            if has_changed and (around := op.parent_op()):
+                changed.add(id(around))
+            alone = isinstance(op, TensorOp) and op.next_op is not None
+            if not alone and not isinstance(op, YieldOp):
+                op.verify(verify_nested_ops=False)
+            elif has_changed and (form := self._form(op, {})) not in self._forms:
+                op.verify(verify_nested_ops=False)
+                self._forms.add(form)
 
     def _form(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
         """What the rules of a tensor operation look at: of two with equal forms, both

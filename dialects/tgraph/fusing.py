@@ -207,7 +207,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
     leaves: set[SSAValue] = set(body.args)
     for op in body.ops:
         if isinstance(op, LEAVES) or (
-            isinstance(op, ViewOp) and op.inputs[0] in leaves
+            isinstance(op, ViewOp) and op.operands[0] in leaves
         ):
             leaves.add(op.results[0])
     group: Group | None = None
@@ -215,11 +215,11 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
     for op in reversed(list(body.ops)):
         if not isinstance(op, TensorOp) or op.results[0] not in needed:
             continue
-        needed.update(op.inputs)
+        needed.update(op.operands)
         if op.results[0] in leaves or (isinstance(op, BroadcastInDimOp) and group):
             continue
         if not isinstance(op, COMPUTED) or (
-            isinstance(op, CONTRACTIONS) and not leaves.issuperset(op.inputs)
+            isinstance(op, CONTRACTIONS) and not leaves.issuperset(op.operands)
         ):
             return None
         if group is None:

@@ -127,7 +127,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         after = planned.of_all(func)
         # Less than what no plan of the original does without, or than its own plan.
         least = sum(live.values()) - self._in_results(func) - len(live) * self.alignment
-        if after <= least or after < planned.of_all(original):
+        if after <= least or after < planned.of_all(original, memory.storage):
             say(remarks)
         else:
             func.detach_region(0)
@@ -183,7 +183,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
 def _costs(memory: MemoryGraph, times: Sequence[int]) -> Sequence[int | None]:
     """The time of each operation that may be repeated; None for the others."""
     kept = set(memory.kept)
-    joined = parts(memory.block)
+    joined = parts(memory.storage.block)
     return [
         nanoseconds
         if isinstance(op, TensorOp)

@@ -15,7 +15,7 @@ from xdsl.ir import Block
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
-from ....analysis.storage import Run, arenas, peaks, storage_of
+from ....analysis.storage import Run, Storage, arenas, peaks, storage_of
 from ....dialects.diagnostics import held_back, say
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
 from ....dialects.workspaces import Measure, measure_of, workspace_of
@@ -59,22 +59,25 @@ class PlannedBytes:
     def __init__(self, placing: Placing):
         self._placing = placing
 
-    def peaks(self, func: FuncOp) -> Peaks:
-        """The arenas; what is live where devices or sizes are not known yet."""
+    def peaks(self, func: FuncOp, storage: Storage | None = None) -> Peaks:
+        """The arenas; what is live where devices or sizes are not known yet.
+
+        storage: of the function, or of one that it is a copy of, if it is there.
+        """
         block = func.body.block
         devices = {device_of(v.type): 0 for op in block.ops for v in op.results}
         if None in devices or not _is_placed(func) or not is_static_block(block):
             return live_peaks(func, self._placing.alignment)
         planned = arenas(
-            storage_of(block),
+            storage or storage_of(block),
             **self._placing.shared(Packing),
             workspace=None if self._placing.workspaces == "none" else self._workspace,
         )
         return {**devices, **planned}
 
-    def of_all(self, func: FuncOp) -> int:
+    def of_all(self, func: FuncOp, storage: Storage | None = None) -> int:
         """Of all devices together."""
-        return sum(self.peaks(func).values())
+        return sum(self.peaks(func, storage).values())
 
     @cached_property
     def _measure(self) -> Measure:
