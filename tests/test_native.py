@@ -889,7 +889,7 @@ ADD_ONE = """define i32 @{name}(ptr %words) {
 def adds_one(compiler: llvm.Compiler) -> bool:
     x = np.array([41])
     words = np.array([x.ctypes.data])
-    compiler.function(ADD_ONE)(words.ctypes.data)
+    compiler.function(ADD_ONE).entry(words.ctypes.data)
     return x.tolist() == [42]
 
 
@@ -904,13 +904,26 @@ def test_functions_are_found_on_disk(
     assert [file] == list((tmp_path / "cache").iterdir())
 
 
+def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much memory a kernel takes is known before it is compiled."""
+    monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
+    monkeypatch.setattr(native, "_functions", dict[object, object]())
+    monkeypatch.setattr(llvm.Compiler, "_cached", None)  # must not be called
+    module = tensorplan.read(Path("examples/classifier.mlir"))
+    planned = tensorplan.plan(module, workspaces="native", threads=1)
+    monkeypatch.undo()
+    arrays = [np.ones(slot.shape, slot.dtype) for slot in Executable(planned).inputs]
+    (scores,) = Executable(planned)(*arrays)
+    assert np.allclose(scores.sum(axis=1), 1)
+
+
 AT_ONCE = """
 import os, sys
 from tensorplan.runtime.backends.jit import code_cache, llvm
 print("ready", flush=True)
 sys.stdin.readline()
 _, text, number = sys.argv
-llvm.Compiler().function(text)
+llvm.Compiler().function(text).code
 files = os.listdir(os.environ["TENSORPLAN_CACHE"])
 compiled = next(f[:-2] for f in files if f.endswith(".o") and f != "a.o")
 code_cache.write("a", bytes([int(number)]) * 100_000)

@@ -106,12 +106,13 @@ def _functions(files: Files) -> Mapping[str, Any]:
         for name in files
         if name.startswith("code/")
     ]
-    return {
-        digest: compiler().linked(
-            digest, partial(files.__getitem__, f"code/{digest}.o")
-        )
+    functions = {
+        digest: compiler().linked(digest, partial(bytes, files[f"code/{digest}.o"]))
         for digest in digests
     }
+    for function in functions.values():  # here, as it may be damaged
+        compiler().link(function)
+    return functions
 
 
 def _slot(written: Mapping[str, Any]) -> tuple[Any, Any]:

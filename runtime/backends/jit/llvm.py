@@ -8,10 +8,10 @@ used, under a hash of the IR, the versions of what compiles, and the processor.
 import os
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int, c_void_p
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 from ....version import VERSION
@@ -81,34 +81,31 @@ class Compiler:
         empty = llvm.parse_assembly("")
         empty.triple = triple
         self._engine = llvm.create_mcjit_compiler(empty, self._machine)
-        self._lock = Lock()
-        self._functions: dict[str, Any] = {}
+        self.lock = RLock()
+        self._functions: dict[str, Function] = {}
+        self._addresses: dict[str, int] = {}
 
-    def function(self, text: str) -> Any:
+    def function(self, text: str) -> "Function":
         """The function that `text` defines under the name `{name}`, which takes a
-        pointer and returns an `i32`. Its attribute `address` is where its code is;
-        `engine` owns the code, and lives as long as the function. `code` is an object
-        file, from which `linked` makes the function under the same `digest`."""
+        pointer and returns an `i32`."""
         digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
         return self.linked(digest, lambda: self._cached(digest, text))
 
-    def linked(self, digest: str, coded: Callable[[], bytes]) -> Any:
+    def linked(self, digest: str, coded: Callable[[], bytes]) -> "Function":
         """The function of this digest: the one that there is, or of the object file
         that `coded` gives."""
-        with self._lock:
-            if digest not in self._functions:
-                code = coded()
-                name = _name(digest)
-                llvm = self._llvm
-                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        return self._functions.setdefault(digest, Function(self, digest, coded))
+
+    def link(self, function: "Function") -> int:
+        """Brings a function's code into this process, once; its address."""
+        with self.lock:
+            name = _name(function.digest)
+            if name not in self._addresses:
+                code = self._llvm.ObjectFileRef.from_data(function.code)
+                self._engine.add_object_file(code)
                 self._engine.finalize_object()
-                address = self._engine.get_function_address(name)
-                function = CFUNCTYPE(c_int, c_void_p)(address)
-                function.address = address  # pyright: ignore
-                function.engine = self._engine  # pyright: ignore
-                function.digest, function.code = digest, code  # pyright: ignore
-                self._functions[digest] = function
-            return self._functions[digest]
+                self._addresses[name] = self._engine.get_function_address(name)
+            return self._addresses[name]
 
     def _cached(self, digest: str, text: str) -> bytes:
         """Machine code as an object file."""
@@ -126,3 +123,30 @@ class Compiler:
         tuning = llvm.PipelineTuningOptions()
         self._passes.run(module, llvm.create_pass_builder(machine, tuning))
         return machine.emit_object(module)
+
+
+class Function:
+    """A native function. Its code is made when it is first asked for: to know what
+    memory a kernel takes, none is needed."""
+
+    def __init__(self, compiler: Compiler, digest: str, coded: Callable[[], bytes]):
+        self.digest = digest
+        """Of what it computes, and for which processor."""
+        self._compiler = compiler  # which owns the code, and lives as long
+        self._coded = coded
+
+    @cached_property
+    def code(self) -> bytes:
+        """An object file, from which `linked` makes the function under its digest."""
+        with self._compiler.lock:
+            return self._coded()
+
+    @cached_property
+    def address(self) -> int:
+        """Where its code is."""
+        return self._compiler.link(self)
+
+    @cached_property
+    def entry(self) -> Any:
+        """What calls it, with an array of words."""
+        return CFUNCTYPE(c_int, c_void_p)(self.address)

@@ -6,11 +6,11 @@ returns 0 or, as only oneDNN's do, the status of an error.
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from ....arrays import Array, address
 from ...calls import Call
-from .llvm import compiler
+from .llvm import Function, compiler
 from .team import PARALLEL, team
 
 TAPE = """define i32 @{name}(ptr %words) {
@@ -109,18 +109,17 @@ class Record:
 
     __slots__ = ("_function", "_kept", "words")
 
-    def __init__(self, function: Any, words: Sequence[int], kept: object):
+    def __init__(self, function: Function, words: Sequence[int], kept: object):
         self._function = function
         self._kept = kept
         self.words = (ctypes.c_int64 * len(words))(*words)
 
     def __call__(self) -> None:
-        if status := self._function(self.words):
+        if status := self._function.entry(self.words):
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
 
     @property
-    def function(self) -> Any:
-        """See `Compiler.function`."""
+    def function(self) -> Function:
         return self._function
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
@@ -135,7 +134,7 @@ class ArrayRecord(Record):
 
     _kept: list[Array | None]
 
-    def __init__(self, function: Any, arrays: Sequence[Array], *others: int):
+    def __init__(self, function: Function, arrays: Sequence[Array], *others: int):
         words = [*map(address, arrays), *others]
         super().__init__(function, words, list(arrays))
 
@@ -187,7 +186,7 @@ class Tape:
             at += len(record.words)
 
     def __call__(self) -> None:
-        if status := self._function(self._words):
+        if status := self._function.entry(self._words):
             raise RuntimeError(f"native code (oneDNN) gives status {status}")
 
 
@@ -266,10 +265,8 @@ def joined(calls: Sequence[Call]) -> list[Call]:
     run: list[Record] = []
 
     def end_run() -> None:
-        if len(run) > 1:
+        if run:
             result.append((Tape(run.copy()), ()))
-        elif run:
-            result.append((run[0], ()))
         run.clear()
 
     for call in calls:

@@ -1,7 +1,6 @@
 """Native code as a backend: functions for operations and groups, and their calls."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.memref import CopyOp
@@ -45,7 +44,7 @@ from .products import as_sum
 LARGEST = 1000
 """Nodes of a graph: from there on LLVM's time grows with the square of them."""
 
-_functions: dict[object, Any] = {}
+_functions: dict[object, llvm.Function | None] = {}
 """By `LoopNest.key()`; None for what is not supported."""
 
 
@@ -215,7 +214,7 @@ def _call(nest: LoopNest, scratch: Scratch) -> Call:
     return ArrayRecord(function, [*nest.graph.arrays, *buffers]), ()
 
 
-def _function(nest: LoopNest) -> Any:
+def _function(nest: LoopNest) -> llvm.Function:
     key = nest.key()
     if key not in _functions:
         try:
