@@ -444,7 +444,8 @@ def compile(
     Symbolic sizes are those of the arrays in each call. The options are those of
     `plan`; they do not change a program that is already planned. `threads` is the
     number of threads that a call uses, as in `Executable`; by default one per processor
-    that the process may run on.
+    that the process may run on. A plan that took half a second or more is kept on disk
+    for other processes that compile the same program.
 
     Raises what `plan` raises, and `LocatedError` for devices other than processors
     (`cpu:0`, `cpu:1`, ...), which can be planned for but not run on. If the machine is
@@ -466,7 +467,7 @@ def compile(
         check_plan(module)
         planned = module.clone()
     else:
-        planned = _planned(module, options)
+        planned = _cached(module, options)
     run = (
         DynamicExecutable(planned, specialized, threads=options.threads)
         if is_dynamic(planned)
@@ -475,6 +476,20 @@ def compile(
     if isinstance(program, Model):
         run.bind(program.inputs())
     return run
+
+
+def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
+    from .passes.plan.cached import cached
+    from .runtime.backends.dispatch import setting
+    from .threads import checked
+
+    if options.strategy != "auto" or options.workspaces != "native":
+        return _planned(module, options)  # others may have provided these
+    settled = replace(options, threads=checked(options.threads))
+    return cached(
+        *(context(), module, settled, setting()),
+        plan=lambda: _planned(module, settled),
+    )
 
 
 def save(

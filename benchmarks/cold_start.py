@@ -4,9 +4,9 @@
     python benchmarks/cold_start.py --rounds 9 MODEL.mlir   # with less noise
 
 Seconds of CPU time, medians of rounds that alternate between the columns: from the
-program's text with an empty cache of compiled code, with a filled one, and from a file
-that `tensorplan.save` has written, without a cache. The last column has the time of the
-first call in it that steady calls take, too.
+program's text with an empty cache of plans and compiled code, with a filled one, and
+from a file that `tensorplan.save` has written, without a cache. The last column has the
+time of the first call in it that steady calls take, too.
 """
 
 import argparse

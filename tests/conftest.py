@@ -10,6 +10,7 @@ plain folder, or `__init__.py` would be imported a second time, by the folder's 
 import os
 import signal
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _plans_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test compiles is planned by it: another may have changed the planner."""
+    monkeypatch.setattr("tensorplan.passes.plan.cached.LEAST", inf)
 
 
 @pytest.fixture(scope="session")

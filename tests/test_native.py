@@ -21,13 +21,14 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
+from tensorplan import cache
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
-from tensorplan.runtime.backends.jit import code_cache, llvm
+from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.jit.records import (
     WHILE,
     Record,
@@ -919,18 +920,19 @@ def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 AT_ONCE = """
 import os, sys
-from tensorplan.runtime.backends.jit import code_cache, llvm
+from tensorplan import cache
+from tensorplan.runtime.backends.jit import llvm
 print("ready", flush=True)
 sys.stdin.readline()
 _, text, number = sys.argv
 llvm.Compiler().function(text).code
 files = os.listdir(os.environ["TENSORPLAN_CACHE"])
-compiled = next(f[:-2] for f in files if f.endswith(".o") and f != "a.o")
-code_cache.write("a", bytes([int(number)]) * 100_000)
+compiled = next(f for f in files if f.endswith(".o") and f != "a.o")
+cache.write("a.o", bytes([int(number)]) * 100_000)
 for _ in range(200):
-    assert code_cache.read("a") in (bytes([n]) * 100_000 for n in range(2))
-    code_cache.write("a", bytes([int(number)]) * 100_000)
-    code_cache.write(compiled, code_cache.read(compiled))
+    assert cache.read("a.o") in (bytes([n]) * 100_000 for n in range(2))
+    cache.write("a.o", bytes([int(number)]) * 100_000)
+    cache.write(compiled, cache.read(compiled))
 """
 """Each file is replaced while the other process reads it: never missing, never torn."""
 
@@ -983,17 +985,17 @@ def test_a_file_under_another_name_is_compiled_again(
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     assert adds_one(llvm.Compiler())
     (file,) = tmp_path.iterdir()
-    other = code_cache.read(file.stem)
+    other = cache.read(file.name)
     assert other is not None
     (tmp_path / f"{'0' * 64}.o").write_bytes(file.read_bytes())
-    assert code_cache.read("0" * 64) is None
+    assert cache.read(f"{'0' * 64}.o") is None
 
 
 @pytest.fixture
 def warnings(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> Callable[[], Sequence[str]]:
-    monkeypatch.setattr(code_cache, "_warned", set[str]())
+    monkeypatch.setattr(cache, "_warned", set[str]())
     return lambda: [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
 
 
@@ -1009,9 +1011,9 @@ def test_a_folder_that_others_can_write_to_is_left_alone(
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     assert adds_one(llvm.Compiler())
     (file,) = tmp_path.iterdir()
-    key, poison = file.stem, b"any code"
-    file.write_bytes(code_cache._digest(key, poison) + poison)
-    assert code_cache.read(key) == poison
+    key, poison = file.name, b"any code"
+    file.write_bytes(cache._digest(key, poison) + poison)
+    assert cache.read(key) == poison
     before = file.read_bytes()
     tmp_path.chmod(mode)
     for _ in range(2):
@@ -1032,7 +1034,7 @@ def test_a_file_that_others_can_write_to_is_compiled_again(
     assert adds_one(llvm.Compiler())
     (file,) = tmp_path.iterdir()
     poison = b"any code"
-    file.write_bytes(code_cache._digest(file.stem, poison) + poison)
+    file.write_bytes(cache._digest(file.name, poison) + poison)
     file.chmod(0o666)
     assert adds_one(llvm.Compiler())
     assert file.stat().st_mode & 0o777 == 0o600  # another one
@@ -1050,7 +1052,7 @@ def test_what_belongs_to_others_is_left_alone(
     assert adds_one(llvm.Compiler())
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    monkeypatch.setattr(code_cache, "_digest", None)  # must not be called
+    monkeypatch.setattr(cache, "_digest", None)  # must not be called
     assert adds_one(llvm.Compiler())
     (warning,) = warnings()
     assert f"{tmp_path} belongs to user {user}, expected {user + 1}" in warning
@@ -1064,7 +1066,7 @@ def test_links_are_not_followed(
     (file,) = (tmp_path / "cache").iterdir()
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
-    assert code_cache.read(file.stem) is None
+    assert cache.read(file.name) is None
     assert adds_one(llvm.Compiler())
     assert not file.is_symlink()
 

@@ -8,6 +8,7 @@
 Copies that NumPy would make in between are native, too, whoever asks for them.
 """
 
+import os
 from collections.abc import Sequence
 
 from xdsl.ir import Operation
@@ -16,11 +17,14 @@ from ...dialects.dtypes import Array
 from ..calls import Call
 from ..pool import Scratch
 from .interface import Backend
+from .jit import llvm
 from .native.backend import calls_of as native_calls
 from .native.backend import with_native_copies
 from .numpy.backend import calls_of as numpy_calls
 from .numpy.base import kernel_of
 from .onednn.backend import calls_of as onednn_calls
+from .onednn.backend import is_available
+from .onednn.library import library
 
 NATIVE: Sequence[Backend] = (onednn_calls, native_calls)
 """The backends that are asked before NumPy, in this order."""
@@ -50,3 +54,18 @@ def compile_call(
             return with_native_copies(calls, scratch)
         scratch.reset()
     return with_native_copies(numpy_calls(op, inputs, outs, scratch), scratch)
+
+
+def setting() -> str:
+    """All that decides which kernels compute a program on this machine."""
+    found = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith(("TENSORPLAN_", "ONEDNN_", "DNNL_"))
+        and name != "TENSORPLAN_CACHE"
+    ]
+    if llvm.is_available():
+        found.append(llvm.compiler().setting)
+    if is_available():
+        found.append(library().version)
+    return "\n".join(found)

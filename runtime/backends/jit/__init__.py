@@ -1,8 +1,7 @@
 """LLVM IR as functions of this process, by llvmlite, and calls of these.
 
-llvm.py         LLVM IR to machine code
-code_cache.py   machine code on disk
-signals.py      signals that wait while a call must not be interrupted
-team.py         threads that run parts of calls
-records.py      calls with their arrays; runs of calls as one call
+llvm.py      LLVM IR to machine code
+signals.py   signals that wait while a call must not be interrupted
+team.py      threads that run parts of calls
+records.py   calls with their arrays; runs of calls as one call
 """

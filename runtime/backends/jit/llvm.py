@@ -1,27 +1,28 @@
 """Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
 
 Each function is a module of its own: that costs little next to its machine code, and a
-program finds every function in the cache (code_cache.py) that any other program has
+program finds every function in the cache (cache.py) that any other program has
 used, under a hash of the IR, the versions of what compiles, and the processor.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int, c_void_p
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
+from .... import cache
 from ....version import VERSION
-from . import code_cache
 
 _compiler: "Compiler | None" = None
 _lock = Lock()
 
 
-@cache
+@functools.cache
 def is_available() -> bool:
     """Whether native code can be made in this process."""
     if os.environ.get("TENSORPLAN_NATIVE") == "0":
@@ -74,7 +75,8 @@ class Compiler:
         )
         versions = VERSION, import_module("llvmlite").__version__
         host_is = (*llvm.llvm_version_info, triple, cpu, features)
-        self._setting = "\n".join(map(str, (*versions, *host_is)))
+        self.setting = "\n".join(map(str, (*versions, *host_is)))
+        """What compiles, and for which processor."""
         self._passes = llvm.create_new_module_pass_manager()
         self._passes.add_sroa_pass()  # slots to registers; all else is written well
         self._passes.add_instruction_combine_pass()
@@ -88,7 +90,7 @@ class Compiler:
     def function(self, text: str) -> "Function":
         """The function that `text` defines under the name `{name}`, which takes a
         pointer and returns an `i32`."""
-        digest = sha256(f"{self._setting}\n{text}".encode()).hexdigest()
+        digest = sha256(f"{self.setting}\n{text}".encode()).hexdigest()
         return self.linked(digest, lambda: self._cached(digest, text))
 
     def linked(self, digest: str, coded: Callable[[], bytes]) -> "Function":
@@ -109,10 +111,10 @@ class Compiler:
 
     def _cached(self, digest: str, text: str) -> bytes:
         """Machine code as an object file."""
-        code = code_cache.read(digest)
+        code = cache.read(f"{digest}.o")
         if code is None:
             code = self._compile(text.replace("{name}", _name(digest)))
-            code_cache.write(digest, code)
+            cache.write(f"{digest}.o", code)
         return code
 
     def _compile(self, text: str) -> bytes:

@@ -1,45 +1,57 @@
-"""Machine code on disk, for all processes of a user.
+"""Machine code and plans on disk, for all processes of a user.
 
 What is found there is run, so it has to be the user's: folders and files that belong to
 someone else, or that others can write to, are not touched, and a warning says so. Each
-file starts with a hash of its key and the rest, so a damaged one, or one under another
-key's name, counts as none. Files are moved into place when complete, so that several
-processes may write at a time.
+file starts with a hash of its name and the rest, so a damaged one, or one under another
+name, counts as none. Files are moved into place when complete, so that several
+processes may write at a time. Those that were not used for longest go where there are
+too many; each process looks for that once.
 """
 
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE, S_IWGRP, S_IWOTH
 
-from ....remarks import warn
+from .remarks import warn
 
 DIGEST = 32  # bytes
+
+MOST = 1 << 28
+"""The bytes that files may have together."""
+
+SUFFIXES = (".o", ".plan")
+"""Of machine code and of plans: other files in the folder stay."""
 
 _warned: set[str] = set()
 
 
-def read(key: str) -> bytes | None:
-    """The code for a key, if there is some to be trusted."""
+def read(name: str) -> bytes | None:
+    """What is in the file of this name, if there is one to be trusted."""
     folder = _folder()
     if folder is None or not _is_trusted(folder, os.stat):
         return None
     try:
-        file = os.open(folder / f"{key}.o", os.O_RDONLY | _NO_LINKS)
+        file = os.open(folder / name, os.O_RDONLY | _NO_LINKS)
     except OSError:
         return None
     with os.fdopen(file, "rb") as stream:
-        if not _is_trusted(folder / f"{key}.o", lambda _: os.fstat(file)):
+        if not _is_trusted(folder / name, lambda _: os.fstat(file)):
             return None
         data = stream.read()
-    code = data[DIGEST:]
-    return code if data[:DIGEST] == _digest(key, code) else None
+    contents = data[DIGEST:]
+    if data[:DIGEST] != _digest(name, contents):
+        return None
+    _note_use(folder / name)
+    return contents
 
 
-def write(key: str, code: bytes) -> None:
+def write(name: str, contents: bytes) -> None:
     """Does nothing where the folder cannot be written to, or is not to be trusted."""
     folder = _folder()
     if folder is None:
@@ -47,9 +59,28 @@ def write(key: str, code: bytes) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_trusted(folder, os.stat):
-            _replace(folder / f"{key}.o", _digest(key, code) + code)
+            _trim(folder)
+            _replace(folder / name, _digest(name, contents) + contents)
     except OSError:
         return
+
+
+def _note_use(file: Path) -> None:
+    with suppress(OSError):
+        os.utime(file)
+
+
+@cache
+def _trim(folder: Path) -> None:
+    """Deletes what was not used for longest, until the rest is no more than `MOST`."""
+    ours = [x for x in folder.iterdir() if x.suffix in SUFFIXES]
+    found = [(x.stat().st_mtime_ns, x.stat().st_size, x) for x in ours]
+    left = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found):
+        if left <= MOST:
+            return
+        file.unlink(missing_ok=True)
+        left -= size
 
 
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -57,9 +88,9 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 def _folder() -> Path | None:
     """`TENSORPLAN_CACHE`, or a folder where the platform has the user's caches; None
-    for a user without a home."""
+    if that is 0, or for a user without a home."""
     if given := os.environ.get("TENSORPLAN_CACHE"):
-        return Path(given)
+        return None if given == "0" else Path(given)
     try:
         if sys.platform == "win32":
             base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -83,7 +114,7 @@ def _is_trusted(path: Path, stat: Callable[[Path], os.stat_result]) -> bool:
         return False
     if fault and str(path) not in _warned:
         _warned.add(str(path))
-        warn(f"{path} {fault}: code is compiled without this cache")
+        warn(f"{path} {fault}: it is not used as a cache")
     return not fault
 
 
@@ -96,8 +127,8 @@ def _fault(found: os.stat_result) -> str:
     return ""
 
 
-def _digest(key: str, code: bytes) -> bytes:
-    return sha256(f"{key}\n".encode() + code).digest()
+def _digest(name: str, contents: bytes) -> bytes:
+    return sha256(f"{name}\n".encode() + contents).digest()
 
 
 def _replace(file: Path, data: bytes) -> None:

@@ -1,0 +1,99 @@
+"""Plans on disk, for processes that compile the same program again.
+
+A plan is kept as text, with the places of its operations in the source, under a hash of
+all that it follows from: the program, the options, the files of this package, and the
+kernels whose workspaces are planned. What is found is verified and proved like a plan
+of anybody's; what cannot be is made anew.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from time import process_time
+
+import xdsl
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnknownLoc
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+
+from ... import cache, frontends
+from ...checking.plan_check import check_plan
+from ...dialects.diagnostics import LocatedError
+from ...version import VERSION
+from .. import driver
+from ..options import PlanOptions
+
+LEAST = 0.5
+"""Seconds of CPU time: a plan that takes less is made anew."""
+
+_SOURCE = "a cached plan"
+"""Where operations without a place in the program's source come from when read."""
+
+
+def cached(
+    ctx: Context,
+    module: ModuleOp,
+    options: PlanOptions,
+    kernels: str,
+    plan: Callable[[], ModuleOp],
+) -> ModuleOp:
+    """The plan of a module: the one that is kept, or what `plan` makes.
+
+    kernels: says, for all that can be different, which kernels' workspaces are planned.
+    """
+    name = f"{_digest(module, options, kernels)}.plan"
+    if (found := _read(ctx, name)) is not None:
+        return found
+    start = process_time()
+    planned = plan()
+    if process_time() - start >= LEAST:
+        cache.write(name, _text(planned).encode())
+    return planned
+
+
+def _digest(module: ModuleOp, options: PlanOptions, kernels: str) -> str:
+    versions = VERSION, xdsl.__version__, sys.version, *_files(_ROOT)
+    parts = _text(module), repr(options), kernels, *map(str, versions)
+    return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _files(package: Path) -> Iterator[tuple[str, int, int]]:
+    """Names, sizes and times of a package's files: a checkout changes more often than
+    its version."""
+    for entry in sorted(os.scandir(package), key=lambda entry: entry.name):
+        if entry.name.endswith(".py"):
+            found = entry.stat()
+            yield entry.path, found.st_size, found.st_mtime_ns
+        elif os.path.exists(os.path.join(entry.path, "__init__.py")):
+            yield from _files(Path(entry.path))
+
+
+def _text(module: ModuleOp) -> str:
+    text = StringIO()
+    printer = Printer(text, print_generic_format=True, print_debuginfo=True)
+    printer.print_op(module)
+    return text.getvalue()
+
+
+def _read(ctx: Context, name: str) -> ModuleOp | None:
+    """A plan that is kept and sound."""
+    if (data := cache.read(name)) is None:
+        return None
+    try:
+        module = frontends.read(data, _SOURCE, ctx)
+        for op in module.walk():
+            place = op.location
+            if isinstance(place, FileLineColLoc) and place.filename.data == _SOURCE:
+                op.location = UnknownLoc()
+        driver.check(module)
+        check_plan(module)
+    except (LocatedError, ParseError):
+        return None
+    return module

@@ -1,0 +1,159 @@
+"""Plans on disk: what is found there, what is not, and that it is proved again."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan import cache
+from tensorplan.passes.plan import cached
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.runtime.executor import Executable
+
+MODELS = Path(__file__).parent / "models"
+PROGRAM = MODELS.parents[1] / "examples" / "classifier.mlir"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    monkeypatch.setattr(cached, "LEAST", 0)
+    cache._trim.cache_clear()
+    return tmp_path
+
+
+def compiled(program: Path = PROGRAM, **options: object) -> Executable:
+    run = tensorplan.compile(tensorplan.read(program), **options)  # pyright: ignore
+    assert isinstance(run, Executable)
+    return run
+
+
+def plans(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.plan"))
+
+
+def values(run: Executable) -> list[np.ndarray]:
+    return run(*[np.ones(slot.shape, slot.dtype) for slot in run.inputs])
+
+
+@pytest.mark.parametrize("name", ["lenet_train", "lstm_scan_train"])
+def test_a_plan_is_the_same_when_it_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = compiled(MODELS / f"{name}.mlir", threads=1)
+    monkeypatch.setattr(PlanPipeline, "passes", None)  # must not be called
+    found = compiled(MODELS / f"{name}.mlir", threads=1)
+    assert cached._text(found._module) == cached._text(made._module)
+    assert found._module.is_structurally_equivalent(made._module)
+    for first, second in zip(values(made), values(found), strict=True):
+        assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "options", [{"alignment": 128}, {"threads": 3}, {"effort": "high"}]
+)
+def test_other_options_have_another_plan(
+    options: dict[str, object], folder: Path
+) -> None:
+    compiled(threads=1)
+    compiled(**{"threads": 1, **options})
+    assert len(plans(folder)) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["VERSION", "program", "places", "kernels", "files"],
+)
+def test_what_a_plan_follows_from_is_part_of_its_name(
+    changed: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled()
+    program = PROGRAM
+    match changed:
+        case "program":
+            program = tmp_path / "classifier.mlir"
+            program.write_text(PROGRAM.read_text().replace("0.0 : f32", "0.5 : f32"))
+        case "places":
+            program = tmp_path / "classifier.mlir"
+            program.write_text(f"\n{PROGRAM.read_text()}")
+        case "kernels":
+            monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+        case "files":
+            monkeypatch.setattr(cached, "_files", lambda _: [("a.py", 1, 2)])
+        case _:
+            monkeypatch.setattr(cached, changed, "0.0.0")
+    compiled(program)
+    assert len(plans(folder)) == 2
+
+
+def test_files_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").touch()
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "a.py").write_text("1")
+    (tmp_path / "text.md").touch()
+    outside = list(cached._files(tmp_path))
+    assert [Path(name).name for name, *_ in outside] == ["__init__.py"]
+    (inner / "__init__.py").touch()
+    assert [Path(name).name for name, *_ in cached._files(tmp_path)] == [
+        *("__init__.py", "__init__.py", "a.py")
+    ]
+    before = list(cached._files(tmp_path))
+    os.utime(inner / "a.py", ns=(1, 1))
+    assert list(cached._files(tmp_path)) != before
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("value = 2048 : index", "value = 0 : index"),  # a buffer over another
+        ("value = 2048 : index", "value = 2050 : f32"),  # no valid IR
+        ('"func.return"', '"func.'),  # no IR
+    ],
+)
+def test_a_plan_that_is_not_sound_is_made_anew(
+    right: str, wrong: str, folder: Path
+) -> None:
+    """Even if it has the right hash: what is found is not trusted to be a plan."""
+    expected = values(compiled(threads=2))
+    (file,) = plans(folder)
+    sound = cache.read(file.name)
+    assert sound is not None
+    assert right.encode() in sound
+    cache.write(file.name, sound.replace(right.encode(), wrong.encode(), 1))
+    assert np.array_equal(values(compiled(threads=2))[0], expected[0])
+    assert cache.read(file.name) == sound
+
+
+@pytest.mark.parametrize("off", [True, False])
+def test_the_cache_can_be_turned_off(
+    off: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    if off:
+        monkeypatch.setenv("TENSORPLAN_CACHE", "0")
+    for _ in range(2):
+        compiled()
+    assert len(plans(folder)) == (0 if off else 1)
+    assert not (folder / "0").exists()
+
+
+def test_what_takes_little_time_is_not_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached, "LEAST", 100)
+    compiled()
+    assert not plans(folder)
+
+
+def test_what_is_not_used_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST", 3 * (cache.DIGEST + 100))
+    for number in range(5):
+        cache.write(f"{number}.o", bytes(100))
+        os.utime(folder / f"{number}.o", ns=(number, number))
+    assert cache.read("0.o") == bytes(100)  # which is used
+    cache._trim.cache_clear()  # another process
+    cache.write("5.o", bytes(100))
+    assert sorted(x.name for x in folder.iterdir()) == ["0.o", "3.o", "4.o", "5.o"]
