@@ -154,6 +154,9 @@ def test_what_is_not_used_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         cache.write(f"{number}.o", bytes(100))
         os.utime(folder / f"{number}.o", ns=(number, number))
     assert cache.read("0.o") == bytes(100)  # which is used
+    (folder / "other").mkdir()
+    (folder / "notes.txt").write_bytes(bytes(1000))  # somebody else's
     cache._trim.cache_clear()  # another process
     cache.write("5.o", bytes(100))
-    assert sorted(x.name for x in folder.iterdir()) == ["0.o", "3.o", "4.o", "5.o"]
+    assert sorted(x.name for x in folder.glob("*.o")) == ["0.o", "3.o", "4.o", "5.o"]
+    assert (folder / "notes.txt").exists()
