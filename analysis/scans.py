@@ -11,10 +11,10 @@ The loop of a backward pass begins with the last row: it is the row 31 - %i.
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ..dialects.tgraph.base import (
     TensorOp,
@@ -54,6 +54,22 @@ class Linear(NamedTuple):
         slope, start = self.slope + sign * other.slope, self.start + sign * other.start
         return Linear(slope, start)
 
+    def of(self, other: "Linear") -> "Linear":
+        """This number where i is another one."""
+        return Linear(self.slope * other.slope, self.slope * other.start + self.start)
+
+    def inverse(self) -> "Linear":
+        """The iteration, by this number; its slope is 1 or -1."""
+        return Linear(self.slope, -self.slope * self.start)
+
+    def fits(self, element: Attribute, trips: int) -> bool:
+        """Whether the number is one of a signed integer type in all iterations."""
+        if not isinstance(element, IntegerType):
+            return False
+        low, high = self.ends(trips)
+        limit = 1 << (element.bitwidth - 1)
+        return -limit <= low and high < limit
+
     def ends(self, trips: int) -> tuple[int, int]:
         """The least and the greatest number."""
         last = self.start + self.slope * (trips - 1)
@@ -65,7 +81,6 @@ class Put(NamedTuple):
 
     value: SSAValue  # in the body, whatever its shape
     update: DynamicUpdateSliceOp  # that puts it there
-    assign: AssignOp
     place: Linear  # where, in iteration i
 
 
@@ -138,14 +153,13 @@ def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
     for user in dict.fromkeys(users):
         assert isinstance(user, WhileOp)
         without_unused(user)
-    for index in indices:
-        users = [use.operation for use in loop.body.block.args[index].uses]
-        assigns = [op for op in users if isinstance(op, AssignOp)]
-        updates = [cast(Operation, assign.value.owner) for assign in assigns]
-        for op in (*assigns, *updates, *(u for u in users if u not in assigns)):
-            op.detach()
-            op.erase()
-    erase_unused(loop.body.block)
+    variables = [loop.body.block.args[index] for index in indices]
+    for kind in (AssignOp, ReadOp):
+        for use in [use for variable in variables for use in variable.uses]:
+            if isinstance(op := use.operation, kind):
+                op.detach()
+                op.erase()
+        erase_unused(loop.body.block)
     return _rebuild(loop, set(indices))
 
 
@@ -208,11 +222,33 @@ def linear(
     counter; None where it does not, or leaves the range of the type."""
     element = tensor_type_of(value.type).element_type
     found = _linear(value, loop, counted, depth)
-    if found is None or not isinstance(element, IntegerType):
+    return found if found and found.fits(element, counted.trips) else None
+
+
+def places(
+    op: DynamicSliceOp | DynamicUpdateSliceOp, loop: WhileOp, counted: Counter
+) -> Sequence[Linear] | None:
+    """Where the slice begins that an operation takes, or puts, if it is linear in the
+    iteration and inside of the tensor in each."""
+    is_update = isinstance(op, DynamicUpdateSliceOp)
+    whole, part = (
+        tensor_type_of(value.type)
+        for value in (op.inputs[0], op.inputs[1] if is_update else op.result)
+    )
+    if not (is_static(whole) and is_static(part)):
         return None
-    low, high = found.ends(counted.trips)
-    limit = 1 << (element.bitwidth - 1)
-    return found if -limit <= low and high < limit else None
+    found: list[Linear] = []
+    starts = op.inputs[1 + is_update :]
+    for start, size, taken in zip(starts, shape_of(whole), shape_of(part), strict=True):
+        # What is clamped to 0 is 0.
+        place = Linear(0, 0) if size == taken else linear(start, loop, counted)
+        if place is None:
+            return None
+        low, high = place.ends(counted.trips)
+        if low < 0 or high + taken > size:
+            return None
+        found.append(place)
+    return found
 
 
 def _linear(
@@ -284,41 +320,53 @@ def _puts(
     fills them."""
     users = [use.operation for use in loop.body.block.args[index].uses]
     users.sort(key=position.__getitem__)
-    found = [_put(op, loop, counted) for op in users if isinstance(op, AssignOp)]
+    assigns = [op for op in users if isinstance(op, AssignOp)]
+    chains = [updates_of(assign.value) for assign in assigns]
+    found = [_put(op, loop, counted) for _, updates in chains for op in updates]
     puts = [put for put in found if put is not None]
     count, rows = len(puts), shape_of(loop.declared[index])[0]
-    accesses = [(put.update.inputs[0].owner, put.assign) for put in puts]
+    accesses = zip([begun.owner for begun, _ in chains], assigns, strict=True)
     if (
         not puts
+        or len(found) > count
         or loop.condition.block.args[index].uses
         or users != [op for pair in accesses for op in pair]
         or counted.trips * count != rows
-        or {abs(put.place.slope) for put in puts} != {count}
-        or len({put.place.slope for put in puts}) > 1
-        or len({put.place.start % count for put in puts}) < count
+        or not are_apart([(put.place, 1) for put in puts])
     ):
         return ()
-    ends = [put.place.ends(counted.trips) for put in puts]
-    return puts if all(0 <= low and high < rows for low, high in ends) else ()
+    return puts
 
 
-def _put(assign: AssignOp, loop: WhileOp, counted: Counter) -> Put | None:
-    """What an assign puts into a row of its variable."""
-    update = assign.value.owner
-    if not isinstance(update, DynamicUpdateSliceOp) or update.outs:
-        return None
-    whole, row, *starts = update.inputs
-    if (
-        not isinstance(whole.owner, ReadOp)
-        or not (whole.has_one_use() and update.result.has_one_use())
-        or (place := linear(starts[0], loop, counted)) is None
-        or any(linear(start, loop, counted) != Linear(0, 0) for start in starts[1:])
-    ):
+def are_apart(rows: Sequence[tuple[Linear, int]]) -> bool:
+    """Whether no row is one of two slices, in whatever iterations; each slice begins
+    somewhere, and has so many rows."""
+    slope = rows[0][0].slope
+    if not slope or any(place.slope != slope for place, _ in rows):
+        return False
+    hit = [(place.start + n) % slope for place, count in rows for n in range(count)]
+    return len(set(hit)) == len(hit)
+
+
+def updates_of(value: SSAValue) -> tuple[SSAValue, Sequence[DynamicUpdateSliceOp]]:
+    """What slices are put into, and what puts them there, one after the other, if
+    nothing else reads what is made on the way."""
+    op = value.owner
+    if not isinstance(op, DynamicUpdateSliceOp) or op.outs or not value.has_one_use():
+        return value, ()
+    whole, updates = updates_of(op.inputs[0])
+    return whole, (*updates, op)
+
+
+def _put(update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter) -> Put | None:
+    """What an operation puts into a row."""
+    whole, row, *_ = update.inputs
+    if (starts := places(update, loop, counted)) is None:
         return None
     shape = shape_of(tensor_type_of(row.type))
     if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
         return None
-    return Put(unshaped(row), update, assign, place)
+    return Put(unshaped(row), update, starts[0])
 
 
 def unshaped(value: SSAValue) -> SSAValue:

@@ -133,6 +133,13 @@ def network(cell: str, form: str, trips: int, first: int) -> Any:
         if form == "fori":
             body = lambda i, x: layer(x, w[i], b[i])  # noqa: E731
             return jax.lax.fori_loop(first, trips, body, x)
+        if form == "down":
+            body = lambda i, x: layer(x, w[trips - 1 - i], b[trips - 1 - i])  # noqa: E731
+            return jax.lax.fori_loop(0, trips - first, body, x)
+        if form == "pairs":
+            row = lambda i, x: layer(x, w[i], b[i])  # noqa: E731
+            body = lambda i, x: row(2 * i + 1, row(2 * i, x))  # noqa: E731
+            return jax.lax.fori_loop(first // 2, trips // 2, body, x)
         unroll, is_reversed = int(form[0]), "reversed" in form
         y, _ = jax.lax.scan(
             lambda x, row: (layer(x, *row), None),
@@ -159,7 +166,9 @@ LOOPS: Sequence[ModulePass] = (
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("trips", "first"), [(5, 0), (8, 2)])
-@pytest.mark.parametrize("form", ["1", "2", "4", "1 reversed", "2 reversed", "fori"])
+@pytest.mark.parametrize(
+    "form", ["1", "2", "4", "1 reversed", "2 reversed", "fori", "down", "pairs"]
+)
 @pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
 def test_networks_however_they_are_written(
     cell: str, form: str, trips: int, first: int
@@ -178,7 +187,7 @@ def test_networks_however_they_are_written(
 @pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
 def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori"):
+    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
         step, arrays = network(cell, form, trips=96, first=0)
         module = tensorplan.from_jax(step, *arrays).module
         sizes.append(planned_bytes(tensorplan.plan(module)))
@@ -192,7 +201,7 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
 def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
     """Momentum: gradients are consumed row by row in the loop of the backward pass."""
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori"):
+    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
         both, (x, w, b) = network(cell, form, trips=96, first=0)
 
         def step(w, b, m, x, both=both):

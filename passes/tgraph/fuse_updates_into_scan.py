@@ -40,11 +40,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter
 from ...analysis.scans import (
-    Linear,
     Put,
     Stack,
     extended,
-    linear,
+    places,
     stacks,
     without_stacks,
     without_unused,
@@ -242,9 +241,8 @@ class _Finding:
             return False
         counted = counter(self.loop)
         assert counted is not None
-        row, *others = (linear(start, self.loop, counted) for start in op.inputs[1:])
-        places = [put.place for put in self.stack.puts]
-        return row in places and all(x == Linear(0, 0) for x in others)
+        starts = places(op, self.loop, counted)
+        return starts is not None and starts[0] in [p.place for p in self.stack.puts]
 
     def _is_before(self, op: Operation) -> bool:
         return self.position.get(op, self.at) < self.at

@@ -14,8 +14,9 @@ derivatives of the gates, from the others. The pass no longer stacks them. Each
 iteration of the backward loop recomputes them instead, with bitwise identical results:
 
  * values that follow elementwise from the others;
- * row i of a tensor that the first loop receives, such as the weights of a layer, and
-   the index i itself;
+ * the part of a tensor that iteration i takes, such as the weights of a layer, if the
+   first loop receives the tensor and the part's place is a linear function of i, and
+   integers that are linear functions of i themselves;
  * the values that one iteration passes to the next, if the loop also stacks them as the
    next iteration's inputs. If the second loop begins with the last row, it carries that
    row.
@@ -23,8 +24,8 @@ iteration of the backward loop recomputes them instead, with bitwise identical r
 An iteration of an unrolled loop stacks several rows. Each of them counts as a stack of
 its own if the other loop reads them one by one (shared/unrolled.py).
 
-The first loop must write all rows: its counter runs from 0 to the number of rows in
-steps of 1. The row index may be any linear function of the counter.
+The first loop must write all rows, one in each iteration, starting from the first or
+the last row. The row index may be any linear function of the counter.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
@@ -34,41 +35,47 @@ than a few operations for a value.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import tensor_blocks
 from ...analysis.loops import Counter, counter, is_read, only_writer
 from ...analysis.scans import (
     Linear,
+    Put,
     Stack,
     extended,
     given,
     linear,
+    places,
     row_slices,
     stacks,
+    unshaped,
     without_stacks,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
     AnyTensor,
+    Shape,
     TensorOp,
     VariableType,
     ints,
     shape_of,
     tensor_type_of,
+    typical_bytes,
     with_shape,
 )
-from ...dialects.tgraph.elementwise import AddOp, ElementwiseOp
+from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
-from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
+from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
-from .shared.unrolled import row_by_row
+from .shared.unrolled import place_at, row_by_row
 
 MOST = 4
 """Operations that are repeated for a value, at most."""
@@ -110,41 +117,100 @@ class _Reader(NamedTuple):
         return self.slice.parent
 
     def row(self) -> Linear | None:
-        """The row that it takes in each iteration."""
+        """The row that it takes in each iteration, if that is all of one."""
         counted = counter(self.loop)
-        return counted and linear(self.slice.inputs[1], self.loop, counted)
+        whole = shape_of(tensor_type_of(self.slice.inputs[0].type))
+        row = shape_of(tensor_type_of(self.slice.result.type))
+        if counted is None or row != (1, *whole[1:]):
+            return None
+        found = places(self.slice, self.loop, counted)
+        return found[0] if found else None
 
     def carries(self, value: SSAValue) -> bool:
         return value in self.loop.inputs[: len(self.loop.res)]
 
-    def rows_of(self, whole: SSAValue) -> SSAValue:
-        """The same slice of another tensor, which the loop is given if it is not."""
-        argument = given(self.slice, whole)
-        taken = _taken(argument, self.slice)
-        return taken or self.emit(self.slice, [argument, *self.slice.inputs[1:]])
+    def can_have(self, leaves: Mapping[SSAValue, "_Leaf"]) -> bool:
+        """Whether it can have what values are by the row that it takes."""
+        row, counted = self.row(), counter(self.loop)
+        if row is None or counted is None:
+            return False
+        number = tensor_type_of(self.slice.inputs[1].type).element_type
+        for value, leaf in leaves.items():
+            if isinstance(leaf, Linear):
+                if tensor_type_of(value.type).element_type != number:
+                    return False
+            elif self.carries(leaf.whole) or not all(
+                start.of(row).fits(number, counted.trips) for start in leaf.starts
+            ):
+                return False
+        return True
 
-    def emit(self, like: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """An operation on rows in this place."""
-        slice = self.slice
-        first = operands[0] if like is slice else like.results[0]
-        shape = shape_of(tensor_type_of(slice.result.type))
-        copy = type(like).create(
-            operands=operands,
-            result_types=[with_shape(tensor_type_of(first.type), shape)],
-            properties=like.properties,
-            attributes=dict(slice.attributes),
-            location=like.location,
+    def part(self, part: "_Part") -> SSAValue:
+        """A part of another tensor, in the shape of a row; the loop is given it if it
+        is not."""
+        whole = given(self.slice, part.whole)
+        starts = [place_at(s, self.slice.inputs[1], self.slice) for s in part.starts]
+        slice = DynamicSliceOp(
+            [whole, *starts],
+            result_types=[with_shape(tensor_type_of(whole.type), part.sizes)],
+            properties={"slice_sizes": ints(part.sizes)},
         )
-        self.block.insert_op_before(copy, slice)
-        return copy.results[0]
+        return self.shaped(self.insert(slice))
+
+    def shaped(self, value: SSAValue) -> SSAValue:
+        """A value in the shape of a row."""
+        type = self._row_type(value)
+        if type == value.type:
+            return value
+        return self.insert(ReshapeOp([value], result_types=[type]))
+
+    def number(self, place: Linear) -> SSAValue:
+        """What is linear in the row that it takes, in the shape of a row."""
+        number = place_at(place, self.slice.inputs[1], self.slice)
+        how = {"broadcast_dimensions": ints(())}
+        type = self._row_type(number)
+        return self.insert(
+            BroadcastInDimOp([number], result_types=[type], properties=how)
+        )
+
+    def like(self, op: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
+        """What an operation computes, of rows."""
+        type = self._row_type(op.results[0])
+        properties = op.properties
+        new = op.__class__.create(
+            operands=operands, result_types=[type], properties=properties
+        )
+        return self.insert(new)
+
+    def _row_type(self, like: SSAValue) -> AnyTensor:
+        shape = shape_of(tensor_type_of(self.slice.result.type))
+        return with_shape(tensor_type_of(like.type), shape)
+
+    def insert(self, op: TensorOp) -> SSAValue:
+        op.attributes |= self.slice.attributes
+        op.location = self.slice.location
+        self.block.insert_op_before(op, self.slice)
+        return op.results[0]
 
     def replace(self, value: SSAValue) -> None:
         self.slice.result.replace_all_uses_with(value)
         Rewriter.erase_op(self.slice)
 
 
-_Leaf: TypeAlias = SSAValue | Linear
-"""A tensor that has a value in row i, or the value in iteration i."""
+class _Part(NamedTuple):
+    """A slice of a tensor outside, its place linear in a number."""
+
+    whole: SSAValue
+    starts: Sequence[Linear]
+    sizes: Shape
+
+    def by(self, number: Linear) -> "_Part":
+        """By the number that this one is linear in."""
+        return self._replace(starts=[start.of(number) for start in self.starts])
+
+
+_Leaf: TypeAlias = _Part | Linear
+"""What a value is, by the number of an iteration or of a row."""
 
 
 class _Residuals:
@@ -152,37 +218,48 @@ class _Residuals:
 
     def __init__(self, loop: WhileOp, counted: Counter):
         self.loop, self.counted = loop, counted
-        self.kept: dict[SSAValue, SSAValue] = {}  # the stacks of values
+        self.kept: dict[SSAValue, _Part] = {}  # where values are stacked
 
     def have_computed(self, stack: Stack) -> bool:
         """Has those who read a stack compute its rows; whether they can."""
-        whole, value = self.loop.res[stack.number], stack.puts[0].value
+        (put,), whole = stack.puts, self.loop.res[stack.number]
         readers = _readers(whole)
-        if readers and self._have_computed(whole, value, readers):
+        if readers and self._have_computed(whole, put, readers):
             return True
-        self.kept.setdefault(value, whole)
+        sizes = shape_of(tensor_type_of(put.update.inputs[1].type))
+        starts = [put.place, *[Linear(0, 0)] * (len(sizes) - 1)]
+        self.kept.setdefault(put.value, _Part(whole, starts, sizes))
         return False
 
     def _have_computed(
-        self, whole: SSAValue, value: SSAValue, readers: Sequence[_Reader]
+        self, whole: SSAValue, put: Put, readers: Sequence[_Reader]
     ) -> bool:
         leaves: dict[SSAValue, _Leaf] = {}
-        chain = self._chain(value, leaves)
+        chain = self._chain(put.value, leaves)
         if chain is None or not leaves:
             return False
-        type = tensor_type_of(whole.type)
+        iteration = put.place.inverse()
+        of_row = {
+            value: leaf.of(iteration)
+            if isinstance(leaf, Linear)
+            else leaf.by(iteration)
+            for value, leaf in leaves.items()
+        }
+        if not all(self._is_kept(leaf, whole) for leaf in leaves.values()):
+            return False
+        if not all(reader.can_have(of_row) for reader in readers):
+            return False
         for reader in readers:
-            for leaf in leaves.values():
-                if isinstance(leaf, Linear):
-                    if not self._counts(reader, type):
-                        return False
-                elif shape_of(tensor_type_of(leaf.type)) != shape_of(type):
-                    return False
-                elif reader.carries(leaf):
-                    return False
-        for reader in readers:
-            _compute(reader, value, chain, leaves)
+            _compute(reader, put.value, chain, of_row)
         return True
+
+    def _is_kept(self, leaf: _Leaf, stack: SSAValue) -> bool:
+        """Whether a tensor takes no more than the stack if it is kept instead."""
+        if isinstance(leaf, Linear) or leaf in self.kept.values():
+            return True
+        types = tensor_type_of(leaf.whole.type), tensor_type_of(stack.type)
+        bytes, instead = map(typical_bytes, types)
+        return _is_anyhow_there(leaf.whole) or bytes <= instead
 
     def _chain(
         self, value: SSAValue, leaves: dict[SSAValue, _Leaf]
@@ -209,78 +286,61 @@ class _Residuals:
         count = sum(isinstance(op, ElementwiseOp) for op in found)
         return list(found) if is_found and count <= MOST else None
 
-    def _linear(self, value: SSAValue) -> Linear | None:
-        return linear(value, self.loop, self.counted)
-
     def _leaf(self, value: SSAValue) -> _Leaf | None:
-        if value in self.kept:
-            return self.kept[value]
-        if (number := self._linear(value)) and number.slope == 1:
+        number = linear(value, self.loop, self.counted)
+        if number is not None and number.slope:
             return number
-        return self._given(value)
+        return self.kept.get(value) or self._given(value)
 
-    def _given(self, value: SSAValue) -> SSAValue | None:
-        """The tensor that the loop is given, if a value is row i of it."""
-        op = value.owner
-        if isinstance(op, ReshapeOp):
-            op = op.inputs[0].owner
+    def _given(self, value: SSAValue) -> _Part | None:
+        """The part that a value is of what the loop is given."""
+        op = unshaped(value).owner
         if not isinstance(op, DynamicSliceOp) or op.outs:
             return None
-        argument, start, *others = op.inputs
-        if not isinstance(argument, BlockArgument) or isinstance(
-            argument.type, VariableType
+        argument = op.inputs[0]
+        starts = places(op, self.loop, self.counted)
+        if (
+            starts is None
+            or not isinstance(argument, BlockArgument)
+            or isinstance(argument.type, VariableType)
         ):
             return None
-        rows = shape_of(tensor_type_of(argument.type))
-        is_row = (
-            argument.block is self.loop.body.block
-            and rows[0] == self.counted.trips
-            and tuple(op.slice_sizes.get_values()) == (1, *rows[1:])
-            and shape_of(tensor_type_of(value.type)) in (rows[1:], (1, *rows[1:]))
-            and self._linear(start) == Linear(1, 0)
-            and all(self._linear(other) == Linear(0, 0) for other in others)
-        )
-        return self.loop.inputs[argument.index] if is_row else None
-
-    def _counts(self, reader: _Reader, type: AnyTensor) -> bool:
-        """Whether a slice takes one row in each iteration, whose number is known."""
-        row, counted = reader.row(), counter(reader.loop)
-        if row is None or counted is None or len(shape_of(type)) != 1:
-            return False
-        low, high = row.ends(counted.trips)
-        start = tensor_type_of(reader.slice.inputs[1].type)
-        is_inside = 0 <= low and high < self.counted.trips
-        return is_inside and start.element_type == type.element_type
+        sizes = shape_of(tensor_type_of(op.result.type))
+        return _Part(self.loop.inputs[argument.index], starts, sizes)
 
     def have_carried(self, stack: Stack) -> bool:
         """Has those who read a stack, from the last row on, carry the row; whether they
         can, as what an iteration leaves to the next one is stacked as what that begins
         with, too."""
-        whole, rows = self.loop.res[stack.number], self.counted.trips
-        readers, begun = _readers(whole), self._begun(stack.puts[0].value)
-        if not readers or begun is None or rows < FEW:
+        (put,), whole, trips = (
+            stack.puts,
+            self.loop.res[stack.number],
+            self.counted.trips,
+        )
+        readers, begun = _readers(whole), self._begun(put.value)
+        if not readers or begun is None or trips < FEW:
             return False
         if len({reader.loop for reader in readers}) > 1:
             return False
         number, before = begun
+        iteration = put.place.inverse()
         for reader in readers:
-            counted = counter(reader.loop)
+            counted, row = counter(reader.loop), reader.row()
             if (
                 counted is None
-                or counted.trips != rows
+                or row is None
+                or counted.trips != trips
                 or reader.block is not reader.loop.body.block
-                or reader.row() != Linear(-1, rows - 1)
-                or reader.carries(before)
-                or shape_of(tensor_type_of(reader.slice.result.type))
-                != (1, *shape_of(tensor_type_of(whole.type))[1:])
+                or iteration.of(row) != Linear(-1, trips - 1)
+                or not reader.can_have({put.value: before.by(iteration)})
             ):
                 return False
-        _carry(readers, self.loop.res[number], before)
+        _carry(readers, self.loop.res[number], before.by(iteration))
         return True
 
-    def _begun(self, value: SSAValue) -> tuple[int, SSAValue] | None:
-        """The result of the loop that a value becomes, and the stack of what that is
-        before."""
+    def _begun(self, value: SSAValue) -> tuple[int, _Part] | None:
+        """The result of the loop that a value becomes, and where is stacked what that
+        is before."""
         for use in value.uses:
             assign = use.operation
             if isinstance(assign, AssignOp) and isinstance(
@@ -298,9 +358,11 @@ class _Residuals:
 def _rewritten(loop: WhileOp) -> WhileOp:
     loop = row_by_row(loop)
     counted = counter(loop)
-    found = [stack for stack in stacks(loop) if stack.puts[0].place == Linear(1, 0)]
+    found = [stack for stack in stacks(loop) if len(stack.puts) == 1]
     if counted is None or not found:
         return loop
+    slices = [op for stack in found for op in row_slices(loop.res[stack.number]) or ()]
+    blocks = dict.fromkeys(slice.parent for slice in slices)
     residuals = _Residuals(loop, counted)
     rest = [stack for stack in found if not residuals.have_computed(stack)]
     rest = [stack for stack in rest if not residuals.have_carried(stack)]
@@ -313,7 +375,17 @@ def _rewritten(loop: WhileOp) -> WhileOp:
         loop,
         passed=True,
     )
+    for block in filter(None, blocks):  # several readers compute the same
+        cse(block)
     return without_stacks(loop, dropped)
+
+
+def _is_anyhow_there(value: SSAValue) -> bool:
+    """Whether a tensor is a part of the caller's memory."""
+    op = value.owner
+    if isinstance(op, ViewOp) and not op.outs:
+        return _is_anyhow_there(op.inputs[0])
+    return isinstance(op, ReadOp | Block)
 
 
 def _readers(stack: SSAValue) -> Sequence[_Reader]:
@@ -327,48 +399,25 @@ def _compute(
     chain: Sequence[TensorOp],
     leaves: Mapping[SSAValue, _Leaf],
 ) -> None:
-    """Computes what is read of a stack from its leaves."""
+    """Computes what is read of a stack from its leaves, given by the row."""
     new = {
-        leaf: _counted(reader, place)
-        if isinstance(place, Linear)
-        else reader.rows_of(place)
+        leaf: reader.number(place) if isinstance(place, Linear) else reader.part(place)
         for leaf, place in leaves.items()
     }
     for op in chain:
-        new[op.results[0]] = reader.emit(op, [new[v] for v in op.inputs])
+        new[op.results[0]] = reader.like(op, [new[v] for v in op.inputs])
     reader.replace(new[value])
 
 
-def _counted(reader: _Reader, place: Linear) -> SSAValue:
-    """The number of an iteration of the first loop, from that of the row."""
-    row = reader.slice.inputs[1]
-    type = tensor_type_of(reader.slice.result.type)
-    ops: list[TensorOp] = [
-        BroadcastInDimOp(
-            [row],
-            result_types=[type],
-            properties={"broadcast_dimensions": ints(())},
-        )
-    ]
-    if place.start:
-        element = cast(IntegerType, type.element_type)
-        start = ConstantOp(IntegerAttr(place.start, element), type)
-        ops += [start, AddOp([ops[0].result, start.result], result_types=[type])]
-    for op in ops:
-        op.location = reader.slice.location
-        reader.block.insert_op_before(op, reader.slice)
-    return ops[-1].result
-
-
-def _carry(readers: Sequence[_Reader], last: SSAValue, before: SSAValue) -> None:
-    """Has the loop of these carry what it reads, first `last`, then the row of
-    `before` that it has read in the iteration before."""
+def _carry(readers: Sequence[_Reader], last: SSAValue, before: _Part) -> None:
+    """Has the loop of these carry what it reads, first `last`, then what `before` is by
+    the row that it has read in the iteration before."""
     loop = extended(readers[0].loop, [last], ())
     number = len(loop.res) - 1
     variable = loop.body.block.args[number]
     type = tensor_type_of(last.type)
     first = readers[0]
-    row = first.rows_of(before)
+    row = first.part(before)
     read = ReadOp(variable)
     taken = ReshapeOp([row], result_types=[type])
     assign = AssignOp(variable, taken.result)
@@ -380,22 +429,4 @@ def _carry(readers: Sequence[_Reader], last: SSAValue, before: SSAValue) -> None
         op.location = first.slice.location
         block.insert_op_before(op, block.last_op)
     for reader in readers:
-        of = tensor_type_of(reader.slice.result.type)
-        same = ReshapeOp([read.result], result_types=[of])
-        same.location = reader.slice.location
-        block.insert_op_before(same, reader.slice)
-        reader.replace(same.result)
-
-
-def _taken(whole: SSAValue, like: DynamicSliceOp) -> SSAValue | None:
-    """The slice of a tensor at the same place, if it has been taken already."""
-    for use in whole.uses:
-        op = use.operation
-        if (
-            isinstance(op, DynamicSliceOp)
-            and op.operands[1:] == like.operands[1:]
-            and op.slice_sizes == like.slice_sizes
-            and op.is_before_in_block(like)
-        ):
-            return op.result
-    return None
+        reader.replace(reader.shaped(read.result))

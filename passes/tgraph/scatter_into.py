@@ -17,7 +17,7 @@ is still computed for them, but not kept for the addition.
     %1 = tgraph.add %0, %row : tensor<1x64xf32>
     %2 = tgraph.dynamic_update_slice %y, %1, %i, %c0 : ...
 
-The pass also treats a loop that starts with zeros and adds to a different row in each
+The pass also treats a loop that starts with zeros and adds to different rows in each
 iteration: the loop then stacks the rows without an addition.
 
 The pass applies where no element is hit twice, so that the sums are unchanged (zeros
@@ -28,6 +28,7 @@ Leaves: level 1.
 Does not: look through views, or into fusions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -38,8 +39,8 @@ from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import tensor_blocks
-from ...analysis.loops import counter, only_writer
-from ...analysis.scans import linear
+from ...analysis.loops import Counter, counter, only_writer
+from ...analysis.scans import Linear, are_apart, places
 from ...dialects.tgraph.base import (
     TensorOp,
     ints,
@@ -70,7 +71,7 @@ class TGraphScatterInto(OptionalPass):
 
 
 def _rewrite(add: AddOp) -> None:
-    for scattered, value in (add.inputs, reversed(add.inputs)):
+    for scattered, value in _orders(add):
         scatter = scattered.owner
         if not value.has_one_use() or value is scattered:
             continue
@@ -83,8 +84,10 @@ def _rewrite(add: AddOp) -> None:
             continue
         new = scatter.clone()
         new.operands[0] = value
-        if isinstance(new, DynamicUpdateSliceOp) and not _is_stacked(add, new, value):
-            new.operands[1] = _added(add, new)
+        if isinstance(scatter, DynamicUpdateSliceOp) and not _is_stacked(
+            scatter, value
+        ):
+            new.operands[1] = _added(add, scatter, value)
         new.result.name_hint = add.result.name_hint
         zeros = scatter.inputs[0].owner
         Rewriter.replace_op(add, new)
@@ -101,33 +104,58 @@ def _is_zero(value: SSAValue) -> bool:
     )
 
 
-def _is_stacked(add: AddOp, update: DynamicUpdateSliceOp, value: SSAValue) -> bool:
-    """Whether the rows that are added to are zeros still."""
-    loop, read = add.parent_op(), value.owner
+def _is_stacked(scatter: DynamicUpdateSliceOp, value: SSAValue) -> bool:
+    """Whether the rows of a value that others are added to are zeros still, as no
+    iteration of a loop adds to the same."""
+    loop, read = scatter.parent_op(), _scattered(value)[0].owner
     if not isinstance(loop, WhileOp) or not isinstance(read, ReadOp):
         return False
     number = cast(BlockArgument, read.variable).index
     counted, writer = counter(loop), only_writer(loop, number)
     if counted is None or not isinstance(writer, AssignOp):
         return False
-    _, rows, *starts = update.inputs
-    shape = shape_of(tensor_type_of(value.type))
-    place = linear(starts[0], loop, counted)
-    if place is None or abs(place.slope) != 1:
-        return False
-    low, high = place.ends(counted.trips)
+    begun, updates = _scattered(writer.value)
+    slices = [_slice(update, loop, counted) for update in updates]
     return (
-        writer.value is add.result
+        begun.owner is read
+        and scatter in updates
         and _is_zero(loop.inputs[number])
-        and shape_of(tensor_type_of(rows.type))[0] == 1
-        and 0 <= low
-        and high < shape[0]
+        and all(slices)
+        and any(map(are_apart, zip(*slices, strict=True)))
     )
 
 
-def _added(add: AddOp, update: DynamicUpdateSliceOp) -> SSAValue:
+def _slice(
+    update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter
+) -> Sequence[tuple[Linear, int]]:
+    """Where a slice begins and how long it is in each dimension, if that is known."""
+    sizes = shape_of(tensor_type_of(update.inputs[1].type))
+    starts = places(update, loop, counted)
+    return () if starts is None else list(zip(starts, sizes, strict=True))
+
+
+def _scattered(value: SSAValue) -> tuple[SSAValue, Sequence[DynamicUpdateSliceOp]]:
+    """What slices are put into, or added to, and what puts them there."""
+    op = value.owner
+    if isinstance(op, DynamicUpdateSliceOp):
+        begun, updates = _scattered(op.inputs[0])
+        return begun, (*updates, op)
+    for scattered, other in _orders(op) if isinstance(op, AddOp) else ():
+        scatter = scattered.owner
+        if isinstance(scatter, DynamicUpdateSliceOp) and _is_zero(scatter.inputs[0]):
+            begun, updates = _scattered(other)
+            return begun, (*updates, scatter)
+    return value, ()
+
+
+def _orders(add: AddOp) -> Sequence[Sequence[SSAValue]]:
+    left, right = add.inputs
+    return (left, right), (right, left)
+
+
+def _added(add: AddOp, update: DynamicUpdateSliceOp, into: SSAValue) -> SSAValue:
     """The sum of what is written and what is there."""
-    into, rows, *starts = update.inputs
+    _, rows, *starts = update.inputs
     old = DynamicSliceOp(
         [into, *starts],
         result_types=[rows.type],

@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 
 from ....analysis.loops import Counter, counter, integer
 from ....analysis.scans import (
+    Linear,
     Stack,
     extended,
     given,
@@ -184,21 +185,30 @@ def _with_flat_stack(
     update = put.update
     _, _, row, _, *others = update.inputs
     for start, part in sorted(parts.items(), key=computed):
-        at = _flat_row(row, count, start, update)
+        at = place_at(Linear(count, start), row, update)
         _put(loop, number, (part, _shape(part)), [at, *others], (update, update))
     return loop
 
 
-def _flat_row(row: SSAValue, count: int, start: int, before: Operation) -> SSAValue:
-    """The number `count * row + start`."""
-    type = tensor_type_of(row.type)
+def place_at(place: Linear, number: SSAValue, before: Operation) -> SSAValue:
+    """What is linear in a number, computed before an operation."""
+    type = tensor_type_of(number.type)
     element = cast(IntegerType, type.element_type)
-    numbers = [ConstantOp(IntegerAttr(n, element), type) for n in (count, start)]
-    times = MultiplyOp([row, numbers[0].result], result_types=[type])
-    plus = AddOp([times.result, numbers[1].result], result_types=[type])
-    for op in (*numbers, times, plus):
+
+    def emit(op: ConstantOp | MultiplyOp | AddOp) -> SSAValue:
         _insert(op, before, before)
-    return plus.result
+        return op.result
+
+    def constant(value: int) -> SSAValue:
+        return emit(ConstantOp(IntegerAttr(value, element), type))
+
+    if not place.slope:
+        return constant(place.start)
+    if place.slope != 1:
+        number = emit(MultiplyOp([number, constant(place.slope)], result_types=[type]))
+    if not place.start:
+        return number
+    return emit(AddOp([number, constant(place.start)], result_types=[type]))
 
 
 def _with_flat_reads(loop: WhileOp) -> WhileOp:
@@ -242,7 +252,7 @@ def _is_in_row(
 def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
     whole = given(slice, source)
     _, row, start, *others = slice.inputs
-    at = _flat_row(row, count, cast(int, integer(start)), slice)
+    at = place_at(Linear(count, cast(int, integer(start))), row, slice)
     sizes = _shape(slice.result)[1:]
     new = DynamicSliceOp(
         [whole, at, *others],
