@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everyday import RANDOM, Array, Arrays, floats, jax, jnp, measured
+from everyday import RANDOM, Array, Arrays, floats, jax, jnp, measured, np
 
 import tensorplan
 
@@ -61,6 +61,105 @@ def products(x: Array, y: Array) -> Array:
     return lax.fori_loop(0, 100, step, x)
 
 
+def updates(x: Array) -> Array:
+    """Each element from the last one."""
+
+    def step(i: Array, x: Array) -> Array:
+        return x.at[i].set(x[i - 1] * 0.5 + 1)
+
+    return lax.fori_loop(1, x.size, step, x)
+
+
+def newton(x: Array) -> Array:
+    """A square root, until nothing changes."""
+
+    def differ(roots: Arrays) -> Array:
+        return abs(roots[0] - roots[1]) > 1e-6 * roots[1]
+
+    def step(roots: Arrays) -> Arrays:
+        return roots[1], 0.5 * (roots[1] + x / roots[1])
+
+    return lax.while_loop(differ, step, (x, x + 1))[1]
+
+
+def collatz(n: Array) -> Array:
+    """The steps to 1, for all numbers below n."""
+
+    def steps(number: Array) -> Array:
+        def step(state: Arrays) -> Arrays:
+            n, count = state
+            n = lax.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n)
+            return n, count + 1
+
+        return lax.while_loop(lambda s: s[0] > 1, step, (number, 0))[1]
+
+    return lax.fori_loop(1, n, lambda i, total: total + steps(i), 0)
+
+
+def distances(x: Array, y: Array) -> Array:
+    """Edit distances, element by element in two loops (dynamic time warping)."""
+
+    def cell(i: Array, j: Array, table: Array) -> Array:
+        least = jnp.minimum(table[i - 1, j], table[i, j - 1])
+        least = jnp.minimum(least, table[i - 1, j - 1])
+        return table.at[i, j].set(abs(x[i - 1] - y[j - 1]) + least)
+
+    def row(i: Array, table: Array) -> Array:
+        return lax.fori_loop(1, y.size + 1, lambda j, t: cell(i, j, t), table)
+
+    table = jnp.full((x.size + 1, y.size + 1), jnp.inf).at[0, 0].set(0)
+    return lax.fori_loop(1, x.size + 1, row, table)[-1, -1]
+
+
+def averages(x: Array) -> Array:
+    """Of the rows so far, the last ones most."""
+
+    def step(mean: Array, row: Array) -> tuple[Array, Array]:
+        mean = 0.9 * mean + 0.1 * row
+        return mean, mean
+
+    return lax.scan(step, x[0], x)[1]
+
+
+def lstm(x: Array, w: Array, u: Array) -> Array:
+    def step(state: Arrays, row: Array) -> tuple[Arrays, Array]:
+        h, c = state
+        i, f, g, o = jnp.split(row @ w + h @ u, 4, -1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    zeros = jnp.zeros((x.shape[1], u.shape[0]))
+    return lax.scan(step, (zeros, zeros), x)[1]
+
+
+def eigenvalue(x: Array, y: Array) -> Array:
+    """The largest, by power iteration until it stays the same."""
+
+    def step(state: Arrays) -> Arrays:
+        _, value, y = state
+        y = x @ y
+        norm = jnp.sqrt(jnp.sum(y * y))
+        return value, norm, y / norm
+
+    def is_changing(state: Arrays) -> Array:
+        return abs(state[0] - state[1]) > 1e-5 * abs(state[1])
+
+    return lax.while_loop(is_changing, step, (jnp.float32(0), jnp.float32(1), y))[1]
+
+
+def tiles(x: Array, w: Array) -> Array:
+    """A chain of products in tiles of 32 rows, summed up."""
+
+    def step(i: Array, total: Array) -> Array:
+        tile = lax.dynamic_slice_in_dim(x, 32 * i, 32)
+        for _ in range(4):
+            tile = jnp.tanh(tile @ w)
+        return total + tile.sum()
+
+    return lax.fori_loop(0, x.shape[0] // 32, step, jnp.float32(0))
+
+
 def chain(x: Array, y: Array) -> Array:
     """Ten products, one after the other."""
     for _ in range(10):
@@ -98,6 +197,11 @@ def square(n: int) -> Arrays:
 
 def squares(n: int) -> Arrays:
     return floats(n, n), floats(n, n) / n**0.5
+
+
+def symmetric(n: int) -> Array:
+    x = abs(floats(n, n))
+    return x + x.T
 
 
 LINES = (1 << 10, 1 << 16, 1 << 20)
@@ -146,6 +250,24 @@ CASES: Mapping[str, Case] = {
     "argmax of rows": Case(lambda x: jnp.argmax(x, 1), rows, (100, 1000, 10_000)),
     "argmax of columns": Case(lambda x: jnp.argmax(x, 0), rows, (100, 1000, 10_000)),
     "loop of products": Case(products, squares, (8, 16, 32)),
+    "loop of updates": Case(updates, line, (100, 20_000)),
+    "loop of Newton's": Case(
+        newton, lambda n: (np.full((), n, np.float32),), (2, 1000)
+    ),
+    "loop of conditions": Case(
+        collatz, lambda n: (np.full((), n, np.int32),), (10, 1000)
+    ),
+    "loop in a loop": Case(distances, lines, (10, 100)),
+    "loop of averages": Case(averages, lambda n: (floats(n, 8),), (100, 1000)),
+    "loop of an LSTM": Case(
+        lstm, lambda n: (floats(100, 1, n), floats(n, 4 * n), floats(n, 4 * n)), (8, 64)
+    ),
+    "loop until the same": Case(
+        eigenvalue, lambda n: (symmetric(n), floats(n)), (8, 64)
+    ),
+    "loop of tiles": Case(
+        tiles, lambda n: (floats(4096, n), floats(n, n) / n**0.5), (16, 64)
+    ),
     "gather of scalars": Case(
         lambda x, at: x[at],
         lambda n: (floats(n), integers(n, n)),

@@ -29,9 +29,14 @@ from tensorplan.dialects.tgraph.bodies import ReduceByOp, SortOp
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.backends.jit.inlining import HEAD, LONGEST
 from tensorplan.runtime.backends.jit.records import (
+    IF,
     WHILE,
+    ArrayRecord,
+    Control,
     Record,
+    Tape,
     controlled,
     joined,
 )
@@ -1213,7 +1218,10 @@ def test_a_loop_with_a_branch_is_one_call() -> None:
       func.return
     }"""
     run = Executable(Parser(tensorplan.context(), text).parse_module())
-    assert len(calls_of(run)) == 1
+    (call,) = calls_of(run)
+    tape = call[0] if isinstance(call, tuple) else None
+    assert isinstance(tape, Tape)
+    assert type(tape.records[-1]) is ArrayRecord  # with the branch, and all operations
     rng = np.random.default_rng(12)
     for count in (0, 1, 2, 7):
         x = rng.standard_normal(70, np.float32)
@@ -1232,6 +1240,35 @@ def test_an_error_ends_a_loop(fails_in: int) -> None:
     with pytest.raises(RuntimeError, match="gives status 3"):
         call[0]()
     assert x.tolist() == [fails_in]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
+    """Numbers below x; a long function is called as it is."""
+    compiler, flag, x = llvm.compiler(), np.array([True]), np.array([5])
+    text = f"{HEAD}\n%at = load ptr, ptr %words\n%x = load i64, ptr %at\n"
+    comment = ";" + "-" * LONGEST * is_long
+    less = f"{text}%y = sub i64 %x, 1 {comment}\nstore i64 %y, ptr %at\nret i32 0\n}}"
+    some = f"""{text}%to = getelementptr ptr, ptr %words, i64 1
+      %flag = load ptr, ptr %to
+      %some = icmp ne i64 %x, 0
+      %byte = zext i1 %some to i8
+      store i8 %byte, ptr %flag
+      ret i32 0
+    }}"""
+    test = ArrayRecord(compiler.function(some), [x, flag]), ()
+    body = ArrayRecord(compiler.function(less), [x]), ()
+    call = controlled(WHILE, flag, [test], [body])
+    assert call is not None
+    assert isinstance(call[0], Control) is is_long
+    call[0]()
+    assert x.tolist() == [0]
+    for value, want in ((True, 2), (False, 3)):
+        flag[:], x[:] = value, 3
+        branch = controlled(IF, flag, [body], [])
+        assert branch is not None
+        branch[0]()
+        assert x.tolist() == [want]
 
 
 def test_runs_allocate_nothing() -> None:

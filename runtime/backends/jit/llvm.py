@@ -78,6 +78,7 @@ class Compiler:
         self.setting = "\n".join(map(str, (*versions, *host_is)))
         """What compiles, and for which processor."""
         self._passes = llvm.create_new_module_pass_manager()
+        self._passes.add_always_inliner_pass()  # see inlining.py
         self._passes.add_sroa_pass()  # slots to registers; all else is written well
         self._passes.add_instruction_combine_pass()
         empty = llvm.parse_assembly("")
@@ -91,7 +92,9 @@ class Compiler:
         """The function that `text` defines under the name `{name}`, which takes a
         pointer and returns an `i32`."""
         digest = sha256(f"{self.setting}\n{text}".encode()).hexdigest()
-        return self.linked(digest, lambda: self._cached(digest, text))
+        function = self.linked(digest, lambda: self._cached(digest, text))
+        function.text = text
+        return function
 
     def linked(self, digest: str, coded: Callable[[], bytes]) -> "Function":
         """The function of this digest: the one that there is, or of the object file
@@ -134,6 +137,8 @@ class Function:
     def __init__(self, compiler: Compiler, digest: str, coded: Callable[[], bytes]):
         self.digest = digest
         """Of what it computes, and for which processor."""
+        self.text = ""
+        """Its LLVM IR; none if it comes from an object file."""
         self._compiler = compiler  # which owns the code, and lives as long
         self._coded = coded
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, cast
 
 from ....arrays import Array, address
 from ...calls import Call
+from .inlining import Part, branch, loop
 from .llvm import Function, compiler
 from .team import PARALLEL, team
 
@@ -242,6 +243,8 @@ def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
 
 def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:
     """A call of `WHILE` or `IF`; None if one in a region, joined, is not native."""
+    if record := _inlined(text, flag, regions):
+        return record, ()
     tapes: list[Tape] = []
     for calls in regions:
         functions = [function for function, _ in calls]
@@ -252,6 +255,34 @@ def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:
         else:
             return None
     return Control(text, flag, *tapes), ()
+
+
+def _inlined(
+    text: str, flag: Array, regions: Sequence[Sequence[Call]]
+) -> Record | None:
+    """The same as one function, if there is one of that many instructions."""
+    parts: list[list[Part]] = []
+    arrays: list[Array | None] = [flag]
+    for calls in regions:
+        parts.append([])
+        for record in _records(calls):
+            if type(record) is not ArrayRecord:
+                return None
+            parts[-1].append(Part(record.function.text, len(record.arrays)))
+            arrays += record.arrays
+    known = [array for array in arrays if array is not None]
+    function = (loop if text is WHILE else branch)(*parts)
+    if function is None or len(known) < len(arrays):
+        return None
+    return ArrayRecord(compiler().function(function), known)
+
+
+def _records(calls: Sequence[Call]) -> Iterator[object]:
+    for function, _ in calls:
+        if isinstance(function, Tape):
+            yield from function.records
+        else:
+            yield function
 
 
 def is_native(calls: Sequence[Call]) -> bool:

@@ -99,7 +99,7 @@ class _Reduction:
             for pointer, out in zip(words[count : 2 * count], self._outs, strict=True)
         ]
         self._around(self._kept, [*words[:count], *words[2 * count :]], starts)
-        return self._code.function("{name}")
+        return self._code.function()
 
     def _around(
         self, loops: Loops, pointers: Sequence[str], starts: Sequence[Value]

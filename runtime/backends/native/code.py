@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeAlias, Union
 
+from ..jit.inlining import HEAD
+
 FLOATS = ("float", "double")
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 """LLVM's scalar types that values have, and their bits."""
@@ -139,11 +141,11 @@ class LlvmFunction:
         self._names = count()
         self._block = "entry"
 
-    def function(self, name: str) -> str:
+    def function(self) -> str:
         """The whole module's text. The function takes a pointer to its words."""
         return "\n".join(
             [
-                f"define i32 @{name}(ptr noalias readonly %words) nounwind {{",
+                HEAD,
                 "entry:",
                 *self._slots,
                 *self._lines,

@@ -138,7 +138,7 @@ class _Lowering:
     def text(self) -> str:
         words = range(2 + len(self._where.entries))
         self._vectors(self._batch, [self._code.word(n) for n in words])
-        return self._code.function("{name}")
+        return self._code.function()
 
     def _vectors(self, loops: Loops, pointers: Sequence[str]) -> None:
         """The loops over index vectors."""

@@ -125,7 +125,7 @@ class _Lowering:
     def text(self) -> str:
         pointers = {array: self.code.word(array) for array in self.strides}
         self._outer(_Scope(pointers, {}, frozenset(), 1, 1), 0)
-        return self.code.function("{name}")
+        return self.code.function()
 
     # Loops
 

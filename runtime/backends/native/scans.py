@@ -55,7 +55,7 @@ class _Lowering:
 
     def text(self) -> str:
         self._around(self._batch, [self._code.word(n) for n in range(2)])
-        return self._code.function("{name}")
+        return self._code.function()
 
     def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
         if not loops:

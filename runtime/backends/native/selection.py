@@ -73,7 +73,7 @@ class _Lowering:
         self._around(
             self._loops, [self._code.word(n) for n in range(len(self._columns))]
         )
-        return self._code.function("{name}")
+        return self._code.function()
 
     def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
         if not loops:

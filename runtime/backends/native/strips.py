@@ -73,7 +73,7 @@ class _Lowering:
 
     def text(self) -> str:
         self._around(self._batch, [self._code.word(n) for n in range(3)])
-        return self._code.function("{name}")
+        return self._code.function()
 
     def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
         if not loops:
