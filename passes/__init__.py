@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .optional import OptionalPass
 
 _REWRITES = {
+    "tgraph-coalesce-loops": "TGraphCoalesceLoops",
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
