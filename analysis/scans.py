@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ..dialects.tgraph.base import (
+    Shape,
     TensorOp,
     VariableType,
     is_static,
@@ -77,11 +78,16 @@ class Linear(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A row that is written in each iteration."""
+    """A row that is written in each iteration, or several next to each other."""
 
     value: SSAValue  # in the body, whatever its shape
     update: DynamicUpdateSliceOp  # that puts it there
     place: Linear  # where, in iteration i
+
+    @property
+    def shape(self) -> Shape:
+        """Of the rows."""
+        return shape_of(tensor_type_of(self.update.inputs[1].type))
 
 
 class Stack(NamedTuple):
@@ -324,15 +330,16 @@ def _puts(
     chains = [updates_of(assign.value) for assign in assigns]
     found = [_put(op, loop, counted) for _, updates in chains for op in updates]
     puts = [put for put in found if put is not None]
-    count, rows = len(puts), shape_of(loop.declared[index])[0]
+    parts = [(put.place, put.shape[0]) for put in puts]
+    count, rows = sum(size for _, size in parts), shape_of(loop.declared[index])[0]
     accesses = zip([begun.owner for begun, _ in chains], assigns, strict=True)
     if (
         not puts
-        or len(found) > count
+        or len(found) > len(puts)
         or loop.condition.block.args[index].uses
         or users != [op for pair in accesses for op in pair]
         or counted.trips * count != rows
-        or not are_apart([(put.place, 1) for put in puts])
+        or not are_apart(parts)
     ):
         return ()
     return puts
@@ -364,7 +371,7 @@ def _put(update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter) -> Put |
     if (starts := places(update, loop, counted)) is None:
         return None
     shape = shape_of(tensor_type_of(row.type))
-    if shape != (1, *shape_of(tensor_type_of(whole.type))[1:]):
+    if shape[1:] != shape_of(tensor_type_of(whole.type))[1:]:
         return None
     return Put(unshaped(row), update, starts[0])
 

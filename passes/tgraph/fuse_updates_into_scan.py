@@ -18,8 +18,8 @@ as before, so results are bitwise identical. The loop updates the variables in p
 (tgraph-eliminate-assigns, tgraph-bufferize), and reads weights and other contents
 directly from them.
 
-The loop must write each row in an iteration of its own, starting with either the first
-or the last row.
+Each iteration of the loop must write a row of its own, or several adjacent rows,
+starting with either the first or the last row.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
@@ -236,13 +236,14 @@ class _Finding:
             not isinstance(op, DynamicSliceOp)
             or op.outs
             or op.parent is not self.loop.body.block
-            or tuple(op.slice_sizes.get_values()) != (1, *self.shape[1:])
         ):
             return False
         counted = counter(self.loop)
         assert counted is not None
         starts = places(op, self.loop, counted)
-        return starts is not None and starts[0] in [p.place for p in self.stack.puts]
+        shape = tuple(op.slice_sizes.get_values())
+        puts = self.stack.puts
+        return bool(starts) and (starts[0], shape) in [(p.place, p.shape) for p in puts]
 
     def _is_before(self, op: Operation) -> bool:
         return self.position.get(op, self.at) < self.at
@@ -288,7 +289,8 @@ def _row_bytes(loop: WhileOp, update: _Update) -> int:
     """What the rows of an update take in the loop, at most."""
     type = loop.declared[update.stack.number]
     count = len(update.olds) + len(update.given) + len(update.assigns)
-    return count * typical_bytes(type) // shape_of(type)[0]
+    rows = max(put.shape[0] for put in update.stack.puts)
+    return count * rows * typical_bytes(type) // shape_of(type)[0]
 
 
 def _moved(

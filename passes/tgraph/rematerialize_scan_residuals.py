@@ -224,11 +224,11 @@ class _Residuals:
         """Has those who read a stack compute its rows; whether they can."""
         (put,), whole = stack.puts, self.loop.res[stack.number]
         readers = _readers(whole)
-        if readers and self._have_computed(whole, put, readers):
+        is_row = put.shape[0] == 1
+        if readers and is_row and self._have_computed(whole, put, readers):
             return True
-        sizes = shape_of(tensor_type_of(put.update.inputs[1].type))
-        starts = [put.place, *[Linear(0, 0)] * (len(sizes) - 1)]
-        self.kept.setdefault(put.value, _Part(whole, starts, sizes))
+        starts = [put.place, *[Linear(0, 0)] * (len(put.shape) - 1)]
+        self.kept.setdefault(put.value, _Part(whole, starts, put.shape))
         return False
 
     def _have_computed(
@@ -318,7 +318,7 @@ class _Residuals:
             self.counted.trips,
         )
         readers, begun = _readers(whole), self._begun(put.value)
-        if not readers or begun is None or trips < FEW:
+        if not readers or begun is None or trips < FEW or put.shape[0] > 1:
             return False
         if len({reader.loop for reader in readers}) > 1:
             return False

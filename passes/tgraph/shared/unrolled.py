@@ -5,7 +5,8 @@
 
 Where other loops read rows of %a and of %b, each gets a stack of its own, a
 tensor<12x1x8xf32>. Where all of it is read as a tensor<24x8xf32>, the loop writes rows
-2 i and 2 i + 1 of that, each when it is computed. And what the loop is given as a
+2 i and 2 i + 1 of that, each when it is computed, or as a block of two rows what is one
+tensor. And what the loop is given as a
 tensor<12x2x8xf32>, but is a tensor<24x8xf32> outside, it reads as that.
 """
 
@@ -49,7 +50,7 @@ def row_by_row(loop: WhileOp) -> WhileOp:
         if not parts or not isinstance(begun, ConstantOp) or begun.splat is None:
             continue
         result, first = loop.res[stack.number], len(loop.res)
-        slices = row_slices(result) or ()
+        slices = row_slices(result) or () if len(parts) > 1 else ()
         starts = [_start(slice, parts) for slice in slices]
         if slices and None not in starts:
             loop = _with_a_stack_each(loop, stack, parts, begun)
@@ -77,13 +78,13 @@ def _insert(op: Operation, like: Operation, before: Operation) -> None:
 
 
 def _parts(stack: Stack) -> _Parts:
-    """What is put together for a row; nothing if that is one tensor."""
+    """What is put together for a row, from where on; nothing if that is a number."""
     put, found, at = stack.puts[0], dict[int, SSAValue](), 0
     op = put.value.owner
+    if put.shape != (1, *_shape(put.value)) or len(stack.puts) > 1:
+        return {}
     if not isinstance(op, ConcatenateOp) or op.outs or op.dimension.value.data:
-        return {}
-    if _shape(put.update.inputs[1]) != (1, *_shape(op.result)) or len(stack.puts) > 1:
-        return {}
+        return {0: put.value} if len(put.shape) > 1 else {}
     for part in op.inputs:
         found[at] = part
         at += _shape(part)[0]
@@ -166,7 +167,7 @@ def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
         return None
     rows, count, *rest = _shape(result)
     is_flat = _shape(users[0].result) == (rows * count, *rest)
-    return users[0] if is_flat and len(parts) == count else None
+    return users[0] if is_flat and len(parts) in (1, count) else None
 
 
 def _with_flat_stack(
