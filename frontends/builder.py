@@ -78,8 +78,11 @@ def counted(size: int) -> Array:
 
 
 def name_hint(name: str) -> str | None:
-    """A value's name in printed IR, after its name in a model, if that can be one."""
-    hint = re.sub(r"\W", "_", name)
+    """A value's name in printed IR, after its name in a model, if that can be one:
+    `layer1.0.conv1` as it is, `params_w` for `params['w']`, and `relu.1` for `relu_1`,
+    since xDSL numbers names that end like that anew."""
+    hint = re.sub(r"[^\w.$-]+", "_", name).strip("_")
+    hint = re.sub(r"_(?=\d+$)", ".", hint)
     return hint if SSAValue.is_valid_name(hint) else None
 
 

@@ -1,12 +1,25 @@
-"""JAX functions → StableHLO bytecode, for `read`. Imports jax when called."""
+"""JAX functions → StableHLO bytecode, for `read`. Imports jax when called.
 
-from collections.abc import Callable, Sequence
+Values keep the names of the Python variables that they are assigned to:
+
+    hidden = jnp.tanh(x @ w)      # step.py:5
+    %4 = stablehlo.tanh %3 {tgraph.name = "hidden"} ...    loc("step.py":5:10 to :24)
+
+JAX does not record these, but an operation's location spans the expression that it
+computes, and `linecache` has the source, that of a notebook's cells too.
+"""
+
+import ast
+import linecache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeAlias
 from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
+from ..dialects.tgraph.base import NAME
 from .parameters import Parameter
 
 
@@ -66,7 +79,8 @@ def lower(
     the results overwrite, or memory for other buffers. Unused arguments are kept, so
     that all of `args`, flattened, are the program's arguments. Symbolic sizes go by
     `jax.export`. A function that is already jitted keeps its options. The bytecode
-    holds places in the Python source, which messages then name.
+    holds places in the Python source, which messages then name, and without symbolic
+    sizes also the names of variables there.
 
     Raises `LocatedError` without jax.
     """
@@ -82,6 +96,7 @@ def lower(
         filterwarnings("ignore", "Some donated buffers were not usable")
         lowered = jitted.lower(*args)
     module = lowered.compiler_ir("stablehlo")
+    _name_values(module)
     _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
@@ -103,3 +118,64 @@ def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
             if is_donated and "tf.aliasing_output" not in given:
                 given["jax.buffer_donor"] = ir.BoolAttr.get(True)
         main.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+
+
+_Span: TypeAlias = tuple[int, int, int, int]
+"""Where an expression is: its first line and column, its last line, its end."""
+
+
+def _name_values(module: Any) -> None:
+    """Calls what is assigned to a variable by the variable's name.
+
+    That is the last of the values of its expression that others read. Gradients have
+    the places of what they are gradients of, and a name with `transpose(` in it.
+    """
+    ir = import_module("jaxlib.mlir.ir")
+    with module.context:
+        for function in module.body.operations:
+            last: dict[str, Any] = {}
+            for op in (op.operation for b in function.regions[0] for op in b):
+                at = _place(op.location, ir)
+                name = at and _assignments(at[0]).get(at[1])
+                users = (use.owner for r in op.results for use in r.uses)
+                places = (_place(user.location, ir) for user in users)
+                if name and any(place not in (at, None) for place in places):
+                    last[name] = op
+            for name, op in last.items():
+                op.attributes[NAME] = ir.StringAttr.get(name)
+
+
+def _place(location: Any, ir: Any) -> tuple[str, _Span] | None:
+    """The file, and the place of what an operation computes; none for gradients."""
+    if isinstance(location, ir.FileLineColLoc):
+        at = location
+        return at.filename, (at.start_line, at.start_col, at.end_line, at.end_col)
+    if isinstance(location, ir.CallSiteLoc):
+        return _place(location.callee, ir)
+    if isinstance(location, ir.NameLoc) and "transpose(" not in location.name_str:
+        return _place(location.child_loc, ir)
+    return None
+
+
+@cache
+def _assignments(file: str) -> Mapping[_Span, str]:
+    """The variable that each expression is assigned to, of those that are assigned
+    whole."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return dict(_assigned(tree))
+
+
+def _assigned(tree: ast.AST) -> Iterator[tuple[_Span, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value:
+            target, value = node.target, node.value
+        else:
+            continue
+        start, end = (value.lineno, value.col_offset), value.end_lineno
+        if isinstance(target, ast.Name) and end and value.end_col_offset:
+            yield (*start, end, value.end_col_offset), target.id

@@ -11,6 +11,7 @@ from unchanged_ir import parsed
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.signature import signature as signature_of
 from tensorplan.passes.plan.pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -208,6 +209,28 @@ def test_parameters_are_given_once() -> None:
         np.testing.assert_array_equal(run(x)[0], x * w + b)
     some = tensorplan.from_stablehlo(SCALED, parameters={1: w})
     np.testing.assert_array_equal(tensorplan.compile(some)(x, b)[0], x * w + b)
+
+
+def test_values_of_jax_are_called_as_in_python() -> None:
+    jax = pytest.importorskip("jax")
+
+    def loss(params, x):
+        hidden = jax.numpy.tanh(x @ params["w.1"])
+        scores: object = jax.nn.softmax(hidden @ params["v"])
+        return (scores * scores).sum()
+
+    def step(params, x):
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - g, params, gradients), value
+
+    params = {"w.1": np.ones((4, 4), "f4"), "v": np.ones((4, 4), "f4")}
+    model = tensorplan.from_jax(step, params, np.ones((8, 4), "f4"), donate_argnums=0)
+    text = str(model)
+    assert text.count("%hidden = tgraph.tanh ") == 1
+    assert text.count("%scores = tgraph.divide ") == 1
+    io = signature_of(tensorplan.plan(model).module)
+    assert io.input_names == ["params['v']", "params['w.1']", "x"]
+    assert io.result_names == ["params['v']", "params['w.1']", "result[1]"]
 
 
 def test_jax_arrays_are_parameters() -> None:

@@ -304,10 +304,12 @@ def test_donated_arguments_become_variables() -> None:
     inputs = [floats(6, 3), floats(4, 6), floats(6, 3, seed=1)]
     module = convert(lower(step, *inputs, donate_argnums=(0, 2)))
     assert (
-        "func.func public @main(%arg0: !tgraph.variable<tensor<6x3xf32>> "
-        "{tgraph.result = 1 : i32}, %arg1: tensor<4x6xf32>, "
-        "%arg2: !tgraph.variable<tensor<6x3xf32>> {tgraph.result = 2 : i32}) "
-        "-> tensor<f32> {"
+        "func.func public @main(%w: !tgraph.variable<tensor<6x3xf32>> "
+        '{tgraph.name = "w", tgraph.result = 1 : i32}, '
+        '%x: tensor<4x6xf32> {tgraph.name = "x"}, '
+        "%m: !tgraph.variable<tensor<6x3xf32>> "
+        '{tgraph.name = "m", tgraph.result = 2 : i32}) '
+        '-> (tensor<f32> {tgraph.name = "result[0]"}) {'
     ) in str(module)
     results = run_reference(module, inputs)
     for got, want in zip(results, step(*inputs), strict=True):

@@ -585,6 +585,21 @@ def test_batch_normalization_goes_into_the_weights() -> None:
     assert "tgraph.subtract" not in names
 
 
+def test_values_are_called_as_in_the_model() -> None:
+    nodes = [
+        node("Exp", "x", "/layer/exp_1"),
+        node("Identity", "/layer/exp_1", "same"),
+        node("Add", "same w.0", "y_7"),
+    ]
+    data = model_of(nodes, {"x": normal(4)}, ["y_7"], {"w.0": normal(4)})
+    model = tensorplan.from_onnx(data)
+    assert "%layer_exp.1 = tgraph.exponential %x" in str(model)
+    assert "%y.7 = tgraph.add %layer_exp.1, %w.0" in str(model)
+    for program in (model, tensorplan.plan(model)):
+        io = signature(program.module)
+        assert (io.input_names, io.result_names) == (["x", "w.0"], ["y_7"])
+
+
 def test_names_of_parameters_stay_unique() -> None:
     weights = {"precomputed.0": normal(4), "w": normal(4)}
     nodes = [

@@ -60,6 +60,31 @@ def test_values_and_state(level: str, steps: int):
     np.testing.assert_array_equal(got["out1"], (X + (steps - 1) * Y) * Y)
 
 
+def test_arrays_may_have_the_names_of_the_program():
+    np.savez("named.npz", y=Y, v=X)
+    assert run("--inputs", "named.npz", "--outputs", "out.npz") == 0
+    np.testing.assert_array_equal(outputs()["out1"], X * Y)
+    np.savez("mixed.npz", v=X, arg1=Y)
+    assert run("--inputs", "mixed.npz", "--expect", "out.npz") == 0
+
+
+@pytest.mark.parametrize("level", ["reference", "planned"])
+def test_results_have_the_names_of_the_model(
+    level: str, capsys: pytest.CaptureFixture[str]
+):
+    text = PROGRAM.replace("= 0 : i32}", '= 0 : i32, tgraph.name = "params[0]"}')
+    end = '-> (tensor<2x3xf32> {tgraph.name = "file"}) {'
+    Path("program.mlir").write_text(text.replace("-> tensor<2x3xf32> {", end, 1))
+    how = ("--inputs", "in.npz", "--level", level)
+    assert run(*how, "--outputs", "out.npz") == 0
+    got = outputs()
+    assert list(got) == ["params[0]", "file"]
+    np.savez("numbered.npz", out0=got["params[0]"], out1=got["file"] + 1)
+    assert run(*how, "--expect", "out.npz") == 0
+    assert run(*how, "--expect", "numbered.npz") == 1
+    assert "the worst: file is off by 1" in capsys.readouterr().err
+
+
 def test_the_input_file_is_not_changed():
     before = Path("in.npz").read_bytes()
     assert run("--inputs", "in.npz", "--steps", "2") == 0
@@ -214,12 +239,12 @@ def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"arg0": X}, "in.npz: has no arg1"),
-        ({"arg0": X, "arg1": Y, "arg2": Y}, "has arg2, expected arg0 to arg1"),
-        ({"arg0": X, "arg1": Y[0]}, "arg1 is float32[3], expected float32[2, 3]"),
+        ({"arg0": X}, "in.npz: has no y, expected arg0, y"),
+        ({"v": X, "arg1": Y, "arg2": Y}, "has arg2, expected v, arg1"),
+        ({"arg0": X, "arg1": Y[0]}, "y is float32[3], expected float32[2, 3]"),
         (
             {"arg0": X.astype(np.float64), "arg1": Y},
-            "arg0 is float64[2, 3], expected float32[2, 3]",
+            "v is float64[2, 3], expected float32[2, 3]",
         ),
         ({"arg0": X, "arg1": np.array([None])}, "cannot be read as npz"),
     ],

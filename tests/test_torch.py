@@ -437,6 +437,26 @@ def test_gradients_as_results() -> None:
         assert_close(have, parameter.grad)
 
 
+def test_values_are_called_by_the_paths_of_modules() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.exp(self.blocks(x) * 2)
+
+    text = str(tensorplan.from_torch(Net(), (torch.randn(2, 4),)))
+    for line in (
+        "%blocks.0 = tgraph.add ",
+        "%blocks.1 = tgraph.tanh %blocks.0",
+        "%mul = tgraph.multiply %blocks.1",
+        "%exp = tgraph.exponential %mul",
+        ", %blocks.0.weight {",
+    ):
+        assert line in text
+
+
 def test_parameters_are_the_modules_memory() -> None:
     module = nn.Linear(4, 3)
     imported = tensorplan.from_torch(module, (torch.randn(2, 4),))

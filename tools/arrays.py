@@ -1,7 +1,7 @@
 """Inputs and outputs as NumPy arrays: npz files, random values, comparison.
 
 In npz files, inputs are `arg0`, `arg1`, … and outputs `out0`, `out1`, … in signature
-order.
+order, or have the names of the program's arguments and of the model's results.
 """
 
 import io
@@ -73,9 +73,11 @@ def fed_back(
     return following
 
 
-def load(path: str, prefix: str, count: int) -> list[Array]:
-    """The arrays `prefix0` … of an npz file, which must hold these and no others."""
-    wanted = [f"{prefix}{index}" for index in range(count)]
+def load(path: str, prefix: str, names: Sequence[str]) -> list[Array]:
+    """The arrays of an npz file, which must hold these and no others.
+
+    Each is called `prefix0` …, or as in `names`, in which some may be empty.
+    """
     with open(path, "rb") as stream:  # np.load would leave it open on errors
         start = stream.read(4)
         if start == b"\x93NUM":
@@ -85,6 +87,10 @@ def load(path: str, prefix: str, count: int) -> list[Array]:
         stream.seek(0)
         try:
             file = cast(Mapping[str, object], np.load(stream, allow_pickle=False))
+            wanted = [
+                number if (number := f"{prefix}{index}") in file else name or number
+                for index, name in enumerate(names)
+            ]
             _check_names(path, file.keys(), wanted)
             arrays: list[Array] = []
             for name in wanted:
@@ -102,30 +108,37 @@ def _check_names(path: str, names: Collection[str], wanted: Sequence[str]) -> No
     extra = ", ".join(sorted(set(names) - set(wanted)))
     if missing or extra:
         has = [f"has no {missing}"] * bool(missing) + [f"has {extra}"] * bool(extra)
-        expected = f"{wanted[0]} to {wanted[-1]}" if wanted else "no arrays"
+        expected = ", ".join(wanted) or "no arrays"
         raise LocatedError(f"{path}: {' and '.join(has)}, expected {expected}")
 
 
-def load_inputs(path: str, inputs: Sequence[Input]) -> list[Array]:
+def load_inputs(
+    path: str, inputs: Sequence[Input], names: Sequence[str]
+) -> list[Array]:
     """The inputs from an npz file. Raises `LocatedError` for a wrong shape or type."""
-    arrays = load(path, "arg", len(inputs))
+    arrays = load(path, "arg", names)
     for index, (arg, array) in enumerate(zip(inputs, arrays, strict=True)):
         if array.dtype.kind == "V" and array.itemsize == arg.dtype.itemsize:
             array = array.view(arg.dtype)  # npz does not know bfloat16
         if (array.shape, array.dtype) != (arg.shape, arg.dtype):
+            name = names[index] or f"arg{index}"
             raise LocatedError(
-                f"{path}: arg{index} is {array.dtype}{list(array.shape)}, "
+                f"{path}: {name} is {array.dtype}{list(array.shape)}, "
                 f"expected {arg.dtype}{list(arg.shape)}"
             )
         arrays[index] = np.ascontiguousarray(array).reshape(array.shape)
     return arrays
 
 
-def save(path: str, prefix: str, arrays: Sequence[Array]) -> None:
-    """Writes `prefix0` … as an npz file."""
+def save(path: str, prefix: str, names: Sequence[str], arrays: Sequence[Array]) -> None:
+    """Writes an npz file that `load` reads."""
     buffer = io.BytesIO()
-    named = {f"{prefix}{index}": array for index, array in enumerate(arrays)}
-    np.savez(buffer, allow_pickle=False, **named)
+    with zipfile.ZipFile(buffer, "w") as file:  # np.savez takes no array called `file`
+        for index, (name, array) in enumerate(zip(names, arrays, strict=True)):
+            is_known = name and names.count(name) == 1
+            member = f"{name if is_known else f'{prefix}{index}'}.npy"
+            with file.open(zipfile.ZipInfo(member), "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
     write_atomically(path, buffer.getvalue())
 
 

@@ -18,9 +18,11 @@ Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model,
 or memref IR), runs it with NumPy arrays, and prints for each pool: its bytes, the lower
 bound (the largest sum of live bytes), the bytes without reuse, and the buffer count.
 
-Inputs are arg0, arg1, ... and outputs out0, out1, ... in signature order. A variable (a
-donated argument) is an input; its final contents are the output that it is donated to.
-The parameters of an ONNX model are read from its file and are not inputs.
+In npz files, inputs are called arg0, arg1, ... in signature order, or by the names of
+the program's arguments. Outputs have the names of the model's results, or out0, out1,
+... A variable (a donated argument) is an input; its final contents are the output that
+it is donated to. The parameters of an ONNX model are read from its file and are not
+inputs.
 """
 
 

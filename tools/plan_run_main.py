@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     compiler = ToolPipeline("plan-run", ctx)
     source = read_source(options.file, options.sizes)
     module = compiler.read(source)
-    names = argument_names(module, options.entry)
+    known = argument_names(module, options.entry).values()
     passes = passes_for(options)
     compiler.run(module, ())
     if options.level == "planned" and is_planned(module):
@@ -86,10 +86,11 @@ def run(options: argparse.Namespace) -> int:
         io = signature(module, options.entry)
     _check_sizes(module)
     parameters = onnx.parameters(source.data, source.name)
-    given = [parameters[name] for name in names.values() if name in parameters]
+    given = [parameters[name] for name in known if name in parameters]
     inputs = io.inputs[: len(io.inputs) - len(given)]
     if options.inputs:
-        values = arrays.load_inputs(options.inputs, inputs)
+        names = io.input_names[: len(inputs)]
+        values = arrays.load_inputs(options.inputs, inputs, names)
     else:
         values = arrays.random_inputs(inputs, options.seed)
     values += given
@@ -124,13 +125,15 @@ def run(options: argparse.Namespace) -> int:
         found = (f"{count} {name}" for name, count in profile.fallbacks.items())
         print(f"left to NumPy: {'; '.join(found)}")
     if options.outputs:
-        arrays.save(options.outputs, "out", results)
+        arrays.save(options.outputs, "out", io.result_names, results)
     if not options.expect:
         return 0
+    names = io.result_names
+    expected = arrays.load(options.expect, "out", names)
     differences = [
-        arrays.difference(f"out{index}", got, want, options.rtol, options.atol)
-        for index, (got, want) in enumerate(
-            zip(results, arrays.load(options.expect, "out", len(results)), strict=True)
+        arrays.difference(name or f"out{index}", got, want, options.rtol, options.atol)
+        for index, (name, got, want) in enumerate(
+            zip(names, results, expected, strict=True)
         )
     ]
     wrong = [d for d in differences if d.error > d.allowed]
@@ -203,7 +206,7 @@ def with_sizes(
     binding = Binding(io)
     try:
         if options.inputs:
-            given = arrays.load(options.inputs, "arg", len(io.inputs))
+            given = arrays.load(options.inputs, "arg", io.input_names)
             sizes = binding.sizes([array.shape for array in given])
         else:
             sizes = {n: options.sizes.get(n, TYPICAL) for n in binding.names}

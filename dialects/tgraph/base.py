@@ -119,7 +119,7 @@ PARAMETER = "tgraph.parameter"
 """Unit attribute of an argument that is the same in every run, such as a weight."""
 
 NAME = "tgraph.name"
-"""String attribute of an argument: its name in the original model."""
+"""String attribute of an argument or a result: its name in the original model."""
 
 
 class Pattern(IntEnum):

@@ -10,17 +10,20 @@ last, in argument order.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ArrayAttr,
     DictionaryAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
     ModuleOp,
+    StringAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
@@ -33,6 +36,7 @@ from ..dtypes import numpy_dtype
 from ..sizes.dims import DIMS, named_sizes
 from .base import (
     DONATED,
+    NAME,
     PARAMETER,
     RESULT,
     VARIABLE,
@@ -53,6 +57,27 @@ class Signature:
     """The function's argument for each input."""
     holders: Sequence[SSAValue]
     """The function's argument, or the returned value, that holds each result."""
+
+    @property
+    def input_names(self) -> Sequence[str]:
+        """What the model, or else the program's text, calls each input; empty for those
+        without names."""
+        return [
+            _name(self.function.arg_attrs, number) or value.name_hint or ""
+            for number, value in enumerate(self.function.args)
+            if value in self.arguments
+        ]
+
+    @property
+    def result_names(self) -> Sequence[str]:
+        """What the model calls each result, or the variable that holds it."""
+        returned = count()
+        return [
+            _name(self.function.arg_attrs, value.index)
+            if isinstance(value, BlockArgument) and value in self.function.args
+            else _name(self.function.res_attrs, next(returned))
+            for value in self.holders
+        ]
 
 
 def signature(module: ModuleOp, entry: str = "main") -> Signature:
@@ -88,17 +113,22 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
             last.append(held)
     (terminator, *_) = _returns(function)
     returned = [(Result(*_slot(v, function), None), v) for v in terminator.arguments]
-    count = len(numbered) + len(returned)
-    if wrong := [number for number in numbered if not 0 <= number < count]:
+    total = len(numbered) + len(returned)
+    if wrong := [number for number in numbered if not 0 <= number < total]:
         raise LocatedError(
-            f"tgraph.result is {wrong[0]}, expected 0 to {count - 1}: there are "
-            f"{count} results",
+            f"tgraph.result is {wrong[0]}, expected 0 to {total - 1}: there are "
+            f"{total} results",
             function,
         )
     rest = iter(returned)
-    every = [numbered[n] if n in numbered else next(rest) for n in range(count)] + last
+    every = [numbered[n] if n in numbered else next(rest) for n in range(total)] + last
     results, holders = [result for result, _ in every], [value for _, value in every]
     return Signature(function, inputs, results, arguments, holders)
+
+
+def _name(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> str:
+    name = attributes and attributes.data[index].data.get(NAME)
+    return name.data if isinstance(name, StringAttr) else ""
 
 
 def is_number(type: Attribute) -> bool:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...choices import one_of
@@ -127,6 +127,9 @@ class Importer:
             (list(block.arg_types), [result.type for result in results]),
             Region(block),
             arg_attrs=ArrayAttr([DictionaryAttr(attrs) for attrs in attributes]),
+            res_attrs=ArrayAttr(
+                [DictionaryAttr({NAME: StringAttr(o.name)}) for o in graph.output]
+            ),
         )
         function.location = self._place("")
         return ModuleOp([function])
@@ -209,6 +212,9 @@ class Importer:
                 outputs = [*outputs, *[None] * len(proto.output)]
             scope.update(zip(proto.output, outputs, strict=False))
             scope[""] = None
+            if not self._calls:
+                for name in filter(None, proto.output):
+                    _call_by_name(scope[name], name)
 
     def _new_node(self, proto: onnx.NodeProto, scope: Scope) -> OnnxNode:
         place = self._place(_label(proto))
@@ -325,6 +331,13 @@ class Importer:
         path = "/".join([*(call.label for call in self._calls), label])
         name = f"{self._name}#{path}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+
+
+def _call_by_name(value: Value | None, name: str) -> None:
+    """Gives a value its name in the model, unless it has one: a node may pass on an
+    input."""
+    if isinstance(value, SSAValue) and value.name_hint is None:
+        value.name_hint = name_hint(name)
 
 
 def _label(proto: onnx.NodeProto) -> str:

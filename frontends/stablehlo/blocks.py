@@ -29,10 +29,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.sizes.symbolic import Size
-from ...dialects.tgraph.base import AnyTensor, TensorOp, VariableType, with_element
+from ...dialects.tgraph.base import (
+    NAME,
+    AnyTensor,
+    TensorOp,
+    VariableType,
+    with_element,
+)
 from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
+from ..builder import name_hint
 from ..unsupported import Unsupported
 from . import elementwise, indexing, products, reducing, shaping, sizes
 from .conversion import Conversion, Converter, Values, check_type
@@ -149,7 +156,10 @@ class Inliner:
                 return control(self, conversion, scope)
             if (convert := CONVERSIONS.get(name)) is None:
                 raise Unsupported()
-            return convert(conversion)
+            results = convert(conversion)
+            if results and isinstance(called := op.attributes.get(NAME), StringAttr):
+                results[0].name_hint = name_hint(called.data)
+            return results
         except Unsupported as reason:
             words = [name, str(reason), "is not supported"]
             self.unsupported[op] = " ".join(filter(None, words))

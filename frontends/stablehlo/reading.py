@@ -17,7 +17,7 @@ Import this module only where jaxlib may be needed: it raises `ImportError` with
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -35,12 +35,15 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnregisteredOp,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
+from ...analysis.functions import argument_attributes, set_argument_attributes
 from ...dialects.diagnostics import LocatedError, too_deep
+from ...dialects.tgraph.base import NAME
 from .. import bytecode
 from ..mlir_text import parse_attribute, permissive, unregistered_op
 
@@ -187,6 +190,8 @@ class _Importer:
             regions=[self._region(region, source) for region in source.regions],
         )
         self._values.update(zip(source.results, op.results, strict=True))
+        if isinstance(op, FuncOp) and op.body.blocks:
+            _name_arguments(op, source.regions[0].blocks[0].arguments)
         return op
 
     def _region(self, source: ir.Region, parent: ir.Operation) -> Region:
@@ -247,6 +252,15 @@ class _Importer:
         location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
         self._places[source] = location
         return location
+
+
+def _name_arguments(func: FuncOp, arguments: Iterable[Any]) -> None:
+    """Keeps the names that JAX gives a function's arguments, as their places."""
+    attributes = argument_attributes(func)
+    for own, argument in zip(attributes, arguments, strict=True):
+        if isinstance(place := argument.location, ir.NameLoc):
+            own.setdefault(NAME, StringAttr(place.name_str))
+    set_argument_attributes(func, attributes)
 
 
 def _attributes_of(op: ir.Operation) -> Iterator[tuple[str, ir.Attribute]]:

@@ -1,7 +1,7 @@
 """A `torch.export.ExportedProgram` → one `func.func` at level 1, call by call."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from operator import getitem
 from typing import Any, cast
@@ -93,9 +93,13 @@ class Importer:
                 and nodes[spec.arg.name].meta["val"].is_floating_point()
             ):
                 trained.append(value)
+        names = _names(nodes.values())
         for node in nodes.values():
             if node.op == "call_function":
                 self._call(node)
+                value = self._values.get(node.name)
+                if isinstance(value, SSAValue) and value.name_hint is None:
+                    value.name_hint = name_hint(names[node.name])
         results = self._results(nodes)
         if self._unsupported:
             raise errors_at(self._unsupported)
@@ -147,7 +151,7 @@ class Importer:
             read = ReadOp(argument)
             self._ops.append(read)
             self._values[name] = read.result
-        argument.name_hint = name_hint(name)
+        argument.name_hint = name_hint(target)
         return argument
 
     def _type(self, example: Any, what: str) -> AnyTensor:
@@ -277,6 +281,20 @@ class Importer:
     def _refuse(self, node: Any, name: str, reason: str) -> None:
         self._values[node.name] = None
         self._unsupported.append((at(_place(node)), f"{name}{reason} is not supported"))
+
+
+def _names(nodes: Iterable[Any]) -> dict[str, str]:
+    """What a node's value is called: what a module gives by the module's path, what is
+    computed on the way also by its operation: `layer1.0.conv1`, `attn.transpose`."""
+    names: dict[str, str] = {}
+    ends: dict[str, tuple[str, str]] = {}  # by a module's call: the last node, the path
+    for node in nodes:
+        stack: dict[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+        call, (path, _) = next(reversed(stack.items()), ("", ("", None)))
+        names[node.name] = f"{path}.{node.name}" if path else node.name
+        if path:
+            ends[call] = node.name, path
+    return names | dict(ends.values())
 
 
 def _arguments(

@@ -61,12 +61,14 @@ from ...dialects.diagnostics import LocatedError, errors_at, name_of, remark
 from ...dialects.sizes.dims import REQUIRES, Dims, DimsAttr
 from ...dialects.tgraph.base import (
     DONATED,
+    NAME,
     RESULT,
     AnyTensor,
     VariableType,
     is_static,
 )
 from ...dialects.tgraph.structure import AssignOp, ReadOp
+from ...frontends.builder import name_hint
 from ...frontends.stablehlo.blocks import KNOWN, Inliner
 from ...frontends.stablehlo.conversion import check_type
 from ...frontends.stablehlo.symbols import Demands
@@ -74,6 +76,7 @@ from ...frontends.unsupported import Unsupported
 
 _ALIASING = "tf.aliasing_output"
 _DONOR = "jax.buffer_donor"
+_INFO = "jax.result_info"
 _PRIVATE = StringAttr("private")
 
 
@@ -114,6 +117,17 @@ def _is_static(type: Attribute) -> bool:
     return not isinstance(type, TensorType) or is_static(cast(AnyTensor, type))
 
 
+def _name(attributes: Mapping[str, Attribute]) -> str:
+    name = attributes.get(NAME)
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def _of_result(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
+    """Our attributes of a result, with the name that JAX gives it."""
+    info = attributes.get(_INFO)
+    return ({NAME: info} if info else {}) | _ours(attributes)
+
+
 def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
     return {
         name: value for name, value in attributes.items() if name.startswith("tgraph.")
@@ -139,6 +153,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
         except Unsupported as reason:
             inliner.unsupported[func] = f"argument {index} {reason} is not supported"
     donations = _donations(func)
+    names = [name_hint(_name(given)) for given in argument_attributes(func)]
     types = inliner.argument_types(func)
     block = Block(
         arg_types=[
@@ -149,7 +164,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
     ops: list[Operation] = []
     arguments: list[SSAValue] = []
     for index, argument in enumerate(block.args):
-        argument.name_hint = f"arg{index}"
+        argument.name_hint = names[index] or f"arg{index}"
         if donations[index] is None:
             arguments.append(argument)
             continue
@@ -176,7 +191,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
     attributes = map(_of_argument, argument_attributes(func), donations)
     set_argument_attributes(new, list(attributes))
     of_results = result_attributes(func)
-    set_result_attributes(new, [_ours(of_results[index]) for index in kept])
+    set_result_attributes(new, [_of_result(of_results[index]) for index in kept])
     return new
 
 

@@ -50,6 +50,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IntegerAttr,
     ModuleOp,
+    StringAttr,
     UnitAttr,
     i32,
 )
@@ -71,6 +72,7 @@ from ...dialects.diagnostics import LocatedError
 from ...dialects.sizes.dims import DIMS, DimsAttr
 from ...dialects.tgraph.base import (
     LARGEST_SIZE,
+    NAME,
     RESULT,
     VARIABLE,
     VariableType,
@@ -80,6 +82,7 @@ from ...dialects.tgraph.base import (
     shape_of,
     tensor_type_of,
 )
+from ...frontends.builder import name_hint
 from .bufferization.blocks import BlockWriter, contiguous
 from .bufferization.constants import Constants
 
@@ -193,5 +196,7 @@ class _Function:
                 number += 1
             taken.add(number)
             attrs = attrs | {RESULT: IntegerAttr(number, i32)}
-            self._argument(buffer, attrs)
+            argument = self._argument(buffer, attrs)
+            if isinstance(name := attrs.get(NAME), StringAttr):
+                argument.name_hint = name_hint(name.data)
             self.argument_attrs.append(attrs)

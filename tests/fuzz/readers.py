@@ -159,7 +159,7 @@ def _load_inputs(arguments: Sequence[str]) -> int:
     [path] = arguments
 
     def body() -> int:
-        load_inputs(path, _npz_inputs())
+        load_inputs(path, (inputs := _npz_inputs()), [""] * len(inputs))
         return 0
 
     return guard("plan-run", body)
