@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .runtime.callable import CallableProgram
     from .runtime.dynamic import DynamicExecutable
     from .runtime.executor import Executable
+    from .tools.views.notebook import View
 
 __version__ = VERSION
 
@@ -61,6 +62,7 @@ __all__ = [
     "read",
     "report",
     "save",
+    "view",
 ]
 
 
@@ -374,6 +376,26 @@ def report(program: ModuleOp | Model) -> Report:
     module = _module_of(program)
     driver.check(module)
     return report(module)
+
+
+@_takes(PlanOptions)
+def view(program: ModuleOp | Model, options: PlanOptions) -> View:
+    """A picture of the program's plan, which notebooks show: who has which bytes, when.
+
+    `view(program).save("plan.html")` writes a page, and `.svg` and `.png` drawings. A
+    program that is not planned yet is planned as by `plan`.
+
+    Raises what `plan` does.
+    """
+    from .checking.plan_check import check_plan
+    from .tools.views.notebook import View
+    from .tools.views.programs import view_of
+
+    module = _module_of(program)
+    if not check_plan(module):
+        module = _planned(module, options)
+    name = module.sym_name
+    return View(view_of(module, name.data if name else "program"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Builds the site, strictly: `python docs/build.py [FOLDER]`, build/docs by default.
 
-First the pages and the picture that follow from the source are brought up to date.
+First the pages that follow from the source are brought up to date.
 """
 
 import subprocess

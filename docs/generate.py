@@ -1,22 +1,16 @@
-"""Writes what follows from the source: references, lists of errors, the picture.
+"""Writes what follows from the source: references, lists of errors.
 
 python docs/generate.py           # writes the files that are out of date
 python docs/generate.py --check   # names them, and exits with 1 if there are any
 """
 
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import chdir
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import interfaces
 import ir
 import messages
-
-import tensorplan
-from tensorplan.tools.common import write_report
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -31,22 +25,8 @@ def pages() -> Mapping[Path, str]:
         reference / "dialect.md": ir.dialect(),
         reference / "strategies.md": interfaces.strategies(),
         reference / "python.md": interfaces.python(),
-        DOCS / "pictures" / "lenet_train.svg": _picture("lenet_train"),
         **messages.pages(),
     }
-
-
-def _picture(model: str) -> str:
-    """The plan of a model of the tests, as plan-view draws it."""
-    with chdir(ROOT):  # places in the source are shown as they are given
-        program = tensorplan.from_stablehlo(Path(f"tests/models/{model}.mlir"))
-    planned = tensorplan.plan(program).module
-    command = [sys.executable, "-m", "tensorplan.tools.plan_view", model, "--svg", "-"]
-    with TemporaryDirectory() as folder:
-        write_report(f"{folder}/{model}", planned, {})
-        return subprocess.run(
-            command, check=True, cwd=folder, stdout=subprocess.PIPE, text=True
-        ).stdout
 
 
 def main(arguments: Sequence[str]) -> int:

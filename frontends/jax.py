@@ -127,22 +127,19 @@ _Span: TypeAlias = tuple[int, int, int, int]
 def _name_values(module: Any) -> None:
     """Calls what is assigned to a variable by the variable's name.
 
-    That is the last of the values of its expression that others read. Gradients have
-    the places of what they are gradients of, and a name with `transpose(` in it.
+    Of the values of an expression, that is the one that others read; gradients, which
+    have the places of what they are gradients of, are none of these.
     """
     ir = import_module("jaxlib.mlir.ir")
     with module.context:
         for function in module.body.operations:
-            last: dict[str, Any] = {}
             for op in (op.operation for b in function.regions[0] for op in b):
                 at = _place(op.location, ir)
                 name = at and _assignments(at[0]).get(at[1])
                 users = (use.owner for r in op.results for use in r.uses)
                 places = (_place(user.location, ir) for user in users)
                 if name and any(place not in (at, None) for place in places):
-                    last[name] = op
-            for name, op in last.items():
-                op.attributes[NAME] = ir.StringAttr.get(name)
+                    op.attributes[NAME] = ir.StringAttr.get(name)
 
 
 def _place(location: Any, ir: Any) -> tuple[str, _Span] | None:

@@ -14,13 +14,12 @@ order that is looked at: what runs side by side may be live, too.
 """
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..analysis.control_flow import ControlFlow
 from ..analysis.functions import argument_attributes
@@ -32,12 +31,16 @@ from ..dialects.tgraph.base import (
     RESULT,
     VARIABLE,
     AnyMemRef,
-    element_bytes,
-    is_static,
 )
 from ..passes.tgraph.tiling.claims import claim
 from ..planning import Buffer, Problem
-from .placements import PlacedBuffer, PlacedPool, described, placements
+from .placements import (
+    PlacedBuffer,
+    PlacedPool,
+    described,
+    memref_bytes,
+    placements,
+)
 from .printed import Printed, printed
 from .wording import readable
 
@@ -264,13 +267,3 @@ class _Function:
 
 def _named(site: OperationSite) -> str:
     return f"{site.op} ({site.location})" if site.location else site.op
-
-
-def memref_bytes(type: Attribute) -> int | None:
-    """Bytes of what a memref type holds, if that is one of static sizes."""
-    if not isinstance(type, MemRefType):
-        return None
-    memref_type = cast(AnyMemRef, type)
-    if not is_static(memref_type):
-        return None
-    return prod(memref_type.get_shape()) * element_bytes(memref_type.element_type)

@@ -8,23 +8,31 @@ is buffer `%3` at offset 128, live in steps [7, 10), first accessed by tgraph.ma
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import prod
+from typing import NamedTuple, cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..analysis.allocations import lifespans
-from ..analysis.control_flow import moves
+from ..analysis.functions import argument_attributes
 from ..analysis.liveness import buffer_of
 from ..checking.plan_check import PlannedBuffer, PlannedPool, check_plan
 from ..dialects.diagnostics import name_of, place_of
-from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.base import (
+    NAME,
+    AnyMemRef,
+    TensorOp,
+    element_bytes,
+    is_static,
+)
 from ..dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp
 from ..dialects.tgraph.structure import FusionOp, YieldOp
 from ..planning import Buffer
 from ..planning.problem import Steps
 from .printed import Printed
+from .roles import Role, Roles, accesses
 
 
 class PlacedBuffer(NamedTuple):
@@ -35,6 +43,8 @@ class PlacedBuffer(NamedTuple):
     offset: int  # bytes
     view: Operation | None  # what makes it; None if the caller does
     accesses: Sequence[Operation]  # in program order, without what only views it
+    type: str  # `16x64xf32`
+    role: Role
 
     @property
     def op(self) -> str:
@@ -78,6 +88,15 @@ def described(op: Operation) -> str:
     return f"{name_of(op)} ({', '.join(members)})" if members else name_of(op)
 
 
+class CallerBuffer(NamedTuple):
+    """The memory of an argument, which is there during all of a run."""
+
+    name: str  # the model's, or else that in the text
+    size: int  # bytes
+    type: str
+    role: Role
+
+
 class PlacedPool(NamedTuple):
     function: str
     device: str  # "" if the arena names none
@@ -85,6 +104,7 @@ class PlacedPool(NamedTuple):
     alignment: int  # bytes
     buffers: Sequence[PlacedBuffer]
     argument: str | None  # "result 1", "argument 0"; None for an arena
+    callers: Sequence[CallerBuffer]  # beside the function's arenas on the device
 
 
 def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
@@ -93,31 +113,80 @@ def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
-    return [_pool(pool, text) for pool in check_plan(module)]
+    pools = check_plan(module)
+    values: dict[FuncOp, list[SSAValue]] = {}
+    for pool in pools:
+        values.setdefault(_function_of(pool), []).extend(b.value for b in pool.buffers)
+    roles = {function: Roles(function, found) for function, found in values.items()}
+    return [
+        _pool(pool, function := _function_of(pool), roles[function], text)
+        for pool in pools
+    ]
 
 
-def _pool(pool: PlannedPool, text: Printed) -> PlacedPool:
-    planned = {buffer.value: buffer for buffer in pool.buffers}
-    values = list(planned)  # what has none is no pool
-    function = values[0].owner
+def _function_of(pool: PlannedPool) -> FuncOp:
+    function = pool.buffers[0].value.owner  # what has none is no pool
     while not isinstance(function, FuncOp):
         around = function.parent_op()
         assert around is not None
         function = around
+    return function
+
+
+def _pool(
+    pool: PlannedPool, function: FuncOp, roles: Roles, text: Printed
+) -> PlacedPool:
+    planned = {buffer.value: buffer for buffer in pool.buffers}
+    values = list(planned)
     lives = _without_hand_overs([planned[v] for v in values], lifespans(values))
-    buffers = [
-        PlacedBuffer(
+    buffers: list[PlacedBuffer] = []
+    for (value, b), live in zip(planned.items(), lives, strict=True):
+        found = dict.fromkeys(access.op for access in accesses(value))
+        placed = PlacedBuffer(
             buffer_of(text.names[value], b.size, live, pool.alignment),
             b.offset,
             value.owner if isinstance(value.owner, Operation) else None,
-            sorted(_accesses(value), key=lambda op: text.lines.get(op, 0)),
+            sorted(found, key=lambda op: text.lines.get(op, 0)),
+            _type(value),
+            roles.of(value),
         )
-        for (value, b), live in zip(planned.items(), lives, strict=True)
-    ]
-    name = function.sym_name.data
+        is_scratch = placed.view is not None and placed.is_workspace
+        buffers.append(placed._replace(role=Role.SCRATCH) if is_scratch else placed)
     return PlacedPool(
-        name, pool.device, pool.size, pool.alignment, buffers, pool.argument
+        function.sym_name.data,
+        pool.device,
+        pool.size,
+        pool.alignment,
+        buffers,
+        pool.argument,
+        [] if pool.argument else _callers(function, pool.device, roles, text),
     )
+
+
+def _callers(
+    func: FuncOp, device: str, roles: Roles, text: Printed
+) -> list[CallerBuffer]:
+    """Those in the memory of a device, grouped by role, the largest first."""
+    order = list(Role)
+    found: list[CallerBuffer] = []
+    for argument, attributes in zip(func.args, argument_attributes(func), strict=True):
+        size = memref_bytes(argument.type)
+        if size is None:
+            continue
+        space = cast(AnyMemRef, argument.type).memory_space
+        if device != (space.data if isinstance(space, StringAttr) else ""):
+            continue
+        given = attributes.get(NAME)
+        name = given.data if isinstance(given, StringAttr) else text.names[argument]
+        found.append(CallerBuffer(name, size, _type(argument), roles.of(argument)))
+    return sorted(found, key=lambda each: (order.index(each.role), -each.size))
+
+
+def _type(value: SSAValue) -> str:
+    """What a memref has: `16x64xf32`."""
+    type = cast(AnyMemRef, value.type)
+    sizes = ("?" if size == DYNAMIC_INDEX else str(size) for size in type.get_shape())
+    return "x".join((*sizes, str(type.element_type)))
 
 
 def _without_hand_overs(
@@ -139,17 +208,11 @@ def _without_hand_overs(
     ]
 
 
-def _accesses(buffer: SSAValue) -> list[Operation]:
-    """What has the buffer, under whatever name, and does more than to pass it on."""
-    aliases = {buffer: None}
-    found: dict[Operation, None] = {}
-    pending = [buffer]
-    while pending:
-        for use in pending.pop().uses:
-            if (targets := moves(use)) is None:
-                found[use.operation] = None
-                continue
-            new = [target for target in targets if target not in aliases]
-            aliases.update(dict.fromkeys(new))
-            pending += new
-    return list(found)
+def memref_bytes(type: Attribute) -> int | None:
+    """Bytes of what a memref type holds, if that is one of static sizes."""
+    if not isinstance(type, MemRefType):
+        return None
+    memref_type = cast(AnyMemRef, type)
+    if not is_static(memref_type):
+        return None
+    return prod(memref_type.get_shape()) * element_bytes(memref_type.element_type)

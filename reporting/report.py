@@ -54,6 +54,8 @@ class BufferReport(TypedDict):
     alignment: int
     gaps: Sequence[Steps]
     offset: int
+    type: str  # shape and elements: `16x64xf32`
+    role: str  # what it is for: see `Role`
     op: str  # what accesses it first
     location: str  # of that: `file:line:col`, or nothing
 
@@ -117,6 +119,8 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
             "alignment": placed.buffer.alignment,
             "gaps": placed.buffer.gaps,
             "offset": placed.offset,
+            "type": placed.type,
+            "role": placed.role,
             "op": placed.op,
             "location": placed.location,
         }

@@ -40,7 +40,7 @@ from ..passes.tgraph.infer_shapes import TGraphInferShapes
 from ..passes.tgraph.rematerialize import TGraphRematerialize
 from ..passes.tgraph.tile import TGraphTile
 from .donation import donate, donations
-from .peaks import memref_bytes
+from .placements import memref_bytes
 
 BUDGETS = (0.9, 0.75, 0.5)
 """Parts of the arenas that recomputation is tried for."""

@@ -7,8 +7,12 @@ import pickletools
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
@@ -16,13 +20,27 @@ from browser import Browser, available, browser
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tensorplan
 from tensorplan.planning import Buffer
 from tensorplan.reporting.wording import readable
 from tensorplan.tools.common import Source, read_source
 from tensorplan.tools.plan_opt import main as plan_opt
 from tensorplan.tools.plan_view import main
 from tensorplan.tools.views import page, snapshot, svg, terminal, trace
-from tensorplan.tools.views.model import PlanView, PoolView, ShownBuffer, pool_of
+from tensorplan.tools.views.groups import (
+    PALETTE,
+    groupings,
+    layer_of,
+    line_of,
+    operation_of,
+)
+from tensorplan.tools.views.model import (
+    HeldBuffer,
+    PlanView,
+    PoolView,
+    ShownBuffer,
+    pool_of,
+)
 from tensorplan.tools.views.reading import Reader
 
 MODELS = Path(__file__).parent / "models"
@@ -190,6 +208,131 @@ def test_kinds_are_told_by_name_or_by_content():
     assert len(plan.pools[0].buffers) == 3
 
 
+def test_what_is_placed_anew_is_compared_with_the_best():
+    Path("free.csv").write_text("id,lower,upper,size\na,0,2,64\nb,1,3,32\n")
+    titles = [plan.title for plan in read("free.csv", "naive")]
+    assert titles == ["free.csv, auto", "free.csv, naive"]
+
+
+TRAINING = """
+func.func @main(%w: !tgraph.variable<tensor<64x64xf32>>,
+    %m: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<64x64xf32>) -> tensor<f32> {
+  %w0 = tgraph.read %w : tensor<64x64xf32>
+  %m0 = tgraph.read %m : tensor<64x64xf32>
+  %z = tgraph.dot_general %x, %w0 {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %h = tgraph.tanh %z : tensor<64x64xf32>
+  %r = tgraph.reverse %h {dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %p = tgraph.dot_general %r, %w0 {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %q = tgraph.dot_general %p, %p {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %e = tgraph.exponential %q : tensor<64x64xf32>
+  %loss = tgraph.reduce %e {kind = "add", dimensions = array<i64: 0, 1>}
+    : (tensor<64x64xf32>) -> tensor<f32>
+  %g = tgraph.dot_general %h, %w0 {lhs_contracting_dimensions = array<i64: 0>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %m1 = tgraph.add %m0, %g : tensor<64x64xf32>
+  %w1 = tgraph.subtract %w0, %m1 : tensor<64x64xf32>
+  tgraph.assign %m, %m1 : tensor<64x64xf32>
+  tgraph.assign %w, %w1 : tensor<64x64xf32>
+  func.return %loss : tensor<f32>
+}
+"""
+
+
+def training() -> PoolView:
+    Path("step.mlir").write_text(TRAINING)
+    (plan,) = Reader(planning={"reuse_outputs": False}).read(read_source("step.mlir"))
+    assert plan.sources == {"step.mlir": TRAINING.splitlines()}
+    return plan.pools[0]
+
+
+def test_roles_follow_from_what_the_loss_depends_on():
+    pool = training()
+    roles = {placed.buffer.id: placed.role for placed in pool.buffers}
+    assert roles["%h"] == "activation"
+    assert roles["%p"] == "temporary"
+    assert {role for id, role in roles.items() if id not in ("%h", "%p")} <= {
+        "gradient",
+        "temporary",
+    }
+    assert {placed.type for placed in pool.buffers} == {"64x64xf32"}
+    held = {each.name: (each.role, each.size) for each in pool.held}
+    assert held.pop("%w") == ("parameter", 16384)
+    assert held.pop("%m") == ("optimizer state", 16384)
+    assert held.pop("%x") == ("input", 16384)
+    assert list(held.values()) == [("result", 4)]
+    size = readable(pool.size)
+    assert pool.process.startswith(f"{size} arena + 16 KiB parameter + 16 KiB optim")
+    assert pool.process.endswith(f"= {readable(pool.size + 3 * 16384 + 4)}")
+
+
+def test_what_is_unused_is_counted():
+    (pool,) = read("chain.csv")[0].pools
+    # 96 bytes in 4 steps; 64, 96, 96, and 64 of them are live.
+    assert pool.unused == (
+        "fragmentation 0.0% (0 B unused at the peak), 17% unused on average"
+    )
+    (_, naive) = read("chain.csv", "naive")
+    assert naive.pools[0].unused.startswith("fragmentation 40.0% (64 B unused at the")
+
+
+def test_colors_have_meanings():
+    found = groupings([PlanView("x", [training()])])
+    assert [grouping.name for grouping in found] == ["role", "source line"]
+    assert {label for label, _ in found[0].groups} >= {"activation", "temporary"}
+    assert ("step.mlir:8", PALETTE[0]) in found[1].groups
+    (by_name,) = groupings(read("chain.csv"))
+    assert by_name.name == "buffer"
+
+
+@pytest.mark.parametrize(
+    ("id", "op", "location", "operation", "layer", "line"),
+    [
+        ("%a", "tgraph.tanh", "/x/y.py:3:4", "tanh", "", "y.py:3"),
+        (
+            "%blocks.1.fc",
+            "tgraph.fusion (dot_general, add)",
+            "m.onnx#fc:2:1",
+            "matrix product",
+            "blocks.1",
+            "m.onnx#fc:2",
+        ),
+        ("%head.w", "tgraph.fusion (add, maximum)", "", "elementwise", "head", ""),
+        ("%5", "workspace of tgraph.convolution", "", "kernel scratch", "", ""),
+    ],
+)
+def test_groups(id: str, op: str, location: str, operation: str, layer: str, line: str):
+    placed = ShownBuffer(Buffer(id, 4, 0, 1), 0, op=op, location=location)
+    labels = operation_of(placed), layer_of(placed), line_of(placed)
+    assert labels == (operation, layer, line)
+
+
+def test_groups_without_a_color_are_others():
+    buffers = [
+        ShownBuffer(Buffer(str(n), n + 1, 0, 1), 64 * n, op=f"test.op{n}")
+        for n in range(len(PALETTE) + 2)
+    ]
+    (grouping,) = groupings([PlanView("x", [pool_of("", buffers)])])
+    assert grouping.of(buffers[-1]) == 0
+    assert grouping.groups[grouping.of(buffers[0])].label == "others"
+
+
+def test_only_sources_that_belong_to_the_program_are_shown():
+    secret, script = Path("secret.txt").resolve(), Path("step.py").resolve()
+    secret.write_text("key")
+    script.write_text("x = 1")
+    lines: list[str] = [*IR.splitlines()]
+    lines[8] += f' loc("{script}":1:5)'  # %y is written
+    lines[10] += f' loc("{secret}":1:1)'  # %z is
+    Path("f.mlir").write_text("\n".join(lines))
+    (plan,) = read("f.mlir")
+    places = {placed.location for placed in plan.pools[0].buffers}
+    assert places == {"f.mlir:7:3", f"{script}:1:5", f"{secret}:1:1"}
+    assert plan.sources.keys() == {"f.mlir", str(script)}
+
+
 # What is refused.
 
 REPORT = {
@@ -204,6 +347,8 @@ REPORT = {
             "alignment": 64,
             "gaps": [],
             "offset": 0,
+            "type": "",
+            "role": "",
             "op": "",
             "location": "",
         }
@@ -345,6 +490,7 @@ def test_the_output_is_checked_before_the_run(
         ("chain.csv --compare nave", "did you mean 'naive'?"),
         ("chain.csv --compare=", "strategy is ''"),
         ("chain.csv --alignment 0", "argument --alignment: 0, expected 1 or more"),
+        ("chain.csv -o x.pdf", "x.pdf ends in .pdf, expected .html, .svg, .png"),
         ("chain.csv --svg - --ascii", "only one output can go to stdout"),
         ("chain.csv --svg x --html x", "only one output can go to x"),
         ("- -", "only one FILE can be stdin"),
@@ -401,15 +547,68 @@ def test_svg_is_xml_with_a_rectangle_for_each_life():
     text = svg.draw(read("f.mlir"))
     root = ElementTree.fromstring(text)
     space = "{http://www.w3.org/2000/svg}"
-    boxes = [r for r in root.iter(f"{space}rect") if r.get("class", "")[:2] == "b "]
-    assert len(boxes) == 4  # %x has two lives
+    boxes = [r for r in root.iter(f"{space}rect") if r.get("class") == "b"]
+    assert len(boxes) == 5  # %x has two lives, and %a is below the arena
     titles = [title.text or "" for title in root.iter(f"{space}title")]
-    assert titles[1].splitlines() == [
+    (found,) = (title for title in titles if title.startswith("%y"))
+    assert found.splitlines() == [
         "%y: 64 bytes at 64",
+        "4x4xf32, temporary",
         "live in steps [7, 10)",
         "memref.copy",
         "f.mlir:9:3",
     ]
+
+
+def test_the_drawing_shows_what_the_process_takes():
+    text = svg.draw([PlanView("x", [training()])])
+    for part in (
+        "optimizer state</text>",
+        "activation</text>",
+        "64x64xf32</text>",
+        ">%w</text>",
+        " arena + 16 KiB parameter",
+        'fill="#80cfa9"',
+    ):
+        assert part in text
+    large = training()
+    held = [HeldBuffer("w", 100 * large.size, "f32", "parameter")]
+    assert ">w</text>" not in svg.draw([PlanView("x", [replace(large, held=held)])])
+
+
+def test_the_output_is_what_its_name_says(capsys: pytest.CaptureFixture[str]):
+    for name, start in (("a.html", "<!DOC"), ("b", "<!DOC"), ("c.svg", "<svg")):
+        assert main(["chain.csv", "-o", name]) == 0
+        assert Path(name).read_text().startswith(start)
+    with patch.dict("sys.modules", resvg_py=None):
+        assert main(["chain.csv", "-o", "d.png"]) == 2
+        assert "pip install 'tensorplan[png]'" in capsys.readouterr().err
+    module = ModuleType("resvg_py")
+    setattr(module, "svg_to_bytes", lambda svg_string, zoom: svg_string.encode())  # noqa: B010
+    with patch.dict("sys.modules", resvg_py=module):
+        assert main(["chain.csv", "-o", "d.png"]) == 0
+    assert Path("d.png").read_text() == Path("c.svg").read_text()
+
+
+def test_a_bitmap():
+    pytest.importorskip("resvg_py")
+    assert main(["chain.csv", "-o", "d.png"]) == 0
+    assert Path("d.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_notebooks_show_the_page(is_planned: bool):
+    module = tensorplan.read(TRAINING)
+    view = tensorplan.view(tensorplan.plan(module) if is_planned else module)
+    assert repr(view).startswith("<View: cpu:0: ")
+    html = view._repr_html_()
+    assert html.startswith('<iframe sandbox="allow-scripts"')
+    assert html.count("<") == 2
+    assert page.page([view.plan]) in unescape(html)
+    view.save("x.svg")
+    assert Path("x.svg").read_text() == svg.draw([view.plan])
+    with pytest.raises(ValueError, match=r"x.txt ends in .txt, expected .html"):
+        view.save("x.txt")
 
 
 def test_trace_has_slices_that_do_not_overlap_in_their_threads():
@@ -501,8 +700,12 @@ def test_readable_is_right_to_four_digits(count: int):
 
 
 def hostile() -> list[PlanView]:
-    placed = ShownBuffer(Buffer(HOSTILE, 64, 0, 2), 0, HOSTILE, HOSTILE, [1])
-    return [PlanView(HOSTILE, [PoolView(HOSTILE, 64, [placed])], [HOSTILE])]
+    words = (HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    placed = ShownBuffer(Buffer(HOSTILE, 64, 0, 2), 0, *words, [1])
+    other = placed._replace(offset=64, op="x", type="y", role="z", location="a:1:2")
+    held = [HeldBuffer(HOSTILE, 64, HOSTILE, "parameter")]
+    pool = PoolView(HOSTILE, 128, [placed, other], [HOSTILE], held)
+    return [PlanView(HOSTILE, [pool], [HOSTILE], {HOSTILE: [HOSTILE]})]
 
 
 def test_names_cannot_break_out():
@@ -575,7 +778,11 @@ def test_pointing_says_what_a_buffer_is(window: Browser):
     details = window.text("#details")
     for part in ("%y", "memref.copy", "f.mlir:9:3", "64 bytes", "steps 7 to 9"):
         assert part in details
-    assert '"memref.copy"(%x, %y)' in window.text("#text .first")
+    assert "memref.copy %x, %y" in window.text("#text .first")  # in the file
+    window.run("document.querySelector('#files button:last-child').click()")
+    window.point(5, 5)
+    window.point(*middle(window, pool.buffers[1], pool))
+    assert '"memref.copy"(%x, %y)' in window.text("#text .first")  # as it is planned
     assert "%y = memref.view" in window.text("#text .access")
     window.point(5, 5)
     assert "%y" not in window.text("#details")
@@ -600,7 +807,7 @@ def test_the_peak_and_what_makes_it(window: Browser):
 def test_the_page_explains_the_peak(window: Browser):
     Path("model.mlir").write_text(KEPT)
     show(window, Reader(explain=True).read(read_source("model.mlir")))
-    summary = "What would help: 24 KiB less by tgraph-tile{tiles=64 max-slowdown="
+    summary = "What would help: 36 KiB less by tgraph-tile{tiles=64 max-slowdown="
     assert window.text("#live summary").startswith(summary)
     window.run("document.querySelector('#live summary').click()")
     live = window.text("#live")
@@ -614,7 +821,7 @@ def test_the_page_explains_the_peak(window: Browser):
         assert part in live
     cells = "return [...document.querySelectorAll('#live tr:nth-child(3) td')]"
     cells += ".map(e => e.innerText)"
-    assert window.run(cells)[:2] == ["24 KiB", "24 KiB"]
+    assert window.run(cells)[:2] == ["36 KiB", "12 KiB"]
     window.run("document.querySelector('#live button').click()")
     assert "waits for" in window.text("#details")
     assert not window.log()
@@ -635,6 +842,44 @@ def test_keys_go_through_the_buffers(window: Browser):
     assert window.text("#details h2") == "Buffer"
     window.type("Tab")
     assert window.run("return document.activeElement.tagName") == "BUTTON"
+
+
+@needs_browser
+def test_all_buffers_are_in_a_table(window: Browser):
+    show(window, read("f.mlir"))
+    cells = "return [...document.querySelectorAll('#table tr td:{0}')]"
+    cells += ".map(cell => cell.innerText)"
+    window.run("document.querySelector('[data-shows=table]').click()")
+    assert window.run(cells.format("first-child")) == ["%x", "%z", "%y"]
+    window.run("document.querySelector('#table th button').click()")
+    assert window.run(cells.format("first-child")) == ["%x", "%y", "%z"]
+    window.run("document.querySelector('#table th button').click()")
+    assert window.run(cells.format("first-child")) == ["%z", "%y", "%x"]
+    window.run("document.querySelector('#table tr:nth-child(2) td').click()")
+    assert window.text("#details h2") == "%z"
+    window.run(
+        "const group = document.getElementById('together'); group.value = -2;"
+        "group.dispatchEvent(new Event('change'))"
+    )
+    assert window.run(cells.format("nth-child(2)")) == ["1", "1", "1"]
+    assert "f.mlir:7" in window.run(cells.format("first-child"))
+    assert not window.log()
+
+
+@needs_browser
+def test_colors_and_the_memory_of_the_caller(window: Browser):
+    show(window, [PlanView("x", [training()])])
+    legend = window.text("#legend")
+    assert "activation" in legend
+    assert "optimizer state" in legend  # below the arena, which it is not larger than
+    window.run("document.getElementById('held').click()")
+    assert "optimizer state" not in window.text("#legend")
+    window.run(
+        "const mode = document.getElementById('mode'); mode.value = 1;"
+        "mode.dispatchEvent(new Event('change'))"
+    )
+    assert "step.mlir:8" in window.text("#legend")
+    assert not window.log()
 
 
 @needs_browser

@@ -14,6 +14,7 @@ from .arguments import Parser
 from .common import (
     FileError,
     Source,
+    UsageError,
     check_outputs,
     guard,
     parse_sizes,
@@ -24,6 +25,9 @@ from .plan_arguments import add_plan_options, given_options
 
 if TYPE_CHECKING:
     from .views.model import FrontierView, PlanView
+
+_FILES = ("output", "html", "svg", "trace", "snapshot")
+"""Options that are files to be written."""
 
 _DESCRIPTION = """\
 Draws plans: each buffer is a rectangle, with steps from left to right and addresses
@@ -91,6 +95,12 @@ def make_parser() -> Parser:
     )
     out.add_argument(
         "-o",
+        "--output",
+        metavar="FILE",
+        help="in the format that its name ends with: .html (or nothing), .svg, .png "
+        "(takes the extra 'png')",
+    )
+    out.add_argument(
         "--html",
         metavar="FILE",
         help="write an interactive page, which needs no network",
@@ -117,8 +127,14 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"argument --alignment: {alignment}, expected 1 or more")
     if options.files.count("-") > 1:
         parser.error("only one FILE can be stdin")
-    files = (options.html, options.svg, options.trace, options.snapshot)
-    options.ascii |= not any(files)
+    if options.output:
+        from .views.formats import suffix_of
+
+        try:
+            suffix_of(options.output)
+        except ValueError as error:
+            parser.error(f"argument -o/--output: {error}")
+    options.ascii |= not any(getattr(options, name) for name in _FILES)
     return options
 
 
@@ -128,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     from .views.reading import Reader
 
     terminal = "-" if options.ascii else None
-    check_outputs(options.html, options.svg, options.trace, options.snapshot, terminal)
+    check_outputs(*(getattr(options, name) for name in _FILES), terminal)
     strategies = chosen(options.compare) if options.compare is not None else ()
     planning = given_options(options)
     reader = Reader(strategies, options.inclusive, options.explain, planning)
@@ -145,15 +161,26 @@ def run(options: argparse.Namespace) -> int:
     except FileError as error:
         print(f"{error.place}: error: {error.reason}", file=sys.stderr)
         return 1
-    for path, data in _outputs(plans, frontiers, options):
+    from .views.formats import MissingPackage
+
+    try:
+        made = _outputs(plans, frontiers, options)
+    except MissingPackage as error:
+        raise UsageError(str(error)) from None
+    for path, data in made:
         write_atomically(path, data)
     return 0
 
 
 def _expect_drawn(source: Source, options: argparse.Namespace) -> None:
     """Raises `FileError` for outputs that show plans only."""
-    for name in ("html", "trace", "snapshot"):
-        if getattr(options, name):
+    from .views.formats import suffix_of
+
+    is_page = options.output and suffix_of(options.output) == ".html"
+    asked = {name: getattr(options, name) for name in ("html", "trace", "snapshot")}
+    asked["html"] = asked["html"] or is_page
+    for name, is_asked in asked.items():
+        if is_asked:
             raise FileError(source, f"this is a frontier, --{name} shows plans only")
 
 
@@ -163,9 +190,13 @@ def _outputs(
     options: argparse.Namespace,
 ) -> list[tuple[str, bytes]]:
     """(path, contents); all are made before the first is written."""
-    from .views import page, snapshot, svg, terminal, trace
+    from .views import formats, page, snapshot, svg, terminal, trace
 
     made: list[tuple[str, bytes]] = []
+    if options.output:
+        made.append(
+            (options.output, formats.rendered(options.output, plans, frontiers))
+        )
     if options.html:
         made.append((options.html, page.page(plans).encode()))
     if options.svg:

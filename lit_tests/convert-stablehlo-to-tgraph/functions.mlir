@@ -4,7 +4,7 @@
 // result, for the first one of its type that is left. What is left of the results is
 // returned. Calls are inlined, each time anew.
 // CHECK:      builtin.module @step {
-// CHECK-NEXT:   func.func public @main(%arg0: !tgraph.variable<tensor<4xf32>> {tgraph.result = 1 : i32}, %arg1: !tgraph.variable<tensor<4xf32>> {tgraph.result = 2 : i32}, %arg2: tensor<f32>) -> tensor<f32> {
+// CHECK-NEXT:   func.func public @main(%arg0: !tgraph.variable<tensor<4xf32>> {tgraph.result = 1 : i32}, %arg1: !tgraph.variable<tensor<4xf32>> {tgraph.result = 2 : i32}, %arg2: tensor<f32>) -> (tensor<f32> {tgraph.name = "loss"}) {
 // CHECK-NEXT:     %0 = tgraph.read %arg0 : tensor<4xf32>
 // CHECK-NEXT:     %1 = tgraph.read %arg1 : tensor<4xf32>
 // CHECK-NEXT:     %2 = tgraph.negate %0 : tensor<4xf32>

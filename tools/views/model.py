@@ -1,7 +1,7 @@
 """What there is to see: plans, their pools, and the buffers in them; frontiers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,16 +13,36 @@ if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
 
 
+HELD = 2
+"""How many times the arena what the caller has may be, to be drawn on its scale."""
+
+
 class ShownBuffer(NamedTuple):
     """A buffer and where it is. Places in the program are empty if there is none."""
 
     buffer: Buffer
     offset: int  # bytes
+    type: str = ""  # `16x64xf32`
+    role: str = ""  # see `tensorplan.reporting.roles`
     op: str = ""  # what accesses it first
     location: str = ""  # of that: `file:line:col`
     lines: Sequence[int] = ()  # of the text, from 1: its definition, then its accesses
     waits: str = ""  # if it is live at the peak: for what
     in_place: str = ""  # the same: "is in place: ...", or why not
+
+    @property
+    def area(self) -> int:
+        """Bytes times the steps in which it has them."""
+        return self.buffer.size * sum(end - start for start, end in self.buffer.live)
+
+
+class HeldBuffer(NamedTuple):
+    """Memory of the caller: an argument, a parameter, a result."""
+
+    name: str
+    size: int  # bytes
+    type: str
+    role: str
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,8 @@ class PoolView:
     buffers: Sequence[ShownBuffer]
     summary: Sequence[str] = ()
     """Of a program's arena, in words: what makes the peak."""
+    held: Sequence[HeldBuffer] = ()
+    """Of a program: what the caller has on the device all the time."""
 
     @cached_property
     def problem(self) -> Problem:
@@ -71,6 +93,38 @@ class PoolView:
         bound = readable(self.problem.lower_bound)
         return f"{readable(self.size)}, lower bound {bound}, {count}"
 
+    @property
+    def is_callers(self) -> bool:
+        """Whether it is the memory of a result or argument that holds others, too."""
+        return self.name.startswith(("result ", "argument "))
+
+    @property
+    def unused(self) -> str:
+        """What of it is used by nothing, in words: in the step in which the most is
+        live, and on average."""
+        first, end = self.steps
+        area = self.size * (end - first)
+        if not area:
+            return ""
+        lost = self.size - max(live for _, live in self.curve)
+        average = 1 - sum(placed.area for placed in self.buffers) / area
+        return (
+            f"fragmentation {lost / self.size:.1%} ({readable(lost)} unused at the "
+            f"peak), {average:.0%} unused on average"
+        )
+
+    @property
+    def process(self) -> str:
+        """What a process takes on the device, in words: the arena and what the caller
+        has; nothing if that is not known."""
+        if not self.held:
+            return ""
+        sizes: dict[str, int] = {"arena": self.size}
+        for held in self.held:
+            sizes[held.role] = sizes.get(held.role, 0) + held.size
+        parts = " + ".join(f"{readable(n)} {what}" for what, n in sizes.items())
+        return f"{parts} = {readable(sum(sizes.values()))}"
+
     def live_at(self, step: int) -> list[int]:
         """The places in `buffers` of what is live in a step, largest first."""
         live = [
@@ -88,6 +142,8 @@ class PlanView:
     title: str
     pools: Sequence[PoolView]
     text: Sequence[str] = ()  # the lines of the program, if there is one
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict[str, list[str]])
+    """The lines of the files that places are in, as far as they are there."""
     explanation: "Explanation | None" = None  # if it was asked for
 
 

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from .model import PlanView, PoolView, ShownBuffer
+from .groups import ROLES, Grouping, groupings
+from .model import HELD, PlanView, PoolView, ShownBuffer
 
 _SCRIPTS = (
     "plans.js",
     "drawing.js",
     "details.js",
+    "table.js",
     "text.js",
     "moving.js",
     "start.js",
@@ -42,13 +44,18 @@ def page(plans: Sequence[PlanView]) -> str:
 
 def _data(plans: Sequence[PlanView]) -> str:
     texts = list(dict.fromkeys(tuple(plan.text) for plan in plans))
+    modes = groupings(plans)
     whole = {
         "texts": texts,
+        "sources": {f: lines for plan in plans for f, lines in plan.sources.items()},
+        "modes": [{"name": mode.name, "groups": mode.groups} for mode in modes],
+        "roles": ROLES,
+        "held": HELD,
         "plans": [
             {
                 "title": plan.title,
                 "text": texts.index(tuple(plan.text)),
-                "pools": [_pool(pool) for pool in plan.pools],
+                "pools": [_pool(pool, modes) for pool in plan.pools],
                 "explained": _explained(plan),
             }
             for plan in plans
@@ -58,7 +65,7 @@ def _data(plans: Sequence[PlanView]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _pool(pool: PoolView) -> dict[str, object]:
+def _pool(pool: PoolView, modes: Sequence[Grouping]) -> dict[str, object]:
     return {
         "name": pool.name,
         "size": _number(pool.size),
@@ -68,7 +75,11 @@ def _pool(pool: PoolView) -> dict[str, object]:
         "peakStep": _number(pool.peak_step),
         "summary": list(pool.summary),
         "curve": [[_number(step), _number(live)] for step, live in pool.curve],
-        "buffers": [_buffer(placed) for placed in pool.buffers],
+        "isCallers": pool.is_callers,
+        "unused": pool.unused,
+        "process": pool.process,
+        "held": [[h.name, _number(h.size), h.type, h.role] for h in pool.held],
+        "buffers": [_buffer(placed, modes) for placed in pool.buffers],
     }
 
 
@@ -86,7 +97,7 @@ def _explained(plan: PlanView) -> dict[str, object] | None:
     }
 
 
-def _buffer(placed: ShownBuffer) -> list[object]:
+def _buffer(placed: ShownBuffer, modes: Sequence[Grouping]) -> list[object]:
     """In the order in which plans.js takes it apart."""
     b = placed.buffer
     return [
@@ -94,9 +105,12 @@ def _buffer(placed: ShownBuffer) -> list[object]:
         _number(placed.offset),
         _number(b.size),
         [[_number(start), _number(end)] for start, end in b.live],
+        placed.type,
+        placed.role,
         placed.op,
         placed.location,
         list(placed.lines),
+        [mode.of(placed) for mode in modes],
         *((placed.waits, placed.in_place) if placed.waits else ()),
     ]
 

@@ -3,7 +3,9 @@
 A program that is not planned yet is planned by `plan-pipeline` first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from xdsl.context import Context
@@ -24,7 +26,10 @@ from ..common import OPTION_ERRORS, FileError, Source, UsageError
 from ..compiler import ToolPipeline
 from ..plan_arguments import option_of
 from ..progress import tracked
-from .model import PlanView, PoolView, ShownBuffer
+from .model import HeldBuffer, PlanView, PoolView, ShownBuffer
+
+_LARGEST_SOURCE = 1 << 20
+"""Bytes of a file that is shown beside the picture."""
 
 
 def read(
@@ -59,11 +64,8 @@ def read(
     if is_explained:
         explanation = _explained(compiler.ctx, module, pipeline)
         module = explanation.planned
-    counted = (f"{name} = {size}" for name, size in sizes(module).items())
-    title = ", ".join((title, *counted))
-    text = printed(module)
-    arenas = placements(module, text)
-    if not arenas:
+    plan = view_of(module, title, source)
+    if not plan.pools:
         raise FileError(source, "it needs no arena: there is nothing to be stored")
     if placed_anew and any(STREAM in op.attributes for op in module.walk()):
         raise FileError(
@@ -71,6 +73,15 @@ def read(
             "it has streams, where lifespans are not all there is to know; plan it by "
             "each strategy, and view the results together",
         )
+    return replace(plan, explanation=explanation)
+
+
+def view_of(module: ModuleOp, title: str, source: Source | None = None) -> PlanView:
+    """The plan of a module; `source` is the file that it was read from."""
+    counted = (f"{name} = {size}" for name, size in sizes(module).items())
+    title = ", ".join((title, *counted))
+    text = printed(module)
+    arenas = placements(module, text)
     peaks: dict[tuple[str, str], list[ArenaPeak]] = {}  # in the order of the arenas
     for peak in peaks_of(module, text, arenas):
         peaks.setdefault((peak.function, peak.device), []).append(peak)
@@ -83,7 +94,27 @@ def read(
             pools.append(_pool(name, arena, text, peak))
         else:
             pools.append(_pool(f"{arena.argument} on {name}", arena, text))
-    return PlanView(title, pools, text.text.splitlines(), explanation)
+    files = {_file(p.location) for pool in pools for p in pool.buffers if p.location}
+    return PlanView(title, pools, text.text.splitlines(), _sources(files, source))
+
+
+def _file(location: str) -> str:
+    return location.rsplit(":", 2)[0]
+
+
+def _sources(files: Collection[str], source: Source | None) -> dict[str, list[str]]:
+    """The lines of those that are there: of the program itself, and of Python files; no
+    others, since a page may be sent to others."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(files):
+        try:
+            if source and file == source.name:
+                found[file] = source.data.decode().splitlines()
+            elif file.endswith(".py") and Path(file).stat().st_size <= _LARGEST_SOURCE:
+                found[file] = Path(file).read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):  # not there, or no text
+            continue
+    return found
 
 
 def _explained(ctx: Context, module: ModuleOp, pipeline: PlanPipeline) -> Explanation:
@@ -98,6 +129,7 @@ def _pool(
 ) -> PoolView:
     if peak is None:
         return PoolView(name, pool.size, [_placed(b, text) for b in pool.buffers])
+    held = [HeldBuffer(*each) for each in pool.callers]
     live = {buffer.name: buffer for buffer in peak.buffers}
     buffers: list[ShownBuffer] = []
     for placed in pool.buffers:
@@ -106,10 +138,11 @@ def _pool(
             waits = waits_for(at_peak, peak)
             view = view._replace(waits=waits, in_place=in_place(at_peak))
         buffers.append(view)
-    return PoolView(name, pool.size, buffers, summary(peak))
+    return PoolView(name, pool.size, buffers, summary(peak), held)
 
 
 def _placed(placed: PlacedBuffer, text: Printed) -> ShownBuffer:
     ops = (op for op in (placed.view, *placed.accesses) if op is not None)
     lines = [text.lines[op] for op in ops if op in text.lines]
-    return ShownBuffer(placed.buffer, placed.offset, placed.op, placed.location, lines)
+    what = (placed.type, placed.role, placed.op, placed.location)
+    return ShownBuffer(placed.buffer, placed.offset, *what, lines)

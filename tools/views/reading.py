@@ -119,9 +119,8 @@ class Reader:
             own = PlanView(source.name, _pools(free, offsets))
             return [own, *self._by_strategies(own)]
         given = PlanView(source.name, _pools(table.buffers, [0] * len(table.buffers)))
-        return [
-            _planned(given, name) for name in self.strategies or (_DEFAULT_STRATEGY,)
-        ]
+        names = dict.fromkeys((_DEFAULT_STRATEGY, *self.strategies))
+        return [_planned(given, name) for name in names]
 
     def _by_strategies(self, plan: PlanView) -> list[PlanView]:
         return [_planned(plan, name) for name in self.strategies]
@@ -144,8 +143,10 @@ def _planned(plan: PlanView, strategy: str) -> PlanView:
             placed._replace(offset=offset)
             for placed, offset in zip(pool.buffers, offsets, strict=True)
         ]
-        pools.append(pool_of(pool.name, placed))
-    return PlanView(f"{plan.title}, {strategy}", pools, plan.text)
+        pools.append(replace(pool_of(pool.name, placed), held=pool.held))
+    return replace(
+        plan, title=f"{plan.title}, {strategy}", pools=pools, explanation=None
+    )
 
 
 def _json(source: Source) -> Any:
@@ -194,7 +195,10 @@ def _placed(row: object) -> ShownBuffer:
         for name in ("size", "lower", "upper", "alignment", "offset")
     )
     buffer = Buffer(_get(row, "id", str), size, lower, upper, alignment, gaps)
-    return ShownBuffer(buffer, offset, _get(row, "op", str), _get(row, "location", str))
+    type_, role, op, location = (
+        _get(row, name, str) for name in ("type", "role", "op", "location")
+    )
+    return ShownBuffer(buffer, offset, type_, role, op, location)
 
 
 def _rows(whole: object, key: str) -> Sequence[object]:

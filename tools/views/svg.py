@@ -9,10 +9,12 @@ says what it is.
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
+from math import ceil, log2
 from typing import TYPE_CHECKING
 
 from ...reporting.wording import readable
-from .model import FrontierView, PlanView, PoolView, ShownBuffer
+from .groups import ROLES, Group, Grouping, groupings
+from .model import HELD, FrontierView, PlanView, PoolView, ShownBuffer
 
 if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
@@ -20,38 +22,52 @@ if TYPE_CHECKING:
 WIDTH = 1000  # of the drawing; all in user units, which are pixels on a screen
 MAP = 300  # height of the map
 CURVE = 60  # height of the curve
-_LEFT, _TOP, _GAP, _BOTTOM = 80, 34, 10, 36
-_POOL = _TOP + MAP + _GAP + CURVE + _BOTTOM  # height of all that a pool takes
+_LEFT, _TOP, _GAP, _BOTTOM = 80, 68, 10, 56
 _TICKS, _LINE = 44, 18  # heights of a frontier's scale and of a row of its legend
 _INNER = WIDTH - _LEFT - 20
 
 _STYLE = """\
-text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+text {
+  font-size: 12px; fill: #1f2328; font-family: system-ui, "Segoe UI", Arial,
+  "DejaVu Sans", "Liberation Sans", "Noto Sans", sans-serif;
+}
 .paper { fill: #fff } .field { fill: #f6f8fa; stroke: #8c959f }
+.faint { fill: #59636e } .unused { fill: url(#unused) }
 .name { font-size: 11px; fill: #111; text-anchor: middle; pointer-events: none }
 .address { text-anchor: end } .tick { text-anchor: middle }
 .curve { fill: #8c959f; fill-opacity: .5 }
 .peak { stroke: #cf222e; stroke-dasharray: 4 3 }
 .steps { fill: none; stroke: #8c959f; stroke-width: 1.5 }
-.b { stroke: #333; stroke-width: .5 }
+.b { stroke: #333; stroke-width: .5 } .thin { stroke: none }
+.key { stroke: #333; stroke-width: .5 }
 .b:hover { stroke: #cf222e; stroke-width: 2 }
 .c0 { fill: #8ecae6 } .c1 { fill: #ffb703 } .c2 { fill: #a7c957 } .c3 { fill: #f4978e }
 .c4 { fill: #cdb4db } .c5 { fill: #80cfa9 } .c6 { fill: #e9c46a } .c7 { fill: #9fb8ff }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .paper { fill: #0d1117 } .field { fill: #161b22 }
-  .name { fill: #111 }
+  .name { fill: #111 } .faint { fill: #9198a1 }
 }"""
+_HATCH = """\
+<defs><pattern id="unused" width="7" height="7" patternUnits="userSpaceOnUse">
+<path d="M0 7L7 0" stroke="#8c959f" stroke-opacity=".45" stroke-width=".6"/>
+</pattern></defs>"""
 
 
 def draw(plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()) -> str:
     """All pools of all plans, below one another, and all frontiers."""
-    parts = [(_POOL, _pool(plan.title, pool)) for plan in plans for pool in plan.pools]
+    colors = groupings(plans)[0]
+    parts = [
+        (_height_of(pool), _pool(plan.title, pool, colors))
+        for plan in plans
+        for pool in plan.pools
+    ]
     parts += [(_height(view), _frontier(view)) for view in frontiers]
     total = sum(height for height, _ in parts)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" '
         f'width="{WIDTH}" height="{total}">',
         f"<style>{_STYLE}</style>",
+        _HATCH,
         f'<rect class="paper" width="{WIDTH}" height="{total}"/>',
     ]
     top = 0
@@ -61,6 +77,23 @@ def draw(plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()) -> s
         lines.append("</g>")
         top += height
     return "\n".join((*lines, "</svg>", ""))
+
+
+def _map(pool: PoolView) -> int:
+    """The height of its map."""
+    if pool.is_callers:
+        return MAP // 5
+    return MAP + MAP * 2 // 3 if _lowest(pool) else MAP
+
+
+def _lowest(pool: PoolView) -> int:
+    """The lowest address on its map: what the caller has is below 0."""
+    held = sum(each.size for each in pool.held)
+    return -held if held <= HELD * pool.size else 0
+
+
+def _height_of(pool: PoolView) -> int:
+    return _TOP + _map(pool) + _GAP + CURVE + _BOTTOM
 
 
 def _height(view: FrontierView) -> int:
@@ -120,48 +153,49 @@ def _legend(changes: Sequence[str], top: int) -> Iterator[str]:
         yield f'<text x="{left + 18}" y="{middle + 4}">{_text(change)}</text>'
 
 
-def _pool(title: str, pool: PoolView) -> Iterator[str]:
+def _pool(title: str, pool: PoolView, colors: Grouping) -> Iterator[str]:
     first, end = pool.steps
-    top = max(pool.size, 1)
+    low, tall_map = _lowest(pool), _map(pool)
+    per_byte = tall_map / max(pool.size - low, 1)
     peak = max((bytes for _, bytes in pool.curve), default=0)
 
     def x(step: int) -> float:
         return _LEFT + (step - first) * _INNER / (end - first)
 
     def y(address: int) -> float:
-        return _TOP + MAP - address * MAP / top
+        return _TOP + (pool.size - address) * per_byte
 
     name = f"{title}: {pool.name}" if pool.name else title
     yield f'<text x="{_LEFT}" y="20">{_text(f"{name}: {pool.figures}")}</text>'
-    field = f'x="{_LEFT}" y="{_TOP}" width="{_INNER}" height="{MAP}"'
-    yield f'<rect class="field" {field}/>'
-    for quarter in range(5):
-        at = pool.size * quarter // 4
+    yield f'<text x="{_LEFT}" y="38" class="faint">{_text(pool.unused)}</text>'
+    yield f'<text x="{_LEFT}" y="56" class="faint">{_text(pool.process)}</text>'
+    field = f'x="{_LEFT}" y="{_TOP}" width="{_INNER}"'
+    yield f'<rect class="field" {field} height="{tall_map}"/>'
+    yield f'<rect class="unused" {field} height="{y(0) - _TOP:.2f}"/>'
+    for at in _ticks(pool.size, 26 / per_byte):
         yield (
             f'<text class="address" x="{_LEFT - 6}" y="{y(at) + 4:.2f}">'
             f"{readable(at)}</text>"
         )
-    for index, placed in enumerate(pool.buffers):
-        yield f"<g><title>{_text(_summary(placed))}</title>"
-        high = placed.offset + placed.buffer.size
-        tall = y(placed.offset) - y(high)
-        for start, stop in placed.buffer.live:
-            wide = x(stop) - x(start)
-            yield (
-                f'<rect class="b c{index % 8}" x="{x(start):.2f}" y="{y(high):.2f}" '
-                f'width="{wide:.2f}" height="{tall:.2f}"/>'
-            )
-            names = [n for n in (placed.buffer.id, placed.op) if n]
-            while names and (tall < 14 * len(names) or wide < _width(names) + 4):
-                names.pop()
-            for line, name in enumerate(names):
-                at = y(high) + tall / 2 + 4 + 14 * line - 7 * (len(names) - 1)
-                yield (
-                    f'<text class="name" x="{x(start) + wide / 2:.2f}" y="{at:.2f}">'
-                    f"{_text(name)}</text>"
-                )
+    bottom = 0
+    for each in pool.held if low else ():
+        bottom -= each.size
+        tall, lines = each.size * per_byte, (each.name, each.type, readable(each.size))
+        yield f"<g><title>{_text(', '.join((*lines, each.role)))}</title>"
+        yield _box(ROLES[each.role], _LEFT, y(bottom) - tall, _INNER, tall)
+        yield from _names(lines, _LEFT, y(bottom) - tall, _INNER, tall)
         yield "</g>"
-    base = _TOP + MAP + _GAP + CURVE
+    for placed in pool.buffers:
+        yield f"<g><title>{_text(_summary(placed))}</title>"
+        b, high = placed.buffer, y(placed.offset + placed.buffer.size)
+        tall, color = b.size * per_byte, colors.groups[colors.of(placed)].color
+        lines = tuple(filter(None, (b.id, placed.type or placed.op, readable(b.size))))
+        for start, stop in b.live:
+            wide = x(stop) - x(start)
+            yield _box(color, x(start), high, wide, tall)
+            yield from _names(lines, x(start), high, wide, tall)
+        yield "</g>"
+    base = _TOP + tall_map + _GAP + CURVE
     points = [f"{_LEFT},{base}"]
     height = float(base)
     for step, live in pool.curve:
@@ -173,6 +207,53 @@ def _pool(title: str, pool: PoolView) -> Iterator[str]:
     yield f'<path class="peak" d="M{middle:.2f} {_TOP}V{base}"/>'
     note = f"steps {first} to {end - 1}; live bytes, most in step {pool.peak_step}: "
     yield f'<text x="{_LEFT}" y="{base + 16}">{note}{readable(peak)}</text>'
+    seen = {colors.of(placed) for placed in pool.buffers}
+    shown = {group: None for n, group in enumerate(colors.groups) if n in seen}
+    roles = (each.role for each in pool.held) if low else ()
+    shown |= dict.fromkeys(Group(role, ROLES[role]) for role in roles)
+    yield from _keys([group for group in shown if group.label], base + 36)
+
+
+def _ticks(size: int, least: float) -> Iterator[int]:
+    """Round addresses up to a pool's size, at least so many bytes apart."""
+    unit = 1 << max(ceil(log2(max(least, 1))), 0)
+    yield from range(0, size + 1, unit)
+
+
+def _box(color: str, left: float, top: float, wide: float, tall: float) -> str:
+    kind = "b" if min(wide, tall) >= 2 else "b thin"
+    return (
+        f'<rect class="{kind}" fill="{color}" x="{left:.2f}" y="{top:.2f}" '
+        f'width="{wide:.2f}" height="{tall:.2f}"/>'
+    )
+
+
+def _names(
+    lines: Sequence[str], left: float, top: float, wide: float, tall: float
+) -> Iterator[str]:
+    """As many of them as a box has room for: side by side, or else one a line."""
+    full = "  ".join(lines)
+    if tall < 14 * len(lines) and wide > _width([full]) + 4:
+        lines = [full]
+    shown = list(lines)
+    while shown and (tall < 14 * len(shown) or wide < _width(shown) + 4):
+        shown.pop()
+    for line, name in enumerate(shown):
+        at = top + tall / 2 + 4 + 14 * line - 7 * (len(shown) - 1)
+        yield (
+            f'<text class="name" x="{left + wide / 2:.2f}" y="{at:.2f}">'
+            f"{_text(name)}</text>"
+        )
+
+
+def _keys(groups: Sequence[Group], middle: float) -> Iterator[str]:
+    """What the colors stand for, in a row."""
+    left = float(_LEFT)
+    for label, color in groups:
+        at = f'x="{left}" y="{middle - 8}" width="11" height="11"'
+        yield f'<rect class="key" fill="{color}" {at}/>'
+        yield f'<text x="{left + 16:.0f}" y="{middle + 2}">{_text(label)}</text>'
+        left += 7 * len(label) + 36
 
 
 def _width(names: Sequence[str]) -> int:
@@ -184,6 +265,7 @@ def _summary(placed: ShownBuffer) -> str:
     b = placed.buffer
     lines = [
         f"{b.id}: {b.size} bytes at {placed.offset}",
+        ", ".join(filter(None, (placed.type, placed.role))),
         f"live in steps [{b.start}, {b.end})",
         placed.op,
         placed.location,

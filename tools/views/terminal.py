@@ -68,6 +68,8 @@ def _frontier(view: FrontierView, columns: int) -> Iterator[str]:
 
 def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
     yield _plain(f"{title}: {f'{pool.name}: ' * bool(pool.name)}{pool.figures}")
+    if pool.process:
+        yield pool.process
     if not pool.buffers:
         return
     first, end = pool.steps
@@ -86,7 +88,8 @@ def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
     for index in live[:LISTED]:
         placed = pool.buffers[index]
         b, steps = placed.buffer, f"steps [{placed.buffer.start}, {placed.buffer.end})"
-        what = [readable(b.size), steps, placed.op, placed.location]
+        what = [readable(b.size), placed.type, placed.role, steps]
+        what += [placed.op, placed.location]
         yield _plain(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
     if live[LISTED:]:
         rest = sum(pool.buffers[index].buffer.size for index in live[LISTED:])

@@ -2,6 +2,7 @@
 
 /** The buffers of the same pool that have some of its bytes, at other times. */
 function sharing(buffer) {
+  if (buffer.isHeld) return [];
   return buffer.panel.inTime.filter(other =>
     other !== buffer && other.offset < buffer.top && buffer.offset < other.top);
 }
@@ -36,9 +37,16 @@ function showDetails() {
   const spans = buffer.live.map(([start, end]) =>
     end - start === 1 ? `${start}` : `${start} to ${end - 1}`).join(", ");
   const shared = sharing(buffer);
+  row("Type", buffer.type);
+  row("Role", buffer.role);
   row("Operation", buffer.op);
   row("Place", buffer.place);
   row("Size", exact(buffer.exactSize));
+  if (buffer.isHeld) {
+    row("Whose", "the caller's: there during all of a run, beside the arena");
+    pane.append(make("h2", buffer.id), list);
+    return;
+  }
   row("Offset", `${buffer.exactOffset}`);
   row("Live", `step${spans.match(/^\d+$/) ? "" : "s"} ${spans}`);
   const others = `${buffers(shared.length)}: ${names(shared)}`;
@@ -66,7 +74,7 @@ function showLive() {
   live.sort((a, b) => b.size - a.size);
   const bytes = panel.curve.reduce((sum, point) => point[0] <= step ? point[1] : sum, 0);
   const isPeak = step === panel.peakStep, what = isPeak ? "Peak" : "Live";
-  const where = panels.length > 1 ? `, ${label(panel)}` : "";
+  const where = panels.length > 1 ? `, ${place(panel)}` : "";
   pane.append(make("h2", `${what}: step ${step}${where}`));
   pane.append(make("div", `${readable(bytes)} in ${buffers(live.length)}`, "faint"));
   if (isPeak && panel.plan.explained) pane.append(advice(panel.plan.explained));
@@ -76,8 +84,9 @@ function showLive() {
     button.type = "button";
     button.append(
       make("span", readable(buffer.exactSize), "size"),
+      chip(colorOf(buffer)),
       make("span", buffer.id, "name"),
-      make("span", buffer.op, "op"),
+      make("span", [buffer.type, buffer.op].filter(Boolean).join("  "), "op"),
     );
     button.classList.toggle("chosen", buffer === selected);
     button.title = buffer.place;
@@ -118,7 +127,43 @@ function advice({tables, head, remarks}) {
   return pane;
 }
 
+function chip(color) {
+  const square = make("span", undefined, "chip");
+  square.style.background = color;
+  return square;
+}
+
+/** What the colors stand for, with the bytes that are live at the peaks. */
+function showLegend() {
+  const pane = byId("legend"), {groups} = data.modes[mode];
+  const bytes = groups.map(() => 0), count = groups.map(() => 0);
+  for (const panel of panels.filter(panel => panel.plan === active?.plan)) {
+    for (const buffer of panel.buffers) {
+      count[buffer.groups[mode]] += buffer.role !== "result";
+      if (liveAt(buffer, panel.peakStep) && buffer.role !== "result") bytes[buffer.groups[mode]] += buffer.size;
+    }
+  }
+  const item = (label, color, size) => {
+    const one = make("span", undefined, "group");
+    one.append(chip(color), make("span", label), make("span", readable(size), "faint"));
+    return one;
+  };
+  const items = groups.flatMap(([label, color], index) =>
+    label && bytes[index] + count[index] ? [item(label, color, bytes[index])] : []);
+  const roles = new Map();
+  for (const {role, size} of isHeldShown && active ? active.held : []) {
+    roles.set(role, (roles.get(role) ?? 0) + size);
+  }
+  for (const [role, size] of roles) items.push(item(role, data.roles[role], size));
+  pane.replaceChildren(...items);
+}
+
 const capital = text => text[0].toUpperCase() + text.slice(1);
+
+/** A short one, where there is one plan only. */
+function place(panel) {
+  return data.plans.length > 1 ? label(panel) : panel.pool.name;
+}
 
 function label(panel) {
   return panel.pool.name ? `${panel.plan.title}: ${panel.pool.name}` : panel.plan.title;
@@ -136,6 +181,7 @@ function select(buffer, reveal) {
   hovered = null;
   if (buffer) {
     setActive(buffer.panel);
+    showRow(buffer);
     if (reveal) bringIntoView(buffer);
   }
   for (const button of byId("live").querySelectorAll("button")) {
@@ -146,7 +192,10 @@ function select(buffer, reveal) {
 }
 
 function setActive(panel) {
-  active = panel;
+  if (active !== panel) {
+    active = panel;
+    showTable();
+  }
   showText(panel);
 }
 

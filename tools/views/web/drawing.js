@@ -9,8 +9,9 @@ function area(panel) {
 function scales(panel) {
   const {width, height} = area(panel);
   const perStep = width / (steps * (view.x1 - view.x0));
-  const perByte = height / (panel.extent * (view.y1 - view.y0));
-  const left = first + steps * view.x0, bottom = panel.extent * view.y0;
+  const low = lowest(panel), all = panel.extent - low;
+  const perByte = height / (all * (view.y1 - view.y0));
+  const left = first + steps * view.x0, bottom = low + all * view.y0;
   return {
     width, height, perStep, perByte,
     x: step => LEFT + (step - left) * perStep,
@@ -43,8 +44,7 @@ function drawPanel(panel) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
   pen.font = "11px system-ui, sans-serif";
-  pen.fillStyle = ink.field;
-  pen.fillRect(LEFT, TOP, to.width, to.height);
+  drawUnused(pen, panel, to);
   drawAxes(pen, panel, to);
   pen.save();
   pen.beginPath();
@@ -60,6 +60,28 @@ function drawPanel(panel) {
   pen.clip();
   drawChosen(pen, panel, to);
   drawLabels(pen, labels);
+  pen.restore();
+}
+
+/** What is not a buffer's: hatched where it is the arena's, plain outside. */
+function drawUnused(pen, panel, to) {
+  pen.fillStyle = ink.field;
+  pen.fillRect(LEFT, TOP, to.width, to.height);
+  const top = Math.max(to.y(panel.size), TOP);
+  const bottom = Math.min(to.y(0), TOP + to.height);
+  if (bottom <= top) return;
+  pen.save();
+  pen.beginPath();
+  pen.rect(LEFT, top, to.width, bottom - top);
+  pen.clip();
+  pen.strokeStyle = ink.line;
+  pen.lineWidth = 0.5;
+  pen.beginPath();
+  for (let x = LEFT - to.height; x < LEFT + to.width; x += 7) {
+    pen.moveTo(x, TOP + to.height);
+    pen.lineTo(x + to.height, TOP);
+  }
+  pen.stroke();
   pen.restore();
 }
 
@@ -110,13 +132,14 @@ function boxes(buffer, to) {
 function drawBuffers(pen, panel, to) {
   const right = LEFT + to.width, bottom = TOP + to.height, labels = [];
   pen.lineWidth = 1;
-  for (const buffer of panel.buffers) {
+  const shown = isHeldShown ? [...panel.held, ...panel.buffers] : panel.buffers;
+  for (const buffer of shown) {
     pen.globalAlpha = matches && !matches.has(buffer) ? 0.15 : 1;
     for (const [left, top, width, height] of boxes(buffer, to)) {
       if (left > right || left + width < LEFT || top > bottom || top + height < TOP) {
         continue;
       }
-      const fill = FILLS[buffer.index % FILLS.length];
+      const fill = colorOf(buffer);
       pen.fillStyle = fill;
       pen.fillRect(left, top, width, height);
       if (width < 4 || height < 4) continue;
@@ -128,10 +151,16 @@ function drawBuffers(pen, panel, to) {
       const y0 = Math.max(top, TOP), y1 = Math.min(top + height, bottom);
       const has = text => pen.measureText(text).width < x1 - x0 - 4;
       if (y1 - y0 < 12 || x1 - x0 < 14 || !has(buffer.id)) continue;
-      const size = readable(buffer.exactSize), both = y1 - y0 > 30 && has(size);
-      const x = (x0 + x1) / 2, y = (y0 + y1) / 2;
-      labels.push([buffer.id, x, both ? y - 7 : y, fill]);
-      if (both) labels.push([size, x, y + 7, fill]);
+      const size = readable(buffer.exactSize), x = (x0 + x1) / 2, y = (y0 + y1) / 2;
+      const full = `${buffer.id}  ${buffer.type}  ${size}`;
+      if (y1 - y0 <= 44 && buffer.type && has(full)) {
+        labels.push([full, x, y, fill]);
+        continue;
+      }
+      const below = [buffer.type, size].filter(text => text && has(text));
+      const texts = [buffer.id, ...below].slice(0, Math.max(1, Math.floor((y1 - y0) / 15)));
+      texts.forEach((text, line) =>
+        labels.push([text, x, y + 14 * (line - (texts.length - 1) / 2), fill]));
     }
   }
   pen.globalAlpha = 1;
@@ -177,6 +206,7 @@ function drawBounds(pen, panel, to) {
   pen.lineWidth = 1;
   pen.setLineDash([6, 4]);
   const bounds = [[panel.size, ink.alarm], [Number(panel.pool.bound), ink.ink]];
+  if (isHeldShown) bounds.push([0, ink.ink]);
   for (const [address, colour] of bounds) {
     pen.strokeStyle = colour;
     pen.beginPath();
@@ -220,6 +250,17 @@ function drawCurve(pen, panel, to) {
   pen.fillText("live", LEFT - 6, top + CURVE - 8);
   pen.fillText("step", LEFT - 30, base + BOTTOM / 2);
   const mark = Math.min(Math.max(y(panel.most), top + 6), top + CURVE - 21);
+  if (panel.size > panel.extent && view.y1 === 1) {
+    pen.textAlign = "center";
+    pen.fillStyle = ink.alarm;
+    pen.strokeStyle = ink.field;
+    pen.lineWidth = 4;
+    const more = [`continues to ${readable(panel.size)} \u2191`, LEFT + to.width / 2, TOP + 9];
+    pen.strokeText(...more);
+    pen.fillText(...more);
+    pen.textAlign = "right";
+    pen.fillStyle = ink.faint;
+  }
   if (panel.most) pen.fillText(readable(panel.most), LEFT - 6, mark);
 }
 

@@ -32,9 +32,9 @@ function showAll() {
 }
 
 function extentOf(buffer) {
-  const {extent} = buffer.panel;
+  const low = lowest(buffer.panel), all = buffer.panel.extent - low;
   return [(buffer.start - first) / steps, (buffer.end - first) / steps,
-    buffer.offset / extent, buffer.top / extent];
+    (buffer.offset - low) / all, (buffer.top - low) / all];
 }
 
 function bringIntoView(buffer) {
@@ -74,7 +74,7 @@ function hit(panel, x, y) {
   const to = scales(panel);
   if (x < LEFT || y < TOP || x > LEFT + to.width || y > TOP + to.height) return null;
   let nearest = null, distance = 3; // pixels by which one may miss
-  for (const buffer of panel.buffers) {
+  for (const buffer of isHeldShown ? [...panel.buffers, ...panel.held] : panel.buffers) {
     for (const [left, top, width, height] of boxes(buffer, to)) {
       const away = Math.max(left - x, x - left - width, top - y, y - top - height, 0);
       if (away < distance) [nearest, distance] = [buffer, away];
@@ -148,15 +148,22 @@ function pressed(event, panel) {
 
 const commands = {
   "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1 / 0.7), "0": showAll,
+  c: () => {
+    if (!panels.some(panel => panel.heldBytes)) return;
+    isHeldShown = !isHeldShown;
+    byId("held").setAttribute("aria-pressed", isHeldShown);
+    showLegend();
+    showAll();
+  },
   p: () => active && look(active, active.peakStep), "/": () => byId("search").focus(),
 };
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target === byId("search") || !Object.hasOwn(commands, event.key)) return;
+  if (event.target.matches("input, select") || !Object.hasOwn(commands, event.key)) return;
   event.preventDefault();
   commands[event.key]();
 });
-for (const [id, key] of [["in", "+"], ["out", "-"], ["all", "0"], ["peak", "p"]]) {
+for (const [id, key] of [["in", "+"], ["out", "-"], ["all", "0"], ["peak", "p"], ["held", "c"]]) {
   byId(id).addEventListener("click", commands[key]);
 }
 

@@ -4,9 +4,7 @@
 const LEFT = 76, RIGHT = 18, TOP = 8, GAP = 8, CURVE = 56, BOTTOM = 20;
 const LISTED = 200; // buffers in the list of what is live
 const LINE = 18; // pixels, as in page.css
-const FILLS = [
-  "#8ecae6", "#ffb703", "#a7c957", "#f4978e", "#cdb4db", "#80cfa9", "#e9c46a", "#9fb8ff",
-];
+const MOST = 2; // how many times the smallest plan the common scale of plans may have
 
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -36,22 +34,43 @@ const exact = bytes =>
   Number(bytes) < 1024 ? `${bytes} bytes` : `${readable(bytes)} (${bytes} bytes)`;
 const buffers = count => `${count} buffer${count === 1 ? "" : "s"}`;
 
+/** What the caller has in the memory of the pool, below the arena; in all steps. */
+function heldBelow(panel) {
+  const [start, end] = panel.steps;
+  let offset = 0;
+  return panel.pool.held.map(([id, exactSize, type, role]) => {
+    const size = Number(exactSize), top = offset;
+    offset -= size;
+    return {
+      panel, id, type, role, size, exactSize, offset, top, start, end, live: [[start, end]],
+      op: "", place: "", lines: [], isHeld: true,
+    };
+  });
+}
+
 const panels = data.plans.flatMap(plan => plan.pools.map(pool => {
   const panel = {plan, pool, size: Number(pool.size), peakStep: Number(pool.peakStep)};
-  panel.isResult = pool.name.startsWith("result ");
   panel.steps = pool.steps.map(Number);
   panel.curve = pool.curve.map(point => point.map(Number));
   panel.most = panel.curve.reduce((most, point) => Math.max(most, point[1]), 0);
   panel.buffers = pool.buffers.map((row, index) => {
-    const [id, offset, size, live, op, place, lines, waits, inPlace] = row;
+    const [
+      id, offset, size, live, type, role, op, place, lines, groups, waits, inPlace,
+    ] = row;
     return {
-      panel, index, id, op, place, lines, waits, inPlace, exactOffset: offset, exactSize: size,
+      panel, index, id, type, role, op, place, lines, groups, waits, inPlace,
+      exactOffset: offset, exactSize: size,
       offset: Number(offset), size: Number(size), top: Number(offset) + Number(size),
       live: live.map(span => span.map(Number)),
       start: Number(live[0][0]), end: Number(live.at(-1)[1]),
-      words: `${id}\n${op}\n${place}`.toLowerCase(),
+      words: `${id}\n${type}\n${role}\n${op}\n${place}`.toLowerCase(),
     };
   });
+  for (const buffer of panel.buffers) {
+    buffer.lasts = buffer.live.reduce((sum, [start, end]) => sum + end - start, 0);
+    buffer.area = buffer.size * buffer.lasts;
+  }
+  panel.held = heldBelow(panel);
   panel.inTime = [...panel.buffers];
   panel.inTime.sort((a, b) => a.start - b.start || a.offset - b.offset);
   panel.byName = new Map(panel.buffers.map(buffer => [buffer.id, buffer]));
@@ -61,8 +80,12 @@ const panels = data.plans.flatMap(plan => plan.pools.map(pool => {
 const first = Math.min(...panels.map(panel => panel.steps[0]));
 const steps = Math.max(...panels.map(panel => panel.steps[1])) - first;
 for (const panel of panels) {
+  for (const held of panel.held) held.live = [[first, first + steps]];
   const same = panels.filter(other => other.pool.name === panel.pool.name);
-  panel.extent = Math.max(1, ...same.map(other => other.size));
+  const least = Math.min(...same.map(other => other.size));
+  const most = Math.max(...same.map(other => other.size));
+  panel.extent = Math.max(1, Math.min(most, MOST * least || most));
+  panel.heldBytes = panel.held.length ? -panel.held.at(-1).offset : 0;
   panel.mostOfAll = Math.max(1, ...same.map(other => other.most));
 }
 
@@ -72,3 +95,13 @@ let selected = null, hovered = null;
 let at = {panel: active, step: active?.peakStep ?? 0}; // where the list looks
 let matches = null; // a Set if something is searched for
 let ink = {};
+let mode = 0; // of data.modes: what the colors are
+let isHeldShown = panels.some(panel => panel.heldBytes) &&
+  panels.every(panel => panel.heldBytes <= data.held * panel.extent);
+
+/** The lowest address that a map shows: what the caller has is below 0. */
+const lowest = panel => isHeldShown ? -panel.heldBytes : 0;
+
+const colorOf = buffer => buffer.isHeld
+  ? data.roles[buffer.role]
+  : data.modes[mode].groups[buffer.groups[mode]][1];

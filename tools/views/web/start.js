@@ -7,14 +7,16 @@ function figures(panel) {
     ? `${over.toFixed(2)} % above the lower bound ${readable(bound)}`
     : "the lower bound";
   const alone = `without sharing ${readable(total)}`;
-  return ` ${readable(size)}, ${least}; ${alone}; ${buffers(panel.buffers.length)}`;
+  const most = [least, alone, buffers(panel.buffers.length), panel.pool.unused];
+  return ` ${readable(size)}: ${most.filter(Boolean).join("; ")}`;
 }
 
 for (const panel of panels) {
-  const figure = make("figure", undefined, panel.isResult ? "result" : "");
+  const figure = make("figure", undefined, panel.pool.isCallers ? "callers" : "");
   const caption = make("figcaption");
   const stage = make("div", undefined, "stage");
   caption.append(make("b", label(panel)), make("span", figures(panel)));
+  if (panel.pool.process) caption.append(make("div", panel.pool.process, "process"));
   panel.canvas = make("canvas");
   panel.canvas.tabIndex = 0;
   panel.canvas.setAttribute("role", "application");
@@ -26,6 +28,22 @@ for (const panel of panels) {
   listen(panel);
   new ResizeObserver(draw).observe(panel.canvas);
 }
+
+for (const [index, {name}] of data.modes.entries()) {
+  const option = make("option", name);
+  option.value = index;
+  byId("mode").append(option);
+}
+byId("colors").hidden = data.modes.length < 2;
+byId("mode").addEventListener("change", event => {
+  mode = Number(event.target.value);
+  showLegend();
+  showLive();
+  draw();
+});
+byId("held").hidden = !panels.some(panel => panel.heldBytes);
+byId("held").setAttribute("aria-pressed", isHeldShown);
+
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["field", "line", "ink", "faint", "accent", "alarm"]) {
@@ -36,6 +54,8 @@ function readColours() {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColours);
 new ResizeObserver(showLines).observe(pane);
 readColours();
+showLegend();
+showTable();
 if (active) {
   showText(active);
   look(active, active.peakStep);

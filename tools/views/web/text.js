@@ -1,12 +1,48 @@
-// The program's text: only the lines that are to be seen are in the page.
+// The user's source, where it is there, and the planned program: only the lines that are
+// to be seen are in the page.
 
 const pane = byId("text"), sheet = make("div", undefined, "lines");
-let lines = null, marks = new Map(), ownerOf = new Map();
+const PLANNED = ""; // what the planned program is called among the files
+let file = null, lines = null, marks = new Map(), ownerOf = new Map(), bytesOf = new Map();
+let wishes = Object.keys(data.sources); // the files to be shown, best first
+
+const sourceOf = buffer => buffer.place.replace(/:\d+:\d+$/, "");
+const lineIn = buffer => Number(buffer.place.match(/:(\d+):\d+$/)?.[1]);
+
+/** The lines in which a buffer is made and accessed, in the file that is shown. */
+function linesOf(buffer) {
+  if (file === PLANNED) return buffer.lines;
+  return sourceOf(buffer) === file ? [lineIn(buffer)] : [];
+}
+
+function showFiles(panel) {
+  const plan = data.texts[panel.plan.text], names = Object.keys(data.sources);
+  const files = plan.length ? [...names, PLANNED] : names;
+  const tabs = files.map(name => {
+    const tab = make("button", name.replace(/.*\//, "") || "planned program");
+    tab.type = "button";
+    tab.title = name;
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-selected", name === file);
+    tab.addEventListener("click", () => {
+      wishes = [name];
+      showText(panel);
+      showAccesses(hovered || selected);
+    });
+    return tab;
+  });
+  byId("files").replaceChildren(...tabs);
+  return files;
+}
 
 function showText(panel) {
-  const text = data.texts[panel.plan.text];
+  const files = showFiles(panel);
+  const chosen = wishes.find(name => files.includes(name)) ?? files[0];
+  const text = chosen === PLANNED ? data.texts[panel.plan.text] : data.sources[chosen] ?? [];
+  sheet.classList.toggle("source", chosen !== PLANNED);
   if (text !== lines) {
-    lines = text;
+    [file, lines] = [chosen, text];
+    showFiles(panel);
     pane.replaceChildren();
     if (text.length) {
       sheet.style.height = `${text.length * LINE}px`;
@@ -15,8 +51,13 @@ function showText(panel) {
     pane.hidden = !text.length;
   }
   ownerOf = new Map();
+  bytesOf = new Map();
   for (const buffer of [...panel.inTime].reverse()) {
-    for (const line of buffer.lines.slice(0, 2)) ownerOf.set(line, buffer);
+    for (const line of linesOf(buffer).slice(0, 2)) ownerOf.set(line, buffer);
+    if (file !== PLANNED && liveAt(buffer, panel.peakStep)) {
+      const [line] = linesOf(buffer);
+      if (line) bytesOf.set(line, (bytesOf.get(line) ?? 0) + buffer.size);
+    }
   }
   showLines();
 }
@@ -29,6 +70,8 @@ function showLines() {
   for (let index = from; index < to; index++) {
     const line = make("div", lines[index], `line ${marks.get(index + 1) ?? ""}`);
     line.dataset.number = index + 1;
+    const bytes = bytesOf.get(index + 1);
+    line.dataset.bytes = bytes ? `${readable(bytes)}  ` : "";
     line.style.top = `${index * LINE}px`;
     sheet.append(line);
   }
@@ -37,17 +80,22 @@ function showLines() {
 /** Marks the buffer's definition and accesses; goes to the first access. */
 function showAccesses(buffer) {
   marks = new Map();
-  if (buffer && buffer.lines.length) {
+  if (buffer && !buffer.isHeld) {
     showText(buffer.panel);
-    buffer.lines.forEach(line => marks.set(line, "access"));
-    const line = buffer.lines[1] ?? buffer.lines[0];
-    marks.set(line, "first");
-    const top = (line - 1) * LINE;
-    if (top < pane.scrollTop || top + 2 * LINE > pane.scrollTop + pane.clientHeight) {
-      pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
-    }
+    const found = linesOf(buffer);
+    found.forEach(line => marks.set(line, "access"));
+    const line = found[1] ?? found[0];
+    if (line) goTo(line);
   }
   showLines();
+}
+
+function goTo(line) {
+  marks.set(line, "first");
+  const top = (line - 1) * LINE;
+  if (top < pane.scrollTop || top + 2 * LINE > pane.scrollTop + pane.clientHeight) {
+    pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
+  }
 }
 
 pane.addEventListener("scroll", showLines);

@@ -1,0 +1,59 @@
+"""Plans in the format that a file's name ends with: a page, a drawing, a bitmap."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any
+
+from . import page, svg
+from .model import FrontierView, PlanView
+
+_ZOOM = 2  # pixels of a bitmap for one of the drawing
+
+
+class MissingPackage(Exception):
+    """What makes bitmaps is not installed."""
+
+
+def suffix_of(path: str) -> str:
+    """The end of a name that says its format; `.html` for one without, and for `-`.
+
+    Raises `ValueError` for one that is not known.
+    """
+    suffix = PurePath(path).suffix.lower() or ".html"
+    if suffix not in _FORMATS:
+        raise ValueError(f"{path} ends in {suffix}, expected {', '.join(_FORMATS)}")
+    return suffix
+
+
+def rendered(
+    path: str, plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()
+) -> bytes:
+    """The contents of such a file; frontiers are in drawings only.
+
+    Raises `ValueError` as `suffix_of` does, and `MissingPackage`.
+    """
+    return _FORMATS[suffix_of(path)](plans, frontiers)
+
+
+def _page(plans: Sequence[PlanView], _: Sequence[FrontierView]) -> bytes:
+    return page.page(plans).encode()
+
+
+def _drawing(plans: Sequence[PlanView], frontiers: Sequence[FrontierView]) -> bytes:
+    return svg.draw(plans, frontiers).encode()
+
+
+def _bitmap(plans: Sequence[PlanView], frontiers: Sequence[FrontierView]) -> bytes:
+    try:
+        resvg: Any = import_module("resvg_py")
+    except ImportError as error:
+        raise MissingPackage(
+            f"PNG takes resvg_py: pip install 'tensorplan[png]' ({error})"
+        ) from None
+    return bytes(resvg.svg_to_bytes(svg_string=svg.draw(plans, frontiers), zoom=_ZOOM))
+
+
+_FORMATS: Mapping[
+    str, Callable[[Sequence[PlanView], Sequence[FrontierView]], bytes]
+] = {".html": _page, ".svg": _drawing, ".png": _bitmap}
