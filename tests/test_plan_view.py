@@ -283,6 +283,8 @@ def test_colors_have_meanings():
     assert [grouping.name for grouping in found] == ["role", "source line"]
     assert {label for label, _ in found[0].groups} >= {"activation", "temporary"}
     assert ("step.mlir:8", PALETTE[0]) in found[1].groups
+    held = [grouping.of_held("parameter").label for grouping in found]
+    assert held == ["parameter", "caller's memory"]
     (by_name,) = groupings(read("chain.csv"))
     assert by_name.name == "buffer"
 
@@ -521,6 +523,16 @@ def test_terminal(capsys: pytest.CaptureFixture[str]):
         "  a  a  64 B, steps [0, 2)",
         "  b  b  32 B, steps [1, 3)",
     ]
+
+
+def test_the_terminal_tells_roles_apart(capsys: pytest.CaptureFixture[str]):
+    training()
+    assert main(["step.mlir", "--no-reuse-outputs"]) == 0
+    out = capsys.readouterr().out
+    assert "KiB arena + 16 KiB parameter + 16 KiB optimizer state" in out
+    assert "%h  16 KiB, 64x64xf32, activation, steps [" in out
+    assert main(["f.mlir"]) == 0
+    assert "64 B, 4x4xf32, steps [" in capsys.readouterr().out
 
 
 def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
@@ -930,6 +942,22 @@ def test_plans_are_compared(window: Browser):
     window.type("Right", "Right", "Right")
     assert window.text("#live h2") == "Peak: step 1, chain.csv, naive"
     assert "In chain.csv\noffset 0, 64 bytes" in window.text("#details")
+
+
+@needs_browser
+def test_a_large_plan_does_not_flatten_the_others(window: Browser):
+    Path("long.csv").write_text(
+        "id,lower,upper,size\n" + "".join(f"b{n},{n},{n + 1},64\n" for n in range(50))
+    )
+    auto, naive = read("long.csv", "naive")
+    assert (auto.pools[0].size, naive.pools[0].size) == (64, 3200)
+    show(window, [auto, naive])
+    (pool,) = auto.pools
+    # The map of `auto` is two thirds full, not a fiftieth.
+    tall = replace(pool, size=96)
+    window.point(*middle(window, pool.buffers[25], tall))
+    assert window.text("#details h2") == "b25"
+    assert "In long.csv, naive" in window.text("#details")
 
 
 @needs_browser

@@ -20,21 +20,23 @@ func.func @f(%a: memref<4x4xf32, "cpu:0">) {
 
 // %x and %z share their bytes: %x is over when %z begins.
 // CHECK:      ir.mlir: cpu:0: 128 B, lower bound 128 B, 3 buffers
+// CHECK-NEXT: 128 B arena + 64 B input = 192 B
 // CHECK-NEXT: 120 B |........bbbbbbbbbbbbbbbb........|
 // CHECK:      {{  }}0 B |aaaaaaaaaaaaaaaacccccccccccccccc|
 // CHECK-NEXT: live |55555555****************55555555|
 // CHECK-NEXT: steps  6                              9
 // CHECK-NEXT: at the peak, step 7, 128 B are live:
-// CHECK-NEXT:   a  %x  64 B, steps [6, 8), memref.copy, {{.*}}ir.mlir:13:3
-// CHECK-NEXT:   b  %y  64 B, steps [7, 9), memref.copy, {{.*}}ir.mlir:14:3
+// CHECK-NEXT:   a  %x  64 B, 4x4xf32, steps [6, 8), memref.copy, {{.*}}ir.mlir:13:3
+// CHECK-NEXT:   b  %y  64 B, 4x4xf32, steps [7, 9), memref.copy, {{.*}}ir.mlir:14:3
 // CHECK-NOT:  {{.}}
 
 // The page knows the lines of a buffer: its definition, then its accesses.
 // HTML: <script id="data" type="application/json">
-// HTML-SAME: ["%y",64,64,[[7,9]],"memref.copy","{{[^"]*}}ir.mlir:14:3",[7,10,11],
+// HTML-SAME: ["%y",64,64,[[7,9]],"4x4xf32","temporary","memref.copy","{{[^"]*}}ir.mlir:14:3",[7,10,11],[{{[0-9,]+}}],
 // HTML-SAME: "in use","is not in place: %x is read by memref.copy while it writes"]
 
 // SVG:      <title>%y: 64 bytes at 64
+// SVG-NEXT: 4x4xf32, temporary
 // SVG-NEXT: live in steps [7, 9)
 
 // TRACE: "name": "%y", "ts": 1, "dur": 2, "args": {"offset": 64, "size": 64,

@@ -58,6 +58,9 @@ class Group(NamedTuple):
     color: str
 
 
+_CALLER = Group("caller's memory", OTHERS)
+
+
 class Grouping(NamedTuple):
     """One way to color all plans."""
 
@@ -66,6 +69,10 @@ class Grouping(NamedTuple):
     label: Callable[[ShownBuffer], str]
     numbers: Mapping[str, int]
     """Of groups, by label; the last group is that of all other labels."""
+
+    def of_held(self, role: str) -> Group:
+        """That of the caller's memory: all of it in one color, unless it is by role."""
+        return Group(role, ROLES[role]) if self.name == "role" else _CALLER
 
     def of(self, placed: ShownBuffer) -> int:
         """The number of a buffer's group."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from .groups import ROLES, Grouping, groupings
+from .groups import OTHERS, ROLES, Grouping, groupings
 from .model import HELD, PlanView, PoolView, ShownBuffer
 
 _SCRIPTS = (
@@ -50,6 +50,7 @@ def _data(plans: Sequence[PlanView]) -> str:
         "sources": {f: lines for plan in plans for f, lines in plan.sources.items()},
         "modes": [{"name": mode.name, "groups": mode.groups} for mode in modes],
         "roles": ROLES,
+        "others": OTHERS,
         "held": HELD,
         "plans": [
             {

@@ -13,7 +13,7 @@ from math import ceil, log2
 from typing import TYPE_CHECKING
 
 from ...reporting.wording import readable
-from .groups import ROLES, Group, Grouping, groupings
+from .groups import Group, Grouping, groupings
 from .model import HELD, FrontierView, PlanView, PoolView, ShownBuffer
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ def _pool(title: str, pool: PoolView, colors: Grouping) -> Iterator[str]:
         bottom -= each.size
         tall, lines = each.size * per_byte, (each.name, each.type, readable(each.size))
         yield f"<g><title>{_text(', '.join((*lines, each.role)))}</title>"
-        yield _box(ROLES[each.role], _LEFT, y(bottom) - tall, _INNER, tall)
+        color = colors.of_held(each.role).color
+        yield _box(color, _LEFT, y(bottom) - tall, _INNER, tall)
         yield from _names(lines, _LEFT, y(bottom) - tall, _INNER, tall)
         yield "</g>"
     for placed in pool.buffers:
@@ -209,8 +210,8 @@ def _pool(title: str, pool: PoolView, colors: Grouping) -> Iterator[str]:
     yield f'<text x="{_LEFT}" y="{base + 16}">{note}{readable(peak)}</text>'
     seen = {colors.of(placed) for placed in pool.buffers}
     shown = {group: None for n, group in enumerate(colors.groups) if n in seen}
-    roles = (each.role for each in pool.held) if low else ()
-    shown |= dict.fromkeys(Group(role, ROLES[role]) for role in roles)
+    held = pool.held if low else ()
+    shown |= dict.fromkeys(colors.of_held(each.role) for each in held)
     yield from _keys([group for group in shown if group.label], base + 36)
 
 

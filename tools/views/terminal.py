@@ -84,11 +84,13 @@ def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
     yield f"{'steps':>{_MARGIN}}  {scale}"
     peak = max(bytes for _, bytes in pool.curve)
     yield f"at the peak, step {pool.peak_step}, {readable(peak)} are live:"
+    tells_roles = len({placed.role for placed in pool.buffers}) > 1
     live = pool.live_at(pool.peak_step)
     for index in live[:LISTED]:
         placed = pool.buffers[index]
         b, steps = placed.buffer, f"steps [{placed.buffer.start}, {placed.buffer.end})"
-        what = [readable(b.size), placed.type, placed.role, steps]
+        role = placed.role if tells_roles else ""
+        what = [readable(b.size), placed.type, role, steps]
         what += [placed.op, placed.location]
         yield _plain(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
     if live[LISTED:]:

@@ -152,9 +152,10 @@ function showLegend() {
     label && bytes[index] + count[index] ? [item(label, color, bytes[index])] : []);
   const roles = new Map();
   for (const {role, size} of isHeldShown && active ? active.held : []) {
-    roles.set(role, (roles.get(role) ?? 0) + size);
+    const label = data.modes[mode].name === "role" ? role : "caller's memory";
+    roles.set(label, (roles.get(label) ?? 0) + size);
   }
-  for (const [role, size] of roles) items.push(item(role, data.roles[role], size));
+  for (const [role, size] of roles) items.push(item(role, heldColor(role), size));
   pane.replaceChildren(...items);
 }
 

@@ -4,7 +4,7 @@
 const LEFT = 76, RIGHT = 18, TOP = 8, GAP = 8, CURVE = 56, BOTTOM = 20;
 const LISTED = 200; // buffers in the list of what is live
 const LINE = 18; // pixels, as in page.css
-const MOST = 2; // how many times the smallest plan the common scale of plans may have
+const MOST = 1.5; // times the smallest plan: the most that the scale of all has
 
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -102,6 +102,7 @@ let isHeldShown = panels.some(panel => panel.heldBytes) &&
 /** The lowest address that a map shows: what the caller has is below 0. */
 const lowest = panel => isHeldShown ? -panel.heldBytes : 0;
 
+const heldColor = role => data.modes[mode].name === "role" ? data.roles[role] : data.others;
 const colorOf = buffer => buffer.isHeld
-  ? data.roles[buffer.role]
+  ? heldColor(buffer.role)
   : data.modes[mode].groups[buffer.groups[mode]][1];
