@@ -21,6 +21,8 @@ class Input(Slot):
     """Whether it is the same in every run (`tgraph.parameter`)."""
     is_donated: bool = False
     """Whether its memory is given up (`tgraph.donated`)."""
+    name: str = ""
+    """What the model that the program came from calls it."""
 
     @property
     def is_written(self) -> bool:

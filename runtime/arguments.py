@@ -144,7 +144,7 @@ class Arguments:
                 raise ValueError(
                     f"input {index} is donated, expected an array for each call"
                 )
-            array, _ = _as_array(given, slot, f"argument {index}")
+            array, _ = _as_array(given, slot, _title(index, slot))
             if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
@@ -365,7 +365,7 @@ class Arguments:
     def _accept(self, index: int, given: object) -> tuple[Array, bool]:
         """The array to bind to an input, and whether it is what was given."""
         slot = self.inputs[index]
-        name = f"argument {index}"
+        name = _title(index, slot)
         array, is_shared = _as_array(given, slot, name)
         if not is_shared:
             reason = f"{type(given).__name__} is not an array in memory"
@@ -540,6 +540,10 @@ class Arguments:
 
 def _are_same(given: Sequence[object], last: Sequence[object]) -> bool:
     return len(given) == len(last) and all(map(is_, given, last))
+
+
+def _title(index: int, slot: Input) -> str:
+    return f"argument {index} ({slot.name})" if slot.name else f"argument {index}"
 
 
 def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:

@@ -598,6 +598,8 @@ def test_values_are_called_as_in_the_model() -> None:
     for program in (model, tensorplan.plan(model)):
         io = signature(program.module)
         assert (io.input_names, io.result_names) == (["x", "w.0"], ["y_7"])
+    with pytest.raises(ValueError, match=r"argument 0 \(x\) has shape \(5,\)"):
+        tensorplan.compile(model)(normal(5))
 
 
 def test_names_of_parameters_stay_unique() -> None:

@@ -63,9 +63,8 @@ class Signature:
         """What the model, or else the program's text, calls each input; empty for those
         without names."""
         return [
-            _name(self.function.arg_attrs, number) or value.name_hint or ""
-            for number, value in enumerate(self.function.args)
-            if value in self.arguments
+            slot.name or value.name_hint or ""
+            for slot, value in zip(self.inputs, self.arguments, strict=True)
         ]
 
     @property
@@ -100,7 +99,8 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
         if is_variable or number is None:
             is_parameter = PARAMETER in attributes and not is_variable
             is_donated = DONATED in attributes and not (is_variable or is_parameter)
-            inputs.append(Input(*slot, is_variable, is_parameter, is_donated))
+            name = _name(function.arg_attrs, index)
+            inputs.append(Input(*slot, is_variable, is_parameter, is_donated, name))
             arguments.append(argument)
         held = Result(*slot, len(inputs) - 1 if is_variable else None), argument
         if isinstance(number, IntegerAttr):
