@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """One command from a fresh checkout: `python3 dev.py demo`, `python3 dev.py test`.
 
-Makes `.venv`, installs this project into it with its development tools, and runs the
-command there. Needs Python 3.11+ with pip; writes nothing outside the checkout.
+Makes `.venv`, installs this project into it, and runs the command there; development
+tools are installed by the first command that needs them. Needs Python 3.11+ with pip;
+writes nothing outside the checkout.
 
 `test` runs what a change needs before it is committed, in parallel; `test --all` also
 runs the tests marked `thorough`, as CI does. pytest gets the other arguments.
@@ -20,6 +21,7 @@ if sys.version_info < (3, 11):
     )
 
 import hashlib
+import re
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -30,7 +32,7 @@ ROOT = Path(__file__).resolve().parent
 UNFINISHED = "unfinished"
 
 COMMANDS = {
-    "demo": ["-m", "tensorplan.tools.demo"],
+    "demo": ["-m", "tensorplan.tools.demo", "build/demo.html"],
     "docs": ["docs/build.py"],
     # The tests of a file share what they prepare.
     "test": ["-m", "pytest", "-n", "auto", "--maxprocesses=8", "--dist=loadfile"],
@@ -41,6 +43,8 @@ COMMANDS = {
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
+FOR_USERS = ("demo", "plan-opt", "plan-run", "plan-solve", "plan-view")
+"""Commands that need no development tools."""
 
 ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too
 
@@ -83,8 +87,16 @@ class Environment(NamedTuple):
         """Says what was installed, or that this was begun."""
         return self.folder / "installed-from"
 
+    @property
+    def finished(self) -> str:
+        """What the stamp says of a whole installation for this pyproject.toml."""
+        project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+        return "\n".join((project, *self.packages))
 
-FULL = Environment(ROOT / ".venv", ["--editable", ".[dev]"])
+
+BASE = Environment(ROOT / ".venv", ["--editable", "."])
+FULL = Environment(BASE.folder, ["--editable", ".[dev]"])
+"""All that BASE has, and more, in the same place."""
 NEWEST = Environment(
     ROOT / ".venv-newest",
     ["--editable", ".", "filecheck", "hypothesis", "lit", "pytest"],
@@ -105,12 +117,10 @@ SEVERAL = {
 def install(environment: Environment) -> None:
     """Installs the packages, unless that was done for this pyproject.toml."""
     folder, packages = environment
-    project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    wanted = "\n".join((project, *packages))
     stamp = environment.stamp
     found = stamp.read_text() if stamp.exists() else ""
     is_there = environment.python.exists()
-    if is_there and found == wanted:
+    if is_there and found in (environment.finished, FULL.finished):
         return
     print(f"dev.py: installing into {folder}", file=sys.stderr)
     if folder.exists() and (found == UNFINISHED or not is_there):
@@ -122,7 +132,7 @@ def install(environment: Environment) -> None:
     # With pip, which the environment lacks where the system's pip installs into it.
     if code := run_pip([*pip, "install", *options, *packages, "pip"]):
         sys.exit(code)
-    stamp.write_text(wanted)
+    stamp.write_text(environment.finished)
 
 
 def link_package() -> None:
@@ -153,16 +163,17 @@ def make_folder(environment: Environment) -> list[str]:
     sys.exit("dev.py: this Python has no pip (Debian: apt install python3-venv)")
 
 
+STEPS = re.compile(r"(Collecting|Installing) .*")
+"""What pip says once for each package, and once it has them all."""
+
+
 def run_pip(command: list[str]) -> int:
-    """The exit code; on a terminal, the last line that pip prints is on show."""
-    is_shown = sys.stderr.isatty()
-    clear, back = "\033[K", "\r"
+    """The exit code; says which package comes, on a terminal in one line."""
+    clear, end = ("\033[K", "\r") if sys.stderr.isatty() else ("", "\n")
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pip:
-        for line in pip.stdout or ():
-            if is_shown:
-                print(clear + line.rstrip()[:79], end=back, file=sys.stderr, flush=True)
-    if is_shown:
-        print(clear, end="", file=sys.stderr, flush=True)
+        for line in filter(STEPS.match, pip.stdout or ()):
+            print(clear + line.rstrip()[:79], end=end, file=sys.stderr, flush=True)
+    print(clear, end="", file=sys.stderr, flush=True)
     return pip.returncode
 
 
@@ -171,7 +182,8 @@ def main() -> int:
     if name in SEVERAL:
         environment, commands = SEVERAL[name]
     elif name in COMMANDS:
-        environment, commands = FULL, [COMMANDS[name]]
+        environment = BASE if name in FOR_USERS else FULL
+        commands = [COMMANDS[name]]
     else:
         choices = "|".join((*COMMANDS, *SEVERAL))
         sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")

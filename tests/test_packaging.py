@@ -111,22 +111,13 @@ def test_a_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile):
 
 @pytest.mark.thorough
 def test_the_demo_runs_from_a_wheel(wheel: zipfile.ZipFile, tmp_path: Path):
-    pytest.importorskip("jaxlib")
     wheel.extractall(tmp_path)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r});" + (
-        "import runpy; runpy.run_module('tensorplan.tools.demo', run_name='__main__');"
-        "import tensorplan; print(tensorplan.__file__)"
+        "import tensorplan.tools.demo as demo; print(demo.__file__);"
+        "sys.exit(demo.main(demo.Path('page.html')))"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
     )
     assert "all outputs are as expected" in run.stdout, run.stderr
-
-
-@pytest.mark.thorough
-def test_the_demo_runs_from_any_folder(tmp_path: Path):
-    pytest.importorskip("jaxlib")
-    command = [sys.executable, "-m", "tensorplan.tools.demo"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert "all outputs are as expected" in run.stdout
+    assert run.stdout.startswith(str(tmp_path))

@@ -1,56 +1,75 @@
-"""The main job on an example, as `python3 dev.py demo` runs it: plan, run, compare."""
+"""What tensorplan does, on an example: plans it, draws the plan, runs it, compares.
 
-import shlex
-import subprocess
+`python3 dev.py demo` runs it.
+
+python -m tensorplan.tools.demo [PAGE.html]
+"""
+
 import sys
-import tempfile
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-EXAMPLE = "mlp_train_sgd.mlir"
+from .. import compile, from_stablehlo
+from ..dialects.tgraph.reference.interpreter import run_reference
+from . import arrays
+from .common import Source, write_atomically
+from .views import page, terminal
+from .views.model import PoolView
+from .views.reading import Reader
+
+EXAMPLE = "lenet_train.mlir"
+XLA_BYTES = 10_200_296
+"""XLA's temporary buffer for the example: the better of its two schedulers."""
+
+_WIDTH = 79  # columns
+_BAR = 32  # columns of the longest bar
 
 
-def run(comment: str, folder: str, tool: str, *arguments: str) -> None:
-    """Says what comes, and runs it in the folder."""
-    print(f"\n# {comment}\n$ {shlex.join((tool, *arguments))}", flush=True)
-    module = f"tensorplan.tools.{tool.replace('-', '_')}"
-    command = [sys.executable, "-m", module, *arguments]
-    if code := subprocess.call(command, cwd=folder):
-        sys.exit(code)
+def main(path: Path) -> int:
+    """Prints what fits one screen and writes the page; returns the exit code."""
+    program = files("tensorplan.examples").joinpath(EXAMPLE).read_bytes()
+    print("demo: planning the example", file=sys.stderr)
+    plan = Reader().read(Source(EXAMPLE, program))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(str(path), page.page(plan).encode())
+    print("demo: running it in its arena and on whole tensors", file=sys.stderr)
+    wrong = list(_differences(program))
+    arena = plan[0].pools[0]
+    print(f"\n{EXAMPLE}: a training step of LeNet with 64 images, exported from JAX.")
+    print("Bytes besides arguments and results:\n")
+    print(*_figures(arena), sep="\n")
+    picture, _, _ = terminal.draw(plan, _WIDTH).partition("\nat the peak")
+    print("\nThe arena: addresses upwards, steps across, a letter for each buffer.")
+    print(*picture.splitlines()[1:], "", sep="\n")
+    print(*wrong or ["The step ran in it: all outputs are as expected."], sep="\n")
+    print(f"{path} shows it as a page. Next: docs/tutorial.md")
+    return 1 if wrong else 0
 
 
-def main() -> None:
-    print(
-        f"examples/{EXAMPLE}: one training step of a small network, as JAX exports it."
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        name = EXAMPLE
-        program = files("tensorplan.examples").joinpath(name).read_text()
-        Path(folder, name).write_text(program)
-        run(
-            "Two steps, interpreted on whole tensors: what the values must be.",
-            folder,
-            "plan-run",
-            *(name, "--level", "reference", "--steps", "2", "--outputs", "out.npz"),
-        )
-        run(
-            "The same two steps in one arena, at offsets fixed at compile time.",
-            folder,
-            "plan-run",
-            *(name, "--steps", "2", "--expect", "out.npz"),
-        )
-        run(
-            "The IR of that: an arena, a view for each buffer, operations on these.",
-            folder,
-            "plan-opt",
-            *(name, "-p", "plan-pipeline", "-o", "planned.mlir"),
-        )
-        lines = Path(folder, "planned.mlir").read_text().splitlines()
-        print(*(line[:100] for line in lines[:24]), sep="\n")
-        print(f"... {len(lines) - 24} more lines")
-    print("\n# docs/tutorial.md goes on from here. The tools are in .venv/bin:")
-    print("$ source .venv/bin/activate")
+def _differences(program: bytes) -> Iterator[str]:
+    """What the plan computes otherwise than the reference interpreter."""
+    model = from_stablehlo(program)
+    run = compile(model)
+    inputs = arrays.random_inputs(run.inputs, seed=0)
+    expected = run_reference(model.module, inputs)
+    for index, outputs in enumerate(zip(run(*inputs), expected, strict=True)):
+        found = arrays.difference(f"out{index}", *outputs, rtol=2e-4, atol=1e-8)
+        if found.error > found.allowed:
+            yield f"error: {found.message}"
+
+
+def _figures(arena: PoolView) -> Iterator[str]:
+    is_optimal = arena.size == arena.problem.lower_bound
+    figures = {
+        "XLA (jaxlib 0.10.2), recorded": XLA_BYTES,
+        "values, each in its own bytes": arena.problem.total,
+        "this plan" + ", which is optimal" * is_optimal: arena.size,
+    }
+    for name, size in figures.items():
+        bar = "#" * max(1, _BAR * size // XLA_BYTES)
+        yield f"  {name:<31}{size:>11,}  {bar}"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(Path(*sys.argv[1:] or ["demo.html"])))
