@@ -33,6 +33,7 @@ ERRORS = {
     "ValueError",
     "VerifyException",
     "_NotPlannable",  # becomes a remark
+    "missing",  # of extras.py
     "raise_error",  # of xDSL's parser
 }
 """What is called with a message for the user."""
@@ -109,6 +110,9 @@ def _messages(node: ast.AST) -> Iterator[str]:
         for text in _texts(node.args[0]):
             if name == "ChoiceError":
                 text = f"{text} is {_ONE_OF}"
+            if name == "missing":
+                (extra,) = _texts(node.args[1])
+                text += f": pip install '.[{extra}]' in tensorplan's checkout (…)"
             if re.search(r"[a-z]{2}", text):
                 yield text.replace("\n", " ").replace("`", "'").strip()
 

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
+from ..extras import missing
 from . import onnx
 from .mlir_text import parse_module, permissive
 from .onnx.reading import is_model
@@ -92,8 +93,7 @@ def _jaxlib_reader(name: str, what: str) -> ModuleType:
         from .stablehlo import reading as stablehlo
     except ImportError as error:
         raise LocatedError(
-            f"{name} holds {what}, which takes jaxlib to read: "
-            f"pip install 'tensorplan[jax]' ({error})"
+            missing(f"{name} holds {what}, which takes jaxlib to read", "jax", error)
         ) from None
     return stablehlo
 

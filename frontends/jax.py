@@ -20,6 +20,7 @@ from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
+from ..extras import missing
 from .parameters import Parameter
 
 
@@ -28,9 +29,7 @@ def _jax() -> Any:
     try:
         return import_module("jax")
     except ImportError as error:
-        raise LocatedError(
-            f"JAX is needed: pip install 'tensorplan[jax]' ({error})"
-        ) from None
+        raise LocatedError(missing("JAX is needed", "jax", error)) from None
 
 
 def leaves_of(

@@ -12,7 +12,7 @@ common_subexpressions.py   cse of IR that is not planned yet
 options.py                 the options of planning
 optional.py                the contract of optional passes
 inference.py               computes what depends on parameters alone, once
-option_values.py           parses the sizes in options
+option_values.py           parses the symbolic sizes in options
 
 The questions that passes ask about a program are in analysis/, and the proof of their
 plan is in checking/.

@@ -1,30 +1,8 @@
-"""Sizes as options give them: bytes such as 64MiB, values of names."""
+"""Symbolic sizes as options give them: values of names."""
 
 import re
-from decimal import Decimal
 
 from ..dialects.tgraph.base import LARGEST_SIZE
-
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-}
-
-
-def parse_size(text: int | str) -> int:
-    """Bytes. Raises `ValueError` for what is no size, or not above 0."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text))
-    unit = _UNITS.get(match[2].upper()) if match else None
-    bytes = int(Decimal(match[1]) * unit) if match and unit else 0
-    if not bytes:
-        raise ValueError(f"size is {text}, expected bytes such as 4096, 64MiB or 1.5GB")
-    return bytes
 
 
 def parse_values(text: str, relation: str = "=") -> dict[str, int]:

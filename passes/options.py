@@ -23,6 +23,11 @@ EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
 
 
+BYTES = ("alignment", "fold_bytes", "tile_bytes")
+"""Options of all passes that are whole numbers of bytes: 4096, and 4KiB where text is
+read. `budget` may be text itself."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Some options. Making them raises `ValueError` for a value that is not allowed."""
@@ -143,7 +148,7 @@ class Budget(Options):
     @cached_property
     def bytes_allowed(self) -> int:
         """`budget` in bytes."""
-        from .option_values import parse_size
+        from ..planning.byte_sizes import parse_size
 
         return parse_size(self.budget)
 

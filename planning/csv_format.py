@@ -4,10 +4,11 @@
     a,0,10,4096,64,2-4 6-7
     b,3,5,512,1,
 
-Columns come in any order. `lower` may be called `begin` or `start`, `upper` `end`, and
-`id` `buffer` or `buffer_id`. `alignment`, `gaps`, `offset`, `hint` and `pool` may be
-missing, or empty in some rows; columns of any other name are carried along. A hint
-below 0 is none, as in minimalloc.
+Columns come in any order, between commas, semicolons, tabs, or bars. `lower` may be
+called `begin` or `start`, `upper` `end`, and `id` `buffer` or `buffer_id`. `alignment`,
+`gaps`, `offset`, `hint` and `pool` may be missing, or empty in some rows; columns of
+any other name are carried along. A hint below 0 is none, as in minimalloc. Sizes and
+alignments may have a unit: `1.5KiB`.
 """
 
 import csv
@@ -16,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .byte_sizes import parse_size
 from .problem import Buffer, Steps
 
 _NAMES = {
@@ -52,6 +54,16 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     buffers: Sequence[Buffer]
+    separator: str = ","
+
+
+def separator_of(header: str) -> str:
+    """What is between the columns of a header; a comma if nothing says otherwise."""
+    for separator in ";\t|":
+        columns = {_NAMES.get(name.strip(' "')) for name in header.split(separator)}
+        if columns.issuperset(_REQUIRED):
+            return separator
+    return ","
 
 
 def read(
@@ -67,7 +79,8 @@ def read(
     live, or not. `alignment`, in bytes: of rows that do not say theirs. `keep_offsets`:
     the offsets in the file are given ones; otherwise they are ignored.
     """
-    reader = csv.reader(io.StringIO(text), strict=True)
+    separator = separator_of(text.lstrip().partition("\n")[0].rstrip("\r"))
+    reader = csv.reader(io.StringIO(text), strict=True, delimiter=separator)
     header: list[str] = []
     columns: dict[str, int] = {}
     rows: list[list[str]] = []
@@ -97,7 +110,7 @@ def read(
             raise ValueError(f"there is no header, expected {','.join(_REQUIRED)}")
     except (ValueError, csv.Error) as error:
         raise CsvError(max(reader.line_num, 1), str(error)) from None
-    return Table(header, rows, buffers)
+    return Table(header, rows, buffers, separator)
 
 
 def write(table: Table, offsets: Sequence[int]) -> str:
@@ -111,7 +124,8 @@ def write(table: Table, offsets: Sequence[int]) -> str:
     for row, offset in zip(rows, offsets, strict=True):
         row[at : at + 1] = [str(offset)]
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    writer = csv.writer(text, delimiter=table.separator, lineterminator="\n")
+    writer.writerows([header, *rows])
     return text.getvalue()
 
 
@@ -126,38 +140,35 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
             columns[column] = at
     for column in _REQUIRED:
         if column not in columns:
-            _check_separator(header)
             names = " or ".join(name for name in _NAMES if _NAMES[name] == column)
             expected = ",".join(_REQUIRED)
             raise ValueError(f"there is no column {names}, expected {expected}")
     return columns
 
 
-def _check_separator(header: Sequence[str]) -> None:
-    """Raises `ValueError` if the columns are there, but not between commas."""
-    line = ",".join(header)
-    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        known = {_NAMES.get(column.strip()) for column in line.split(separator)}
-        if known.issuperset(_REQUIRED):
-            raise ValueError(f"the columns are separated by {name}, expected commas")
-
-
 def _buffer(fields: Mapping[str, str], after_upper: int, alignment: int) -> Buffer:
     def optional(column: str) -> int | None:
         return _integer(column, fields[column]) if fields.get(column) else None
 
-    own_alignment, hint = optional("alignment"), optional("hint")
+    hint = optional("hint")
+    own_alignment = fields.get("alignment")
     return Buffer(
         fields["id"],
-        _integer("size", fields["size"]),
+        _bytes("size", fields["size"]),
         _integer("lower", fields["lower"]),
         _integer("upper", fields["upper"]) + after_upper,
-        alignment if own_alignment is None else own_alignment,
+        _bytes("alignment", own_alignment) if own_alignment else alignment,
         [_gap(gap, after_upper) for gap in fields.get("gaps", "").split()],
         optional("offset"),
         fields.get("pool", ""),
         hint if hint is not None and hint >= 0 else None,
     )
+
+
+def _bytes(column: str, text: str) -> int:
+    """As `_integer`, but `1.5KiB`, too."""
+    has_unit = text[:1].isdigit() and text[-1:].isalpha()
+    return parse_size(text, column) if has_unit else _integer(column, text)
 
 
 def _integer(column: str, text: str) -> int:

@@ -81,7 +81,8 @@ def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_version_names_what_it_runs_on(run: Run, tool: str):
     pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"
-    assert re.fullmatch(pattern, run(tool, "--version").stdout)
+    for option in ("--version", "-V", "-v"):
+        assert re.fullmatch(pattern, run(tool, option).stdout)
 
 
 def test_every_option_of_xdsl_opt_is_there(run: Run):
@@ -105,6 +106,9 @@ def test_every_option_of_xdsl_opt_is_there(run: Run):
         (("plan-opt", "--exlain"), "--explain"),
         (("plan-opt", "-t", "c-heade"), "c-header"),
         (("plan-opt", "-p", "tgraph-fuze"), "tgraph-fuse"),
+        (("plan-opt", "--help-pass", "tgraph-fuze"), "tgraph-fuse"),
+        (("plan-opt", "--plan-memry"), "--plan-memory"),
+        (("plan-opt", "--plan-memory=strat=auto"), "strategy"),
         (("plan-opt", "-p", "plan-memory{strat=auto}"), "strategy"),
         (("plan-opt", "-p", "plan-memory{strategy=auot}"), "auto"),
         (("plan-opt", "-p", "plan-pipeline{effort=hgih}"), "high"),
@@ -177,7 +181,7 @@ class TestEnds:
 
     def test_ctrl_c(self, tmp_path: Path):
         out = tmp_path / "out.mlir"
-        with Terminal(command("plan-opt", "-o", str(out))) as terminal:
+        with Terminal(command("plan-opt", "-", "-o", str(out))) as terminal:
             terminal.wait_till_it_reads()
             terminal.type("\x03")
             code, text = terminal.rest()
@@ -185,6 +189,13 @@ class TestEnds:
         note = "note: reading from the terminal; Ctrl-D ends it, --help says more"
         assert text.replace("^C", "").strip() == note
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("tool", TOOLS)
+    def test_a_terminal_is_not_waited_for(self, tool: str):
+        with Terminal(command(tool)) as terminal:
+            code, text = terminal.rest()
+        assert code == 2
+        assert "is missing, and stdin is a terminal ('-' reads from it)" in text
 
     def test_ctrl_c_at_the_start(self):
         """While modules are loaded: `start` is what the installed commands run."""

@@ -484,7 +484,7 @@ def test_models_that_are_refused() -> None:
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     data = model_of([node("Neg", "x", "y")], {"x": X}, ["y"])
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(LocatedError, match=r"pip install 'tensorplan\[onnx\]'"):
+    with pytest.raises(LocatedError, match=r"pip install '\.\[onnx\]'"):
         tensorplan.from_onnx(data)
 
 
@@ -505,7 +505,7 @@ def test_the_tools_plan_models(
     assert capfd.readouterr().out
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert tool.main([str(file), *pipeline]) == 1
-    assert "pip install 'tensorplan[onnx]'" in capfd.readouterr().err
+    assert "pip install '.[onnx]'" in capfd.readouterr().err
 
 
 def test_the_tools_read_models(

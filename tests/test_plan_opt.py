@@ -17,7 +17,7 @@ from tensorplan.passes import get_all_passes
 from tensorplan.remarks import REMARKS
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import UsageError, guard, write_atomically
-from tensorplan.tools.plan_opt import main, make_parser
+from tensorplan.tools.plan_opt import main, parse_arguments
 from tensorplan.tools.plan_opt_main import PlanOptMain
 
 PROGRAM = """\
@@ -81,7 +81,8 @@ class TestMain(PlanOptMain):
 
 def run(*args: str) -> int:
     def body() -> int:
-        TestMain(make_parser().parse(args)).run()
+        options = parse_arguments(args)
+        TestMain(options).run()
         return 0
 
     return guard("plan-opt", body)
@@ -354,7 +355,7 @@ def test_sizes_with_a_fraction_need_no_quotes(program: str, separator: str):
 
 
 def test_a_url_is_no_file(capsys: pytest.CaptureFixture[str]):
-    assert run("https://example.com/a.mlir") == 1
+    assert main(["https://example.com/a.mlir"]) == 1
     error = "https://example.com/a.mlir: error: this is a URL, expected a file\n"
     assert capsys.readouterr().err == error
 
@@ -362,6 +363,6 @@ def test_a_url_is_no_file(capsys: pytest.CaptureFixture[str]):
 def test_the_output_is_checked_before_the_run(
     program: str, capsys: pytest.CaptureFixture[str]
 ):
-    assert run("no-such-program.mlir", "-o", "no/such/folder.mlir") == 1
+    assert main(["no-such-program.mlir", "-o", "no/such/folder.mlir"]) == 1
     error = "no/such/folder.mlir: error: no such file or directory\n"
     assert capsys.readouterr().err == error

@@ -1,5 +1,6 @@
 """plan-solve and its CSV: what is read, what is written, and what is refused."""
 
+import csv
 import io
 import json
 import os
@@ -76,6 +77,24 @@ def test_written_rows_are_the_read_ones():
     assert again.endswith("0,1,5,0\nb,,0,1,6,5\n")
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators_stay(separator: str):
+    text = "id,lower,upper,size\na,0,1,5\n".replace(",", separator)
+    table = csv_format.read(text)
+    assert table.buffers == [Buffer("a", 5, 0, 1, gaps=[])]
+    assert csv_format.write(table, [3]) == (
+        "id,lower,upper,size,offset\na,0,1,5,3\n".replace(",", separator)
+    )
+
+
+def test_sizes_and_alignments_may_have_units():
+    text = "id,lower,upper,size,alignment\na,0,1,1.5KiB,2KB\nb,0,1,7,\n"
+    assert csv_format.read(text).buffers == [
+        Buffer("a", 1536, 0, 1, 2000, gaps=[]),
+        Buffer("b", 7, 0, 1, gaps=[]),
+    ]
+
+
 @given(
     st.lists(
         st.tuples(
@@ -106,8 +125,6 @@ def test_round_trip(rows: list[tuple[str, int, int, int]]):
         ("\n\n", 2, "there is no header"),
         ("id,lower,size\n", 1, "there is no column upper or end"),
         ("id,lower,start,upper,size\n", 1, "column start says what lower says"),
-        ("id;lower;upper;size\na;0;1;2\n", 1, "separated by semicolons, expected comm"),
-        ("size\tend\tstart\tid\tx\n", 1, "separated by tabs, expected commas"),
         (f"{CHAIN}a,1,2,3\n", 5, "buffer a is in line 2 already"),
         (f"{CHAIN}\nd,1,2,3\n b ,1,2,3\n", 7, "buffer b is in line 3 already"),
         (f"{CHAIN}d,1,2\n", 5, "there are 3 fields, expected 4"),
@@ -115,6 +132,8 @@ def test_round_trip(rows: list[tuple[str, int, int, int]]):
         (f"{CHAIN}d,1,two,3\n", 5, "upper is 'two', expected an integer"),
         (f"{CHAIN}d,1,2,\n", 5, "size is '', expected an integer"),
         (f"{CHAIN}d,1,2,1e3\n", 5, "size is '1e3', expected an integer"),
+        (f"{CHAIN}d,1,2,1.5KB2\n", 5, "size is '1.5KB2', expected an integer"),
+        (f"{CHAIN}d,1,2,1.5XB\n", 5, "size is 1.5XB, expected bytes such as 4096"),
         (f"{CHAIN}d,1,2,{'9' * 5000}\n", 5, "size is '999"),
         (f"{CHAIN}d,2,1,4\n", 5, "buffer d: lifetime is [2, 1)"),
         (f"{CHAIN}d,1,2,-4\n", 5, "buffer d: size is -4, expected 0 or more"),
@@ -165,6 +184,42 @@ def test_all_strategies_are_reported_and_the_best_is_written():
     assert by_name["tflite"]["optimal"]
     table = csv_format.read(Path("out.csv").read_text(), keep_offsets=True)
     assert max(b.offset + b.size for b in table.buffers if b.offset is not None) == 128
+
+
+def test_files_and_folders(capsys: pytest.CaptureFixture[str]):
+    Path("all").mkdir()
+    for name in ("b.csv", "a.tsv"):
+        Path("all", name).write_text(CHAIN)
+    Path("all", "notes.txt").write_text("none")
+    assert main("chain.csv all --strategy naive,auto --table csv".split()) == 0
+    rows = [row[:5] for row in csv.reader(io.StringIO(capsys.readouterr().out))]
+    assert rows[0] == ["file", "strategy", "peak", "lower bound", "gap"]
+    files = ["chain.csv", "all/a.tsv", "all/b.csv"]
+    assert [row[0] for row in rows[1:]] == [file for file in files for _ in range(2)]
+    assert rows[1][1:] == ["naive", "192", "128", "50.00%"]
+
+
+def test_a_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]):
+    Path("bad.csv").write_text("id\n")
+    assert main(["bad.csv", "chain.csv"]) == 1
+    out, err = capsys.readouterr()
+    assert "bad.csv:1: error: there is no column lower" in err
+    assert "chain.csv" in out
+
+
+def test_a_folder_without_buffers(capsys: pytest.CaptureFixture[str]):
+    Path("none").mkdir()
+    assert main(["none"]) == 1
+    error = "none: error: a folder without .csv or .tsv files\n"
+    assert capsys.readouterr().err == error
+
+
+def test_the_table_as_markdown(capsys: pytest.CaptureFixture[str]):
+    assert main("chain.csv --strategy naive --table markdown".split()) == 0
+    head, rule, row = capsys.readouterr().out.splitlines()
+    assert head == "| strategy | peak | lower bound | gap | CPU s | optimal |"
+    assert rule == "| --- | --: | --: | --: | --: | --: |"
+    assert row.startswith("| naive | 192 | 128 | 50.00% | ")
 
 
 def test_capacity(capsys: pytest.CaptureFixture[str]):
@@ -433,7 +488,9 @@ def test_a_search_without_a_better_plan_is_shown(monkeypatch: pytest.MonkeyPatch
         ("chain.csv --strategy naive,", "strategy is '', expected one of "),
         ("chain.csv --alignment 0", "argument --alignment: 0, expected 1 or more"),
         ("chain.csv --time-limit nan", "argument --time-limit: nan, expected 0 or"),
-        ("", "the following arguments are required: BUFFERS.csv"),
+        ("- -", "only one BUFFERS.csv can be stdin"),
+        ("chain.csv chain.csv -o x.csv", "--output is about one file, not 2"),
+        ("chain.csv chain.csv --report r.json", "--report is about one file, not 2"),
     ],
 )
 def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):

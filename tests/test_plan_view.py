@@ -594,7 +594,7 @@ def test_the_output_is_what_its_name_says(capsys: pytest.CaptureFixture[str]):
         assert Path(name).read_text().startswith(start)
     with patch.dict("sys.modules", resvg_py=None):
         assert main(["chain.csv", "-o", "d.png"]) == 2
-        assert "pip install 'tensorplan[png]'" in capsys.readouterr().err
+        assert "pip install '.[png]'" in capsys.readouterr().err
     module = ModuleType("resvg_py")
     setattr(module, "svg_to_bytes", lambda svg_string, zoom: svg_string.encode())  # noqa: B010
     with patch.dict("sys.modules", resvg_py=module):

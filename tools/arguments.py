@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..choices import one_of, suggest
+from ..extras import missing
 from ..version import VERSION
 from . import colours
 
 SHELLS = ("bash", "zsh", "fish")
 """Those that `--print-completion` knows."""
+
+FILE = "the program; '-' is stdin, and so is none, unless stdin is a terminal"
+"""The help of what a tool reads."""
 
 EXIT_CODES = """\
 exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error
@@ -25,7 +29,8 @@ colors: only on a terminal, unless NO_COLOR=1 or CLICOLOR_FORCE=1"""
 class Parser(argparse.ArgumentParser):
     """argparse's, for help of at most 80 columns, with suggestions in errors.
 
-    `stray` is what to say of a word too many that is no option.
+    `stray` is what to say of a word too many that is no option; `words` are what may
+    be meant besides options.
     """
 
     def __init__(
@@ -45,7 +50,10 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self.stray = stray
-        self.add_argument("-v", "--version", action=_Version, help="print versions")
+        self.words: Sequence[str] = ()
+        self.add_argument(
+            "-V", "-v", "--version", action=_Version, help="print versions"
+        )
         self.add_argument(
             "--print-completion",
             action=_Completion,
@@ -53,6 +61,11 @@ class Parser(argparse.ArgumentParser):
             help="print a shell script that completes this command; requires the "
             "extra 'completion'",
         )
+
+    def knows(self, word: str) -> bool:
+        """Whether it is an option, with or without a value, or no option at all."""
+        name = word.partition("=")[0]
+        return not word.startswith("--") or name in vars(self)["_option_string_actions"]
 
     def parse(self, args: Sequence[str] | None = None) -> argparse.Namespace:
         """As `parse_args`, with suggestions."""
@@ -67,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(given)
         if unknown:
             word = unknown[0].partition("=")[0]
-            known = list(vars(self)["_option_string_actions"])
+            known = [*vars(self)["_option_string_actions"], *self.words]
             hint = suggest(word, known) if word.startswith("-") else self.stray
             self.error(f"unknown argument {unknown[0]!r}{hint}")
         return parsed
@@ -122,15 +135,16 @@ class _Completion(argparse.Action):
             print(script(parser, values), end="")
         except ImportError as error:
             parser.error(
-                "--print-completion takes the package shtab: "
-                f"pip install 'tensorplan[completion]' ({error})"
+                missing(
+                    "--print-completion takes the package shtab", "completion", error
+                )
             )
         parser.exit()
 
 
 def byte_count(text: str) -> int:
     """Bytes, as `4096` or `64MiB`; for argparse."""
-    from ..passes.option_values import parse_size
+    from ..planning.byte_sizes import parse_size
 
     try:
         return int(text)

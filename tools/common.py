@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import threading
@@ -90,17 +91,39 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
         if sys.stdin.isatty():
             _say("note: reading from the terminal; Ctrl-D ends it, --help says more")
         source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
-    elif re.match(r"[A-Za-z][\w+.-]+://", path):
-        raise OSError(errno.ENOENT, "this is a URL, expected a file", path)
     else:
         source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
     remember(source.name, source.data)
     return source
 
 
+def check_program(path: str | None) -> None:
+    """Checks the FILE that a tool is to read, before anything is loaded for it.
+
+    Raises `UsageError` if there is none and stdin is a terminal, and what
+    `check_inputs` raises.
+    """
+    if path is None and sys.stdin.isatty():
+        raise UsageError("FILE is missing, and stdin is a terminal ('-' reads from it)")
+    check_inputs(path)
+
+
+def check_inputs(*paths: str | None) -> None:
+    """Raises `OSError` for what is no file that can be read; None is no input."""
+    for path in paths:
+        if path in (None, "-"):
+            continue
+        if re.match(r"[A-Za-z][\w+.-]+://", path):
+            raise OSError(errno.ENOENT, "this is a URL, expected a file", path)
+        mode = os.stat(path).st_mode
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EACCES
+        if stat.S_ISDIR(mode) or not os.access(path, os.R_OK):
+            raise OSError(code, os.strerror(code), path)
+
+
 def check_outputs(*paths: str | None) -> None:
     """Raises `UsageError` if two outputs are to go to one place, and `OSError` for a
-    folder that is not there; None is no output.
+    folder that is not there or can't be written to; None is no output.
     """
     given = [path for path in paths if path]
     places = [p if p == "-" else os.path.realpath(p) for p in given]
@@ -111,10 +134,15 @@ def check_outputs(*paths: str | None) -> None:
             raise UsageError(f"only one output can go to {where}")
     for path in given:
         if path != "-":
+            folder = os.path.join(os.path.dirname(path) or ".", "")
             try:
-                os.stat(os.path.join(os.path.dirname(path) or ".", ""))
+                os.stat(folder)
             except OSError as error:  # of the output, not of its folder
                 raise OSError(error.errno, error.strerror, path) from None
+            if os.path.isdir(path):
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """Pipelines as `-p` takes them: `pass,pass{option=value option=value}`.
 
-As xDSL's, but with spaces where people put them, and with errors that say which pass or
-option is meant.
+As xDSL's, but with spaces where people put them, in mlir-opt's `builtin.module(...)` if
+it is there, and with errors that say which pass or option is meant.
 """
 
 import re
@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, parse_pipeline
 
 from ..choices import suggest
+from ..passes.options import BYTES
 from .common import OPTION_ERRORS, UsageError
 
 Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
@@ -24,10 +25,11 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
     """
     # Sizes such as 1.5MiB are no words to xDSL.
     text = re.sub(r"(=\s*)(\d+\.\d+[A-Za-z]+)(?=[}\s])", r'\1"\2"', text)
-    # Quoted strings and mlir-opt's [pipelines] stay as they are.
+    # Quoted strings and xDSL's [pipelines] for mlir-opt stay as they are. What mlir-opt
+    # anchors at an operation (`func.func(...)`) runs on the module here.
     text = re.sub(
-        r'("(?:\\.|[^"\\])*"|\[[^\]]*\])|\s*([,{}=])\s*',
-        lambda match: match[1] or match[2],
+        r'("(?:\\.|[^"\\])*"|\[[^\]]*\])|\s*([,{}=])\s*|(?:\w+\.\w+|any)\s*\(|\)',
+        lambda match: match[1] or match[2] or "",
         text.strip(),
     )
     return [_instantiate(spec, known) for spec in parse_pipeline(text)]
@@ -58,9 +60,19 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
     given = {k: _numbers(v, types[k]) for k, v in spec.parameters.items()}
     spec = ArgSpec(spec.name, given)
     try:
+        for option in sorted(given.keys() & set(BYTES)):
+            given[option] = _bytes(option, given[option])
         return cls.from_spec(spec)
     except OPTION_ERRORS as error:
         raise UsageError(_explain(error, spec, cls, types)) from None
+
+
+def _bytes(option: str, values: ParameterListType) -> ParameterListType:
+    """Text as a number of bytes; numbers as they are. Raises `ValueError`."""
+    from ..planning.byte_sizes import parse_size
+
+    name = option.replace("_", "-")
+    return tuple(parse_size(v, name) if isinstance(v, str) else v for v in values)
 
 
 def _numbers(values: ParameterListType, expected: str) -> ParameterListType:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, get_args, get_type_hints
 
-from ..passes.options import PlanOptions, documented
+from ..passes.options import BYTES, PlanOptions, documented
+from .arguments import byte_count
 
 _MEANING = documented(PlanOptions)
 _HINTS = get_type_hints(PlanOptions)
@@ -21,7 +22,7 @@ def add_plan_options(
         more = (further or {}).get(field.name, "")
         group.add_argument(
             option_of(field.name),
-            **_kind(_HINTS[field.name]),
+            **_kind(field.name, _HINTS[field.name]),
             default=argparse.SUPPRESS,
             help=_help(field, more),
         )
@@ -38,7 +39,9 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _kind(hint: Any) -> dict[str, Any]:
+def _kind(name: str, hint: Any) -> dict[str, Any]:
+    if name in BYTES:
+        return {"type": byte_count}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     if hint == tuple[str, ...]:

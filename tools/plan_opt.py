@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from ..dialects.garbage import seldom_collected
-from .arguments import Parser, seconds
-from .common import guard, parse_sizes
+from .arguments import FILE, Parser, seconds
+from .common import check_outputs, check_program, guard, parse_sizes
 
 _DESCRIPTION = """\
 Reads StableHLO (text or bytecode), an ONNX model, tgraph IR, or memref IR, runs passes
@@ -21,6 +21,7 @@ examples:
   plan-opt model.mlir -p plan-pipeline
   plan-opt model.mlir -p 'tgraph-infer-shapes, tgraph-fuse' -o fused.mlir
   plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --report report.json
+  plan-opt memrefs.mlir --canonicalize --plan-memory='strategy=best-fit'
   plan-opt model.mlir --explain
   plan-opt model.mlir --frontier=json | plan-view --svg curve.svg
 """
@@ -51,9 +52,7 @@ def _flag(
 
 def _add_input(parser: Parser) -> None:
     group = parser.add_argument_group("input")
-    group.add_argument(
-        "input_file", nargs="?", metavar="FILE", help="'-', or none, is stdin"
-    )
+    group.add_argument("input_file", nargs="?", metavar="FILE", help=FILE)
     group.add_argument(
         "--sizes",
         type=parse_sizes,
@@ -81,11 +80,17 @@ def _add_passes(parser: Parser) -> None:
     group.add_argument(
         "-p",
         "--passes",
-        default="",
+        "--pass-pipeline",
+        action="append",
+        default=[],
         metavar="PIPELINE",
-        help="passes and their options: 'a,b{option=1 other=x}'",
+        help="passes and their options: 'a,b{option=1 other=x}'; may be repeated. As "
+        "with mlir-opt, --a --b='option=1 other=x' and 'builtin.module(a,b)' do, too",
     )
     _flag(group, "--list-passes", "list the passes and their options, and exit")
+    group.add_argument(
+        "--help-pass", metavar="PASS", help="describe a pass and its options, and exit"
+    )
     _flag(group, "--disable-verify", "do not verify the IR after each pass")
 
 
@@ -170,12 +175,42 @@ def _add_testing(parser: Parser) -> None:
     _flag(group, "--shrink", "exit with 0 if ShrinkException is raised (for reducers)")
 
 
+def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = make_parser()
+    given = sys.argv[1:] if args is None else args
+    options = parser.parse(_with_pipelines(parser, given))
+    options.list_passes |= options.passes == ["help"]
+    return options
+
+
+def _with_pipelines(parser: Parser, args: Sequence[str]) -> Sequence[str]:
+    """The arguments with `--NAME` and `--NAME='option=1'` of passes, which mlir-opt
+    takes, as `-p`."""
+    if all(map(parser.knows, args)):
+        return args
+    from xdsl.universe import Universe  # takes as long to load as all of the above
+
+    from ..passes import get_all_passes
+
+    passes = get_all_passes() | Universe.get_multiverse().all_passes
+    parser.words = [f"--{name}" for name in passes]
+    pipelines: list[str] = []
+    for arg in args:
+        name, _, values = arg.removeprefix("--").partition("=")
+        is_pass = not parser.knows(arg) and name in passes
+        pipelines += ["-p", f"{name}{{{values}}}"] if is_pass else [arg]
+    return pipelines
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the tool; returns its exit code (see `common`)."""
 
     @seldom_collected()
     def body() -> int:
-        options = make_parser().parse(args)
+        options = parse_arguments(args)
+        if not (options.list_passes or options.help_pass):
+            check_outputs(options.output_file, options.report)
+            check_program(options.input_file)
         from .plan_opt_main import PlanOptMain
 
         PlanOptMain(options).run()

@@ -8,13 +8,15 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from inspect import cleandoc
+from textwrap import fill, indent
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
-from xdsl.passes import ModulePass, get_pass_option_infos
+from xdsl.passes import ModulePass, PassOptionInfo, get_pass_option_infos
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_spec
@@ -28,13 +30,13 @@ from ..dialects import get_all_dialects
 from ..frontends import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
+from ..passes.options import documented
 from ..passes.plan.pipeline import PlanPipeline
 from . import colours, pipelines
 from .common import (
     OPTION_ERRORS,
     Source,
     UsageError,
-    check_outputs,
     read_source,
     write_atomically,
     write_report,
@@ -101,7 +103,9 @@ class PlanOptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         question = next((o for o in _QUESTIONS if getattr(self.args, o)), None)
-        named = self.args.passes or ("plan-pipeline" if question else "")
+        if self.args.list_passes:
+            return
+        named = ",".join(self.args.passes) or ("plan-pipeline" if question else "")
         self.passes = pipelines.parse(named, self.available_passes)
         try:
             if question:
@@ -116,7 +120,6 @@ class PlanOptMain(xDSLOptMain):
             if getattr(self.args, option) and self.args.split_input_file:
                 message = f"--{option} takes one program, not --split-input-file"
                 raise UsageError(message)
-        check_outputs(self.args.output_file, self.args.report)
         target = parse_spec(self.args.target)
         if not target.parameters:
             return
@@ -150,6 +153,10 @@ class PlanOptMain(xDSLOptMain):
     def run(self) -> None:
         if self.args.list_passes:
             print_passes(get_all_passes(), self.available_passes)
+            return
+        if name := self.args.help_pass:
+            pipelines.check_name(name, self.available_passes)
+            print(pass_help(name, self.available_passes[name]()))
             return
         pieces: list[str] = []
         emit = pieces.append if self.args.output_file else _print_now
@@ -270,6 +277,19 @@ def _print_now(text: str) -> None:
     print(text, end="", flush=True)
 
 
+def pass_help(name: str, cls: type[ModulePass]) -> str:
+    """What a pass does, in full, and its options with their meaning."""
+    is_ours = name in get_all_passes()
+    text = (sys.modules[cls.__module__] if is_ours else cls).__doc__
+    lines = [cleandoc(text or name)]
+    meanings = documented(cls)
+    for option in get_pass_option_infos(cls):
+        lines += ["", _option(option)]
+        if meaning := meanings.get(option.name):
+            lines.append(indent(fill(" ".join(meaning.split()), 76), "    "))
+    return "\n".join(lines)
+
+
 def print_passes(
     ours: Iterable[str], known: dict[str, Callable[[], type[ModulePass]]]
 ) -> None:
@@ -285,8 +305,9 @@ def print_passes(
             summary = ""
         print(f"{name:40}{summary}".rstrip())
         for option in get_pass_option_infos(cls):
-            default = option.default_value
-            print(
-                f"    {option.name.replace('_', '-')}: {option.expected_type}"
-                + ("" if default is None else f" = {default}")
-            )
+            print(f"    {_option(option)}")
+
+
+def _option(option: PassOptionInfo) -> str:
+    name, default = option.name.replace("_", "-"), option.default_value
+    return f"{name}: {option.expected_type}{'' if default is None else f' = {default}'}"

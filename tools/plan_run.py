@@ -9,8 +9,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from .arguments import Parser
-from .common import guard, parse_sizes
+from .arguments import FILE, Parser
+from .common import check_inputs, check_outputs, check_program, guard, parse_sizes
 from .plan_arguments import add_plan_options
 
 _DESCRIPTION = """\
@@ -27,8 +27,8 @@ inputs.
 
 
 def make_parser() -> Parser:
-    parser = Parser("plan-run", "[OPTION ...] FILE", _DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", help="the program; '-' is stdin")
+    parser = Parser("plan-run", "[OPTION ...] [FILE]", _DESCRIPTION)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=FILE)
     data = parser.add_argument_group("inputs and outputs")
     given = data.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="IN.npz", help="read the inputs from a file")
@@ -175,6 +175,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def body() -> int:
         options = parse_arguments(args)
+        check_outputs(options.outputs, options.report, options.profile)
+        check_program(options.file)
+        check_inputs(options.inputs, options.expect)
         from .plan_run_main import run
 
         return run(options)

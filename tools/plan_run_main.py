@@ -26,7 +26,6 @@ from ..reporting.report import PoolReport, ReusedReport, report
 from .common import (
     OPTION_ERRORS,
     UsageError,
-    check_outputs,
     read_source,
     write_atomically,
     write_report,
@@ -56,7 +55,6 @@ _BESIDE = {
 
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
-    check_outputs(options.outputs, options.report, options.profile)
     ctx = Context()
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 

@@ -1,17 +1,22 @@
-"""`plan-solve`: offsets for buffers in a CSV file, by one strategy or by many.
+"""`plan-solve`: offsets for buffers in CSV files, by one strategy or by many.
 
 Prints one line per strategy: its peak, the lower bound, and whether the plan is proved
 to be optimal; see `plan-solve --help`.
 """
 
 import argparse
+import csv
+import errno
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from math import inf
 from time import monotonic
+from typing import TextIO
 
 from ..planning import (
     Limits,
@@ -31,6 +36,7 @@ from .common import (
     Source,
     UsageError,
     check_outputs,
+    check_program,
     guard,
     read_source,
     write_atomically,
@@ -38,7 +44,13 @@ from .common import (
 from .interrupts import ending_searches
 from .progress import Ticker
 
+INTERRUPTED = 130
+
 _DEFAULT_STRATEGY = "auto"
+_ENDINGS = (".csv", ".tsv")
+_COLUMNS = ("strategy", "peak", "lower bound", "gap", "CPU s", "optimal")
+_RULES = (" --- |", " --: |")
+"""Markdown's, of columns that are aligned on the left and on the right."""
 
 _PROGRAM = re.compile(
     rb"ML\xef\x52"  # bytecode
@@ -52,15 +64,15 @@ _DESCRIPTION = """\
 Finds an offset for each buffer, so that buffers that are live at the same time never
 overlap. Prints for each strategy: the peak (the end of the highest buffer), the lower
 bound (the largest sum of live bytes), the gap between the two, the CPU time, and
-whether the plan is proved optimal. Sizes are in bytes.
+whether the plan is proved optimal. Sizes are in bytes, or have a unit: 1.5KiB.
 
 BUFFERS.csv is in minimalloc's format: a header, then one buffer per line. The required
-columns, in any order, are id; lower (or begin, start), the first step in which the
-buffer is live; upper (or end), the first step in which it is no longer live; and size.
-The optional columns are alignment; gaps ('3-5 7-9': steps in which other buffers may
-use its bytes); offset; hint (an offset; 'auto' is never worse than a sound plan of
-hints); and pool (pools have separate address spaces, and their peaks are added up).
-Other columns are preserved.
+columns, in any order and between commas, semicolons, tabs, or bars, are id; lower (or
+begin, start), the first step in which the buffer is live; upper (or end), the first
+step in which it is no longer live; and size. The optional columns are alignment; gaps
+('3-5 7-9': steps in which other buffers may use its bytes); offset; hint (an offset;
+'auto' is never worse than a sound plan of hints); and pool (pools have separate address
+spaces, and their peaks are added up). Other columns are preserved.
 
 Ctrl-C ends the search and writes the best plan so far; a second Ctrl-C ends the tool.
 
@@ -69,8 +81,14 @@ The exit code is 1 if no strategy meets --capacity, and 130 after Ctrl-C.
 
 
 def make_parser() -> Parser:
-    parser = Parser("plan-solve", "[OPTION ...] BUFFERS.csv", _DESCRIPTION)
-    parser.add_argument("file", nargs="?", metavar="BUFFERS.csv", help="'-' is stdin")
+    parser = Parser("plan-solve", "[OPTION ...] [BUFFERS.csv ...]", _DESCRIPTION)
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="BUFFERS.csv",
+        help="or a folder with such files; '-' is stdin, and so is none, unless stdin "
+        "is a terminal",
+    )
     parser.add_argument(
         "--list-strategies",
         action="store_true",
@@ -106,7 +124,7 @@ def make_parser() -> Parser:
     )
     how.add_argument(
         "--alignment",
-        type=int,
+        type=byte_count,
         default=1,
         metavar="BYTES",
         help="the alignment of buffers without a column 'alignment' (default: 1)",
@@ -130,6 +148,12 @@ def make_parser() -> Parser:
         help="write the buffers with the offsets of the best plan, if it meets the "
         "capacity ('-': to stdout, with the table on stderr)",
     )
+    out.add_argument(
+        "--table",
+        choices=_Table.STYLES,
+        default="text",
+        help="how the strategies are listed (default: %(default)s)",
+    )
     out.add_argument("--report", metavar="R.json", help="write statistics as JSON")
     return parser
 
@@ -137,8 +161,8 @@ def make_parser() -> Parser:
 def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse(args)
-    if not options.file and not options.list_strategies:
-        parser.error("the following arguments are required: BUFFERS.csv")
+    if options.files.count("-") > 1:
+        parser.error("only one BUFFERS.csv can be stdin")
     for name, least in (("capacity", 0), ("time_limit", 0), ("alignment", 1)):
         value = getattr(options, name)
         if value is not None and not value >= least:
@@ -169,8 +193,41 @@ def run(options: argparse.Namespace) -> int:
         return 0
     check_outputs(options.output, options.report)
     strategies = chosen(options.strategy)
+    files = [file for path in options.files or [None] for file in _files_in(path)]
+    for option in ("output", "report"):
+        if len(files) > 1 and getattr(options, option):
+            raise UsageError(f"--{option} is about one file, not {len(files)}")
+    stream = sys.stderr if "-" in (options.output, options.report) else sys.stdout
+    table = _Table(options.table, files, strategies, stream)
+    code = 0
+    for file in files:
+        code = max(code, _solve_file(file, strategies, options, table))
+        if code == INTERRUPTED:
+            break
+    return code
+
+
+def _files_in(path: str | None) -> Sequence[str | None]:
+    """The path, or the files with buffers in a folder. Raises what `check_program`
+    does, and `OSError` for a folder without any."""
+    if path is None or not os.path.isdir(path):
+        check_program(path)
+        return [path]
+    files = [name for name in sorted(os.listdir(path)) if name.endswith(_ENDINGS)]
+    if not files:
+        raise OSError(errno.ENOENT, "a folder without .csv or .tsv files", path)
+    return [os.path.join(path, name) for name in files]
+
+
+def _solve_file(
+    file: str | None,
+    strategies: Sequence[str],
+    options: argparse.Namespace,
+    rows: "_Table",
+) -> int:
+    """Plans the buffers of one file, and says how; returns the exit code."""
     begin = monotonic()
-    source = read_source(options.file)
+    source = read_source(file)
     if _is_program(source):
         return _fail(source.name, "this is a program, expected buffers as CSV", _HELP)
     try:
@@ -192,7 +249,9 @@ def run(options: argparse.Namespace) -> int:
     # A search by one strategy is all that the user waits for, with reading.
     whole = begin + options.time_limit if len(strategies) == 1 else inf
     with ending_searches() as is_interrupted, deadline.until(whole):
-        plans = solve_all(problem, strategies, options, is_interrupted)
+        rows.begin()
+        add_row = partial(rows.add, source.name)
+        plans = solve_all(problem, strategies, options, is_interrupted, add_row)
     if options.report:
         report = json.dumps(_report(problem, plans), indent=2)
         write_atomically(options.report, f"{report}\n".encode())
@@ -226,7 +285,7 @@ def _interrupted(best: Plan, what: str) -> int:
     """Says what became of the best plan; returns the exit code."""
     text = f"interrupted: the best plan so far has {best.peak} bytes and is {what}"
     print(f"plan-solve: {text}", file=sys.stderr)
-    return 130
+    return INTERRUPTED
 
 
 def _fail(place: str, reason: str, note: str = "") -> int:
@@ -242,16 +301,9 @@ def solve_all(
     strategies: Sequence[str],
     options: argparse.Namespace,
     is_interrupted: Callable[[], bool],
+    add_row: Callable[..., None],
 ) -> Sequence[Plan]:
-    """A plan by each strategy, until an interrupt; prints the table as they come."""
-    table = sys.stderr if "-" in (options.output, options.report) else sys.stdout
-    width = max(map(len, ("strategy", *strategies)))
-
-    def print_row(name: str, *cells: str) -> None:
-        aligned = "".join(map(str.rjust, cells, (15, 15, 10, 10, 12)))
-        print(f"{name:{width}}{aligned}", file=table, flush=True)
-
-    print_row("strategy", "peak", "lower bound", "gap", "CPU s", "optimal")
+    """A plan by each strategy, until an interrupt; adds rows as they come."""
     plans: list[Plan] = []
     for name in strategies:
         watch = _Watch(name) if sys.stderr.isatty() else None
@@ -259,7 +311,7 @@ def solve_all(
         with watch or nullcontext():
             plan = solve(problem, name, limits)
         ended = "interrupted" if is_interrupted() else "time limit"
-        print_row(
+        add_row(
             name,
             str(plan.peak),
             str(plan.lower_bound),
@@ -271,6 +323,51 @@ def solve_all(
         if is_interrupted():
             break
     return plans
+
+
+class _Table:
+    """What became of each file and strategy, row by row; one file has no column."""
+
+    STYLES = ("text", "csv", "markdown")
+
+    def __init__(
+        self,
+        style: str,
+        files: Sequence[str | None],
+        strategies: Sequence[str],
+        stream: TextIO,
+    ):
+        self._style = style
+        self._is_one = len(files) == 1
+        self._stream = stream
+        names = [max(map(len, ("strategy", *strategies)))]
+        if not self._is_one:
+            names.insert(0, max(len(str(file)) for file in files) + 2)
+        self._widths = (*names, *(-width for width in (15, 15, 10, 10, 12)))
+        self._is_begun = False
+
+    def begin(self) -> None:
+        """Prints the header, once."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        self.add("file", *_COLUMNS)
+        if self._style == "markdown":
+            self._print("|" + "".join(_RULES[w < 0] for w in self._widths))
+
+    def add(self, file: str, *cells: str) -> None:
+        row = cells if self._is_one else (file, *cells)
+        match self._style:
+            case "csv":
+                csv.writer(self._stream, lineterminator="\n").writerow(row)
+            case "markdown":
+                self._print(f"| {' | '.join(row)} |")
+            case _:
+                padded = zip(row, self._widths, strict=True)
+                self._print("".join(f"{c:{'<>'[w < 0]}{abs(w)}}" for c, w in padded))
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
 
 
 class _Watch(Ticker):

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .arguments import Parser
+from .arguments import FILE, Parser
 from .common import (
     FileError,
     Source,
     UsageError,
     check_outputs,
+    check_program,
     guard,
     parse_sizes,
     read_source,
@@ -60,7 +61,7 @@ examples:
 def make_parser() -> Parser:
     parser = Parser("plan-view", "[OPTION ...] [FILE ...]", _DESCRIPTION, _EXAMPLES)
     parser.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE", help="'-', or none, is stdin"
+        "files", nargs="*", metavar="FILE", help=FILE.replace("program", "plans")
     )
     parser.add_argument(
         "--compare",
@@ -135,16 +136,19 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         except ValueError as error:
             parser.error(f"argument -o/--output: {error}")
     options.ascii |= not any(getattr(options, name) for name in _FILES)
+    options.files = options.files or [None]
     return options
 
 
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
+    terminal = "-" if options.ascii else None
+    check_outputs(*(getattr(options, name) for name in _FILES), terminal)
+    for file in options.files:
+        check_program(file)
     from .plan_solve import chosen
     from .views.reading import Reader
 
-    terminal = "-" if options.ascii else None
-    check_outputs(*(getattr(options, name) for name in _FILES), terminal)
     strategies = chosen(options.compare) if options.compare is not None else ()
     planning = given_options(options)
     reader = Reader(strategies, options.inclusive, options.explain, planning)

@@ -4,6 +4,7 @@ from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
 
 from ...dialects.diagnostics import LocatedError
+from ...extras import missing
 
 if TYPE_CHECKING:
     import onnx
@@ -57,8 +58,11 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
         from onnx import checker, external_data_helper
     except ImportError as error:
         raise LocatedError(
-            f"{name} holds an ONNX model, which takes the package onnx to read: "
-            f"pip install 'tensorplan[onnx]' ({error})"
+            missing(
+                f"{name} holds an ONNX model, which takes the package onnx to read",
+                "onnx",
+                error,
+            )
         ) from None
     try:
         model = onnx.load_model_from_string(data)

@@ -34,6 +34,7 @@ from importlib import import_module
 from typing import Any
 
 from ...dialects.diagnostics import LocatedError
+from ...extras import missing
 from ...model import Model
 
 WHOLE = ("linear", "matmul", "scaled_dot_product_attention")
@@ -62,9 +63,7 @@ def import_program(
     try:
         export: Any = import_module("torch.export")
     except ImportError as error:
-        raise LocatedError(
-            f"PyTorch is needed: pip install 'tensorplan[torch]' ({error})"
-        ) from None
+        raise LocatedError(missing("PyTorch is needed", "torch", error)) from None
     from .program import Importer
 
     if not isinstance(source, export.ExportedProgram):

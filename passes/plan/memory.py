@@ -32,7 +32,7 @@ Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan s
 unchanged, with a remark: sizes that do not follow from the arguments, layouts other
 than the identity, buffers that escape or have unknown uses, buffers that a loop passes
 to its next iteration, and allocations that are freed together with one of these
-(analysis/allocations.py).
+(analysis/allocations.py). A program that has only tensors is an error.
 Does not: reorder operations, or split a buffer that a loop passes on.
 """
 
@@ -100,14 +100,20 @@ class PlanMemory(ModulePass, MemoryOptions):
     name = "plan-memory"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration:
-                self._plan(func)
-                if any(isinstance(t, TensorType) for t in func.function_type.inputs):
-                    remark("tensors have no memory to plan: bufferize them first", func)
+        funcs = [f for f in op.walk() if isinstance(f, FuncOp) and not f.is_declaration]
+        is_planned = any([self._plan(func) for func in funcs])
+        for func in filter(_has_tensors, funcs):
+            if not is_planned:
+                raise LocatedError(
+                    "tensors have no memory to plan: bufferize them first, by "
+                    "tgraph-bufferize or mlir-opt",
+                    func,
+                )
+            remark("tensors have no memory to plan: bufferize them first", func)
         check_plan(op)
 
-    def _plan(self, func: FuncOp) -> None:
+    def _plan(self, func: FuncOp) -> bool:
+        """Returns whether there was anything to plan."""
         flow = ControlFlow(func)
         pools: dict[Attribute, list[Allocation]] = {}
         sizes = None
@@ -117,7 +123,7 @@ class PlanMemory(ModulePass, MemoryOptions):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
         if not pools:
-            return
+            return False
         order = _stream_order(func, flow)
         outputs = find_outputs(func, flow) if self.reuse_outputs else []
         if order is not None:  # and what the caller gives is there before any of them
@@ -159,6 +165,7 @@ class PlanMemory(ModulePass, MemoryOptions):
                 _rewrite(func, type, alignment, rest, plan.offsets)
             for index, (output, offset) in reuses.items():
                 move(allocations[index], here[output].argument, offset)
+        return True
 
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
@@ -181,6 +188,10 @@ class PlanMemory(ModulePass, MemoryOptions):
 
     def _solve(self, problem: Problem) -> Plan:
         return solve_arena(problem, self.strategy)
+
+
+def _has_tensors(func: FuncOp) -> bool:
+    return any(isinstance(t, TensorType) for t in func.function_type.inputs)
 
 
 class _Pool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from ...extras import missing
 from .. import deadline
 from . import TaskGraph, peak_of
 from .parts import subgraph
@@ -58,9 +59,7 @@ def _solver() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise ImportError(
-            f"OR-tools is needed: pip install 'tensorplan[exact]' ({error})"
-        ) from None
+        raise ImportError(missing("OR-tools is needed", "exact", error)) from None
     return cp_model
 
 

@@ -2,7 +2,7 @@
 
 A kernel is a function over sequences of integers that its caller made: lists in plain
 Python, arrays of 64 bits when compiled. It is the same source either way, so that both
-give the same plans. numba (`pip install 'tensorplan[fast]'`) is imported when the first
+give the same plans. numba (the extra `fast`) is imported when the first
 large problem needs it.
 """
 

@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from ...dialects.tgraph.signature import Signature
+from ...extras import missing
 from ..program.compiled import CompiledProgram
 from ..program.program import Changes
 from ..program.steps import View
@@ -224,8 +225,7 @@ class _Group:
         except OSError as error:
             self._output.close()
             raise LostDevices(
-                f"cannot start {program}: {error} "
-                "(pip install 'tensorplan[distributed]' brings mpiexec)"
+                missing(f"cannot start {program}", "distributed", error)
             ) from None
 
     def _connect(

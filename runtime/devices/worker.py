@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ...extras import missing
+
 try:
     from mpi4py import MPI
 except ImportError as error:
-    sys.exit(f"mpi4py is needed: pip install 'tensorplan[distributed]' ({error})")
+    sys.exit(missing("mpi4py is needed", "distributed", error))
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
+from ...extras import missing
 from . import page, svg
 from .model import FrontierView, PlanView
 
@@ -48,9 +49,7 @@ def _bitmap(plans: Sequence[PlanView], frontiers: Sequence[FrontierView]) -> byt
     try:
         resvg: Any = import_module("resvg_py")
     except ImportError as error:
-        raise MissingPackage(
-            f"PNG takes resvg_py: pip install 'tensorplan[png]' ({error})"
-        ) from None
+        raise MissingPackage(missing("PNG takes resvg_py", "png", error)) from None
     return bytes(resvg.svg_to_bytes(svg_string=svg.draw(plans, frontiers), zoom=_ZOOM))
 
 

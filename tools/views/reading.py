@@ -233,8 +233,9 @@ def _get(whole: object, key: str | int, kind: type[_T]) -> _T:
 
 
 def _is_csv(start: bytes) -> bool:
-    header = start.partition(b"\n")[0].decode("latin-1").split(",")
-    return len(header) > 3 and "size" in [name.strip() for name in header]
+    header = start.partition(b"\n")[0].decode("latin-1")
+    names = header.split(csv_format.separator_of(header))
+    return len(names) > 3 and "size" in [name.strip() for name in names]
 
 
 def _text(source: Source) -> str:
