@@ -17,6 +17,7 @@ _DESCRIPTION = """\
 Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
 or memref IR), runs it with NumPy arrays, and prints for each pool: its bytes, the lower
 bound (the largest sum of live bytes), the bytes without reuse, and the buffer count.
+'+ N' is what the kernels of this machine need in addition.
 
 In npz files, inputs are called arg0, arg1, ... in signature order, or by the names of
 the program's arguments. Outputs have the names of the model's results, or out0, out1,

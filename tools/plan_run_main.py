@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +15,7 @@ from xdsl.passes import ModulePass
 from ..analysis.allocations import is_planned
 from ..analysis.functions import argument_names, is_tensor
 from ..dialects import get_all_dialects
-from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.diagnostics import LocatedError, held_back, name_of
 from ..dialects.sizes.symbolic import TYPICAL
 from ..dialects.tgraph.base import is_static, tensor_type_of
 from ..frontends import onnx
@@ -22,7 +23,7 @@ from ..passes import driver
 from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
 from ..passes.plan.pipeline import PlanPipeline
-from ..reporting.report import PoolReport, ReusedReport, report
+from ..reporting.report import PoolReport, Report, ReusedReport, report
 from .common import (
     OPTION_ERRORS,
     UsageError,
@@ -47,10 +48,9 @@ Beside: TypeAlias = Callable[[], Mapping[str, int]]
 _LARGEST = 1 << 47
 """Elements of a value: of bytes, a process can address as many."""
 
-_BESIDE = {
-    "scratch_bytes": "workspace of the kernels",
-    "packed_bytes": "parameters in the kernels' layout",
-}
+_BESIDE = ("scratch_bytes", "packed_bytes")
+"""What an executable takes besides its pools: workspace of its kernels, and parameters
+in their layout."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     if options.level == "planned" and is_planned(module):
         check_planning(options)
         passes = [PlanCheck(report=False)]
-    with ProgressBar("compile", len(passes)) as progress:
+    program = _planned_alone(ctx, module, passes)
+    with ProgressBar("compile", len(list(flatten(passes)))) as progress:
         compiler.run(module, passes, after=lambda p, m, s: progress.step())
 
     # NumPy takes longer to load than most errors above need to show.
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
     io = signature(module, options.entry)
     if is_dynamic(module, options.entry):
-        module = with_sizes(module, io, options)
+        program = module = with_sizes(module, io, options)
         io = signature(module, options.entry)
     _check_sizes(module)
     parameters = onnx.parameters(source.data, source.name)
@@ -104,9 +105,12 @@ def run(options: argparse.Namespace) -> int:
     if profile:
         write_atomically(options.profile, profile.to_json().encode())
     if options.level == "planned":
-        figures = report(module)
+        figures = report(program or module)
         for pool in figures["pools"]:
             print(pool_line(pool))
+        with_kernels = _bytes(report(module)) + beside().get("scratch_bytes", 0)
+        if (further := with_kernels - _bytes(figures)) > 0:
+            print(f"+ {size(further)} for this machine's kernels")
         for pool in pools if options.allocator else ():
             print(allocator_line(pool.device, pool.allocator.statistics()))
         for reused in figures["reused"]:
@@ -115,9 +119,8 @@ def run(options: argparse.Namespace) -> int:
             seconds = {**compiler.seconds(), "run": running}
             write_report(options.report, module, seconds, **beside())
     steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
-    further = "".join(
-        f", {_BESIDE[name]} {size(bytes)}" for name, bytes in beside().items() if bytes
-    )
+    packed = beside().get("packed_bytes", 0)
+    further = f", parameters in the kernels' layout {size(packed)}" if packed else ""
     print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{further}")
     if profile and profile.fallbacks:
         found = (f"{count} {name}" for name, count in profile.fallbacks.items())
@@ -142,6 +145,25 @@ def run(options: argparse.Namespace) -> int:
     count = f"{len(wrong)} of {len(results)} outputs differ; the worst: "
     print(f"plan-run: error: {count}{worst.message}", file=sys.stderr)
     return 1
+
+
+def _planned_alone(
+    ctx: Context, module: ModuleOp, passes: Sequence[ModulePass]
+) -> ModuleOp | None:
+    """The program planned without the workspaces of kernels, for a figure that does not
+    depend on what is installed; None if `passes` plan none, or for a budget, which is
+    what both may take."""
+    pipeline = next((p for p in passes if isinstance(p, PlanPipeline)), None)
+    if not pipeline or pipeline.workspaces == "none" or pipeline.budget is not None:
+        return None
+    alone = module.clone()
+    with held_back():  # what it remarks is said of the plan that runs
+        driver.run(ctx, alone, [replace(pipeline, workspaces="none")])
+    return alone
+
+
+def _bytes(figures: Report) -> int:
+    return sum(pool["bytes"] for pool in figures["pools"])
 
 
 def _check_sizes(module: ModuleOp) -> None:
@@ -180,8 +202,9 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
         given = given_options(options)
         given.setdefault("workspaces", _workspaces(options))
         pipeline = PlanPipeline(**given)
-        passes = flatten([pipeline])
-        return [p for p in passes if not options.allocator or p.name != "plan-memory"]
+        if not options.allocator:
+            return [pipeline]
+        return [p for p in flatten([pipeline]) if p.name != "plan-memory"]
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
 
