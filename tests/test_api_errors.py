@@ -181,7 +181,7 @@ def test_without_a_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(LocatedError, match=rf"pip install 'tensorplan\[{extra}\]'"):
+    with pytest.raises(LocatedError, match=rf"pip install '\.\[{extra}\]'"):
         function()
 
 

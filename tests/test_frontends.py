@@ -241,7 +241,7 @@ def test_generic_text_needs_no_jaxlib() -> None:
 @pytest.mark.usefixtures("without_jaxlib")
 @pytest.mark.parametrize("data", [PRETTY.encode(), b"ML\xefR\x06rest"])
 def test_the_error_without_jaxlib_says_what_to_install(data: bytes) -> None:
-    with pytest.raises(LocatedError, match=r"pip install 'tensorplan\[jax\]'"):
+    with pytest.raises(LocatedError, match=r"pip install '\.\[jax\]'"):
         read(data, "a.mlir", context())
 
 

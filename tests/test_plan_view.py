@@ -372,7 +372,7 @@ def changed(**fields: object) -> str:
             CHAIN + "d,1,3,64,32\n",
             "x.csv: error: the offsets in the file: buffers ",
         ),
-        ("x.json", '{"a": ]', "x.json:1: error: expecting value"),
+        ("x.json", '{"a": ]', "x.json:1: error: this cannot be read as JSON: exp"),
         ("x.json", "[" * 100_000, "x.json: error: this cannot be read as JSON"),
         ("x.json", "9" * 5000, "x.json: error: this cannot be read as JSON"),
         ("x.json", "[]", "x.json: error: 'pools' is missing, expected a report of"),

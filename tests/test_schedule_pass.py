@@ -118,7 +118,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
   %c = tgraph.add %a, %b : tensor<8x64xf32>
   func.return %c : tensor<8x64xf32>
 }""")
-    with pytest.raises(LocatedError, match=r"pip install 'tensorplan\[exact\]'"):
+    with pytest.raises(LocatedError, match=r"pip install '\.\[exact\]'"):
         run(module, TGraphRematerialize("1KiB", exact=True))
 
 

@@ -72,19 +72,16 @@ def _describe_parse_error(error: ParseError) -> str:
     span, message = error.span, error.msg
     if match := re.match(r"values used but not defined: \[%([^],]+)", message):
         span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
-    elif match := re.fullmatch(r"Operation tgraph\.(\S+) is not registered", message):
-        from ..dialects.tgraph import TGraph  # which plan-solve never needs
-
-        message += suggest(
-            match[1], [op.name.partition(".")[2] for op in TGraph.operations]
-        )
     elif re.fullmatch(r"Operation \S+ is not registered", message):
         message = _unknown_operation(message.split()[1])
     elif message.startswith("Operation builtin.unregistered does not have a custom"):
         message = _unknown_operation(_word_before(span), is_allowed=True)
     elif message == "Could not parse entire input!":
-        is_empty = not span.input.content.strip()
-        message = "the file is empty, " * is_empty + "expected an operation"
+        rest = str(span.input.content)[span.start :].lstrip()
+        empty = "the file is empty, " * (not str(span.input.content).strip())
+        message = f"{empty}expected an operation" + ", found '}'" * rest.startswith("}")
+    elif message == "Expected shape type.":
+        message = "expected an element type such as f32"
     elif message == " in block definition":
         return _describe_open_region(span)
     lines = [_at_span(span, "error", _house_style(message))]
@@ -97,9 +94,11 @@ def _describe_parse_error(error: ParseError) -> str:
 
 def _unknown_operation(name: str, is_allowed: bool = False) -> str:
     """Of an operation whose dialect is not registered, or of a word of no MLIR."""
-    from xdsl.dialects import get_all_dialects
+    from xdsl.dialects import get_all_dialects as xdsl_dialects
 
-    dialect, dot, _ = name.partition(".")
+    from ..dialects import get_all_dialects
+
+    dialect, dot, own = name.partition(".")
     if not dot:
         return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
     if is_allowed:
@@ -107,11 +106,14 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
             f"the custom syntax of {name} is not known, expected the generic form, "
             f'"{name}"(...) : ...; mlir-opt -mlir-print-op-generic prints it'
         )
-    if dialect in get_all_dialects():
-        return f"operation {name} is not registered"
+    message = f"operation {name} is not registered"
+    if factory := (xdsl_dialects() | get_all_dialects()).get(dialect):
+        known = [op.name.partition(".")[2] for op in factory().operations]
+        if (near := suggest(own, known)) or dialect in get_all_dialects():
+            return message + near
     return (
-        f"operation {name} is not registered; mlir-opt lowers {dialect} to linalg or "
-        "memref, plan-opt --allow-unregistered-dialect keeps it as it is"
+        f"{message}; lower it with mlir-opt to linalg on memrefs, or give "
+        "plan-opt --allow-unregistered-dialect"
     )
 
 

@@ -38,7 +38,7 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
 def check_name(name: str, known: Passes) -> None:
     """Raises `UsageError` if there is no pass of this name."""
     if name not in known:
-        hint = suggest(name, list(known)) or "; --list-passes lists them"
+        hint = f"{suggest(name, list(known))}; --list-passes lists them"
         raise UsageError(f"unknown pass {name!r}{hint}")
 
 

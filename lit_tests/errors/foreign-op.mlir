@@ -4,7 +4,7 @@
 // RUN: not plan-opt %t.py 2>&1 | filecheck %s --check-prefix PYTHON
 // RUN: not plan-opt --allow-unregistered-dialect %t.py 2>&1 | filecheck %s --check-prefix PYTHON
 
-// UNKNOWN: error: operation tosa2.tanh is not registered; mlir-opt lowers tosa2 to linalg or memref, plan-opt --allow-unregistered-dialect keeps it as it is
+// UNKNOWN: error: operation tosa2.tanh is not registered; lower it with mlir-opt to linalg on memrefs, or give plan-opt --allow-unregistered-dialect
 // CHECK:   error: the custom syntax of tosa2.tanh is not known, expected the generic form, "tosa2.tanh"(...) : ...; mlir-opt -mlir-print-op-generic prints it
 // PYTHON:  py:1:8: error: expected an operation such as func.func, found 'import'; is this MLIR?
 func.func @main(%a: tensor<4xf32>) {

@@ -154,6 +154,7 @@ def _json(source: Source) -> Any:
         return json.loads(_text(source))
     except json.JSONDecodeError as error:
         reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        reason = f"this cannot be read as JSON: {reason}"
         raise FileError(source, reason, error.lineno) from None
     except (ValueError, RecursionError) as error:  # long numbers, deep nesting
         raise FileError(source, f"this cannot be read as JSON: {error}") from None
