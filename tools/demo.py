@@ -41,7 +41,7 @@ def main(path: Path) -> int:
     print(*_figures(arena), sep="\n")
     picture, _, _ = terminal.draw(plan, _WIDTH).partition("\nat the peak")
     print("\nThe arena: addresses upwards, steps across, a letter for each buffer.")
-    print(*picture.splitlines()[1:], "", sep="\n")
+    print(*picture.splitlines()[2:], "", sep="\n")
     print(*wrong or ["The step ran in it: all outputs are as expected."], sep="\n")
     print(f"{path} shows it as a page. Next: docs/tutorial.md")
     return 1 if wrong else 0
