@@ -131,8 +131,9 @@ def _name_values(module: Any) -> None:
     """
     ir = import_module("jaxlib.mlir.ir")
     with module.context:
-        for function in module.body.operations:
-            for op in (op.operation for b in function.regions[0] for op in b):
+        for symbol in module.body.operations:  # a function, or a mesh without a body
+            blocks = [block for region in symbol.regions for block in region]
+            for op in (op.operation for block in blocks for op in block):
                 at = _place(op.location, ir)
                 name = at and _assignments(at[0]).get(at[1])
                 users = (use.owner for r in op.results for use in r.uses)
