@@ -43,9 +43,9 @@ smallest figure is bold.
 
 NOTES = """
 Each figure counts what is neither argument, parameter, nor result, and what no kernel
-allocates for itself. `plan-run` prints what our kernels need in addition, on the machine
-where it runs: 497,536 bytes for lenet_train, for example, with oneDNN on two threads of
-an AVX-512 processor. For each compiler, the figures are:
+allocates for itself. `plan-run` prints what our kernels need in addition, on the
+machine where it runs: 497,536 bytes for lenet_train, for example, with oneDNN on two
+threads of an AVX-512 processor. For each compiler, the figures are:
 
 * XLA: the temporary buffer that it reports, with the default or the memory-optimized
   scheduler.
