@@ -1,6 +1,7 @@
 """Plans on disk: what is found there, what is not, and that it is proved again."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,13 @@ PROGRAM = MODELS.parents[1] / "examples" / "classifier.mlir"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     monkeypatch.setattr(cached, "LEAST", 0)
-    cache._trim.cache_clear()
-    return tmp_path
+    for remembered in (cache._trim, cached._version):
+        remembered.cache_clear()
+    yield tmp_path
+    cached._version.cache_clear()
 
 
 def compiled(program: Path = PROGRAM, **options: object) -> Executable:
@@ -84,6 +87,7 @@ def test_what_a_plan_follows_from_is_part_of_its_name(
             monkeypatch.setattr(cached, "_files", lambda _: [("a.py", 1, 2)])
         case _:
             monkeypatch.setattr(cached, changed, "0.0.0")
+    cached._version.cache_clear()  # another process
     compiled(program)
     assert len(plans(folder)) == 2
 

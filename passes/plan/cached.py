@@ -6,6 +6,7 @@ kernels whose workspaces are planned. What is found is verified and proved like 
 of anybody's; what cannot be is made anew.
 """
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -56,12 +57,15 @@ def cached(
 
 
 def _digest(module: ModuleOp, options: PlanOptions, kernels: str) -> str:
-    versions = VERSION, xdsl.__version__, sys.version, *_files(_ROOT)
-    parts = _text(module), repr(options), kernels, *map(str, versions)
+    parts = _text(module), repr(options), kernels, _version()
     return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
-_ROOT = Path(__file__).parents[2]
+@functools.cache
+def _version() -> str:
+    """Of what plans."""
+    files = _files(Path(__file__).parents[2])
+    return "\n".join(map(str, (VERSION, xdsl.__version__, sys.version, *files)))
 
 
 def _files(package: Path) -> Iterator[tuple[str, int, int]]:
