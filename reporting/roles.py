@@ -71,9 +71,9 @@ class Roles:
     def __init__(self, func: FuncOp, buffers: Sequence[SSAValue]):
         self._block = func.body.blocks[0]
         self._arguments = argument_attributes(func)
+        memory = [arg for arg in func.args if isinstance(arg.type, MemRefType)]
         self._accesses = {
-            value: list(accesses(value))
-            for value in dict.fromkeys((*buffers, *func.args))
+            value: list(accesses(value)) for value in dict.fromkeys((*buffers, *memory))
         }
         losses = [argument for argument in func.args if self._is_loss(argument)]
         others = any(

@@ -2,4 +2,5 @@
 
 placement/         plan-memory: streams, the caller's memory, symbolic offsets
 shared_memory.py   plan-in-place: allocations that may be one
+cached.py          plans on disk, for processes that compile the same program
 """

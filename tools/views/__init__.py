@@ -3,6 +3,9 @@
 model.py     what there is to see
 reading.py   plans from programs, reports and CSV; by other strategies
 programs.py  the plan of a program
+groups.py    what buffers may be colored and grouped by
+formats.py   the format that a file's name asks for
+notebook.py  a plan as a cell of a notebook shows it
 page.py      an HTML page with everything in it (from the parts in web/)
 svg.py       a drawing
 terminal.py  a picture of characters

@@ -4,4 +4,5 @@ llvm.py      LLVM IR to machine code
 signals.py   signals that wait while a call must not be interrupted
 team.py      threads that run parts of calls
 records.py   calls with their arrays; runs of calls as one call
+inlining.py  loops and branches of calls as one function
 """
