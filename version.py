@@ -1,3 +1,3 @@
 """The version of tensorplan, for all that need it without the public functions."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

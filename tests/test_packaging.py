@@ -1,5 +1,6 @@
 """The checkout is the package: a wheel holds it and nothing else, and tools find it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tensorplan.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 BESIDE = {"benchmarks", "build", "docs", "lit_tests", "tests"}
@@ -61,6 +64,14 @@ def run_xdsl_opt(*arguments: str, stdin: str = "") -> str:
     )
     assert run.returncode == 0, run.stderr
     return run.stdout
+
+
+def test_the_changelog_has_the_version():
+    """As its newest, after what is not released."""
+    first, newest, *_ = re.findall(
+        r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )
+    assert (first, newest) == ("Unreleased", VERSION)
 
 
 def test_plain_xdsl_opt_lists_our_passes():
