@@ -85,27 +85,35 @@ def newton(x: Array) -> Array:
 def collatz(n: Array) -> Array:
     """The steps to 1, for all numbers below n."""
 
-    def steps(number: Array) -> Array:
-        def step(state: Arrays) -> Arrays:
-            n, count = state
-            n = lax.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n)
-            return n, count + 1
+    def halved(number: Array) -> Array:
+        return number // 2
 
-        return lax.while_loop(lambda s: s[0] > 1, step, (number, 0))[1]
+    def tripled(number: Array) -> Array:
+        return 3 * number + 1
 
-    return lax.fori_loop(1, n, lambda i, total: total + steps(i), 0)
+    def is_left(state: Arrays) -> Array:
+        return state[0] > 1
+
+    def step(state: Arrays) -> Arrays:
+        number, count = state
+        return lax.cond(number % 2 == 0, halved, tripled, number), count + 1
+
+    def add(number: Array, total: Array) -> Array:
+        return total + lax.while_loop(is_left, step, (number, 0))[1]
+
+    return lax.fori_loop(1, n, add, 0)
 
 
 def distances(x: Array, y: Array) -> Array:
     """Edit distances, element by element in two loops (dynamic time warping)."""
 
-    def cell(i: Array, j: Array, table: Array) -> Array:
-        least = jnp.minimum(table[i - 1, j], table[i, j - 1])
-        least = jnp.minimum(least, table[i - 1, j - 1])
-        return table.at[i, j].set(abs(x[i - 1] - y[j - 1]) + least)
-
     def row(i: Array, table: Array) -> Array:
-        return lax.fori_loop(1, y.size + 1, lambda j, t: cell(i, j, t), table)
+        def cell(j: Array, table: Array) -> Array:
+            least = jnp.minimum(table[i - 1, j], table[i, j - 1])
+            least = jnp.minimum(least, table[i - 1, j - 1])
+            return table.at[i, j].set(abs(x[i - 1] - y[j - 1]) + least)
+
+        return lax.fori_loop(1, y.size + 1, cell, table)
 
     table = jnp.full((x.size + 1, y.size + 1), jnp.inf).at[0, 0].set(0)
     return lax.fori_loop(1, x.size + 1, row, table)[-1, -1]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from inspect import Parameter, signature
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,7 +217,7 @@ def test_values_of_jax_are_called_as_in_python() -> None:
 
     def loss(params, x):
         hidden = jax.numpy.tanh(x @ params["w.1"])
-        scores: object = jax.nn.softmax(hidden @ params["v"])
+        scores: Any = jax.nn.softmax(hidden @ params["v"])
         return (scores * scores).sum()
 
     def step(params, x):
