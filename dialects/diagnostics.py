@@ -73,15 +73,26 @@ class LocatedVerifyError(LocatedError, VerifyException):
 
 def place_of(op: Operation) -> str | None:
     """`file:line:col` of the nearest operation around `op` that has one."""
-    from xdsl.dialects.builtin import FileLineColLoc
+    from xdsl.dialects.builtin import FileLineColLoc, NameLoc
 
     node: Operation | None = op
     while node is not None:
-        if isinstance(location := node.location, FileLineColLoc):
+        location = node.location
+        if isinstance(location, NameLoc):
+            location = location.location
+        if isinstance(location, FileLineColLoc):
             file = location.filename.data
             return f"{file}:{location.line.data}:{location.column.data}"
         node = node.parent_op()
     return None
+
+
+def path_of(op: Operation) -> str:
+    """JAX's name for what the operation computes, with the transformations around it:
+    `jit(step)/transpose(jvp())/mul`. Empty for programs without such names."""
+    from xdsl.dialects.builtin import NameLoc
+
+    return op.location.desc.data if isinstance(op.location, NameLoc) else ""
 
 
 def name_of(op: Operation) -> str:

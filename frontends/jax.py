@@ -12,7 +12,7 @@ computes, and `linecache` has the source, that of a notebook's cells too.
 import ast
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
 from ..extras import missing
 from .parameters import Parameter
+from .stablehlo.shaping import CHECKPOINT_NAME
 
 
 def _jax() -> Any:
@@ -79,7 +80,7 @@ def lower(
     that all of `args`, flattened, are the program's arguments. Symbolic sizes go by
     `jax.export`. A function that is already jitted keeps its options. The bytecode
     holds places in the Python source, which messages then name, and without symbolic
-    sizes also the names of variables there.
+    sizes also the names of variables there, and those by `checkpoint_name`.
 
     Raises `LocatedError` without jax.
     """
@@ -93,13 +94,37 @@ def lower(
         return import_module("jax.export").export(jitted)(*args).mlir_module_serialized
     with catch_warnings():
         filterwarnings("ignore", "Some donated buffers were not usable")
-        lowered = jitted.lower(*args)
+        lowered = jitted.trace(*args).lower(_private_parameters=_keeping_names())
     module = lowered.compiler_ir("stablehlo")
     _name_values(module)
     _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
     return bytecode.getvalue()
+
+
+@cache
+def _keeping_names() -> Any:
+    """Lowers `jax.ad_checkpoint.checkpoint_name` to a custom call: JAX drops the names.
+
+    JAX has no public way to override the lowering of one primitive for one program.
+    """
+    mlir, ir = import_module("jax.interpreters.mlir"), import_module("jaxlib.mlir.ir")
+    named = partial(import_module("jax.ad_checkpoint").checkpoint_name, name="")
+    (eqn,) = _jax().make_jaxpr(named)(0.0).eqns
+
+    def lowering(_: Any, value: Any, *, name: str) -> Any:
+        attributes = {"call_target_name": CHECKPOINT_NAME, "backend_config": name}
+        call = ir.Operation.create(
+            "stablehlo.custom_call",
+            results=[value.type],
+            operands=[value],
+            attributes={k: ir.StringAttr.get(v) for k, v in attributes.items()},
+        )
+        return call.results
+
+    rules = ((eqn.primitive, lowering),)
+    return mlir.LoweringParameters(override_lowering_rules=rules)
 
 
 def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     ModuleOp,
+    NameLoc,
     UnregisteredOp,
 )
 from xdsl.dialects.func import Func
@@ -22,7 +23,7 @@ from xdsl.dialects.memref import MemRef
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError
 
-from tensorplan.dialects.diagnostics import LocatedError, name_of, place_of
+from tensorplan.dialects.diagnostics import LocatedError, name_of, path_of, place_of
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
@@ -350,8 +351,10 @@ def test_every_form_of_a_model() -> None:
     (dot,) = ops_named(
         level_0(exported.mlir_module_serialized), "stablehlo.dot_general"
     )
-    assert isinstance(dot.location, FileLineColLoc)
-    assert dot.location.filename.data == __file__
+    assert isinstance(dot.location, NameLoc)
+    assert isinstance(dot.location.location, FileLineColLoc)
+    assert dot.location.location.filename.data == __file__
+    assert path_of(dot) == "jit(model)/dot_general"
     pytest.importorskip("flatbuffers")
     artifact = level_0(bytes(exported.serialize(vjp_order=1)))
     assert shown(artifact) == shown(level_0(exported.mlir_module_serialized))

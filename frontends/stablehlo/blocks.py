@@ -18,9 +18,12 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
+    NameLoc,
     StringAttr,
     SymbolRefAttr,
     TensorType,
+    UnknownLoc,
     UnregisteredOp,
     i1,
 )
@@ -146,7 +149,11 @@ class Inliner:
             if (sizes := folded(conversion)) is not None:
                 return sizes
             if callee := self._callee(op, name):
-                return self.function(callee, inputs, into)
+                start = len(into)
+                results = self.function(callee, inputs, into)
+                for inlined in into[start:]:
+                    inlined.location = _called(inlined.location, op.location)
+                return results
             for result in op.results:
                 check_type(result.type)
             if is_assertion(op, conversion):
@@ -263,6 +270,16 @@ class _Enclosed:
     def region(self, *yields: SSAValue) -> Region:
         self.block.add_ops([*self.ops, YieldOp(*yields)])
         return Region(self.block)
+
+
+def _called(inner: LocationAttr, call: LocationAttr) -> LocationAttr:
+    """The location of an operation of a function that is called at `call`."""
+    if isinstance(inner, UnknownLoc):
+        return call
+    if isinstance(inner, NameLoc) and isinstance(call, NameLoc):
+        path = f"{call.desc.data}/{inner.desc.data}"
+        return NameLoc(StringAttr(path), inner.location)
+    return inner
 
 
 def _passed(values: Values) -> Values:

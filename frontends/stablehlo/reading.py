@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
     IntAttr,
     LocationAttr,
     ModuleOp,
+    NameLoc,
     RankedStructure,
     StringAttr,
     UnregisteredOp,
@@ -250,6 +251,8 @@ class _Importer:
             file, StringAttr(self._name if file == _UNNAMED else file)
         )
         location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
+        if isinstance(source, ir.NameLoc):
+            location = NameLoc(StringAttr(source.name_str), location)
         self._places[source] = location
         return location
 

@@ -10,13 +10,19 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    NameLoc,
     StringAttr,
 )
+from xdsl.ir import Operation
 
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import TensorOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, arrays
+
+CHECKPOINT_NAME = "checkpoint_name"
+"""The custom call that stands for JAX's primitive `name`, with the name as its
+`backend_config`; see `frontends.jax.lower`."""
 
 _SLICE = {name: name for name in ("start_indices", "limit_indices", "strides")}
 
@@ -80,10 +86,25 @@ _SAME_NAMES: Mapping[type[TensorOp], Sequence[str]] = {
 }
 
 
+def _name(c: Conversion) -> None:
+    """Puts JAX's name of a value into its location: `jit(step)/jvp()/name[h0]`."""
+    place, name = c.op.location, c.attribute("backend_config")
+    maker = c.inputs[0].owner
+    if not isinstance(maker, Operation) or len(maker.results) > 1:
+        return  # an argument, or of a loop, whose results have one location
+    if isinstance(place, NameLoc) and isinstance(name, StringAttr):
+        path = f"{place.desc.data}[{name.data}]"
+        maker.location = NameLoc(StringAttr(path), place.location)
+
+
 def _custom_call(c: Conversion) -> Values:
-    """What only tells how a program is to be divided among devices."""
+    """What only tells how a program is to be divided among devices, or what a value is
+    called."""
     target = c.attribute("call_target_name")
     name = target.data if isinstance(target, StringAttr) else ""
+    if name == CHECKPOINT_NAME:
+        _name(c)
+        return c.inputs
     if name in ("Sharding", "annotate_device_placement", "LayoutConstraint"):
         return c.inputs
     hint = " (LAPACK: compute it outside the program, and pass the result)"
