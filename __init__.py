@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from .passes.plan.pipeline import PlanPipeline
+    from .reporting.checkpoints import CheckpointPolicy
     from .reporting.explanation import Explanation
     from .reporting.frontier import FrontierPoint
     from .reporting.report import Report
@@ -49,6 +50,7 @@ __version__ = VERSION
 
 __all__ = [
     "Model",
+    "checkpoint_policy",
     "compile",
     "context",
     "explain",
@@ -419,6 +421,26 @@ def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
 
     module = _module_of(program)
     return explain(context(), module, _pipeline(options), limit=options.limit)
+
+
+def checkpoint_policy(program: ModuleOp | Model) -> CheckpointPolicy:
+    """The recomputation of a planned JAX gradient as a policy for `jax.checkpoint`.
+
+    The result prints as Python code. Its `names` are those of the values that the plan
+    keeps from the forward pass for the gradient; the plan recomputes all others. Its
+    `kept` lists these values with source locations, types and bytes. Values that the
+    program calls by `jax.ad_checkpoint.checkpoint_name` keep their names. The other
+    names are for you to insert at the locations.
+
+    Raises `LocatedError` for a program that is not planned, not sound, or has no
+    gradient by JAX.
+    """
+    from .passes import driver
+    from .reporting.checkpoints import checkpoint_policy
+
+    module = _module_of(program)
+    driver.check(module)
+    return checkpoint_policy(module)
 
 
 @dataclass(frozen=True, kw_only=True)

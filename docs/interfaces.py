@@ -95,6 +95,7 @@ PUBLIC = {
     "tensorplan.runtime.callable": ("CallableProgram",),
     "tensorplan.runtime.executor": ("Executable",),
     "tensorplan.reporting.explanation": ("Explanation",),
+    "tensorplan.reporting.checkpoints": ("CheckpointPolicy", "KeptValue"),
     "tensorplan.planning": (
         *("Buffer", "Problem", "Limits", "Placement", "Plan"),
         *("solve", "validate", "strategy"),
