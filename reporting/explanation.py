@@ -51,7 +51,7 @@ class Explanation:
 
     def json(self) -> str:
         """JSON for programs, with sizes in bytes and half-open ranges of steps. It also
-        lists the passes of each option, in the form of plan-opt's `-p`.
+        lists the passes of each trial, in the form of plan-opt's `-p`.
         """
         return json.dumps(_figures(self), indent=2)
 
@@ -142,7 +142,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "kind": alternative.kind,
         "change": alternative.change,
         "without": alternative.is_without,
-        "passes": ",".join(map(str, alternative.passes)),
+        "passes": alternative.option,
         "donated": [donation._asdict() for donation in alternative.donated],
     }
     if not isinstance(result, MemoryNeeds):

@@ -9,10 +9,14 @@ most is live at step 9 of 14: tgraph.dot_general (keep.mlir:4:8)
 
 what would help
  saves  arenas  FLOPs  CPU s
-16 KiB  32 KiB  +0.3%   0.02  budget=44236 (90% of now): compute again
+16 KiB  32 KiB  +0.3%   0.02  budget=44236 (90% of now): recompute
+
+options of plan-opt, to paste
+budget=44236 (90% of now): recompute: -p 'convert-stablehlo-to-tgraph,...'
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from .peaks import ArenaPeak, LiveBuffer, OperationSite
 from .trials import MemoryNeeds, Trial
@@ -47,8 +51,10 @@ def lines(
         yield bold(title, colour)
         if rows:
             yield from aligned([HEAD, *rows], ">>>>")
-    if any(rows for _, rows in found):
-        yield "(plan-opt --explain=json has the passes of each row, to paste after -p)"
+    if options := [t for t in _helping(trials) if not t.alternative.donated]:
+        yield from ("", bold("options of plan-opt, to paste", colour))
+        for trial in options:
+            yield f"{trial.change}: -p {quote(trial.alternative.option)}"
     if rest := remarks(trials):
         yield from ("", *rest)
 
@@ -58,23 +64,29 @@ def tables(
 ) -> list[tuple[str, list[tuple[str, ...]]]]:
     """What would help and what helps already, most first: titles, and rows below
     `HEAD`."""
-    saving = [trial for trial in trials if trial.worth > 0]
-    saving.sort(key=lambda trial: -trial.worth)
-    done = [_row(now, trial) for trial in saving if trial.alternative.is_without]
-    first: dict[
-        object, Trial
-    ] = {}  # of one kind with the same outcome, but for the time
-    for trial in saving:
-        if not trial.alternative.is_without and isinstance(trial.outcome, MemoryNeeds):
-            first.setdefault((trial.alternative.kind, trial.outcome[:3]), trial)
+    done = [_row(now, t) for t in _saving(trials) if t.alternative.is_without]
     found: list[tuple[str, list[tuple[str, ...]]]] = []
-    if first:
-        found.append(("what would help", [_row(now, t) for t in first.values()]))
+    if helping := _helping(trials):
+        found.append(("what would help", [_row(now, trial) for trial in helping]))
     elif any(isinstance(trial.outcome, MemoryNeeds) for trial in trials):
         found.append(("nothing that was tried would help", []))
     if done:
         found.append(("what helps already", done))
     return found
+
+
+def _helping(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """What would help, without those that do the same as another of their kind."""
+    first: dict[object, Trial] = {}
+    for trial in _saving(trials):
+        if not trial.alternative.is_without and isinstance(trial.outcome, MemoryNeeds):
+            first.setdefault((trial.alternative.kind, trial.outcome[:3]), trial)
+    return list(first.values())
+
+
+def _saving(trials: Sequence[Trial]) -> Sequence[Trial]:
+    saving = (trial for trial in trials if trial.worth > 0)
+    return sorted(saving, key=lambda trial: -trial.worth)
 
 
 def remarks(trials: Sequence[Trial]) -> Sequence[str]:

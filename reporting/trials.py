@@ -63,6 +63,7 @@ class Alternative(NamedTuple):
     kind: str  # what it is about: "fusion", "schedule", ...
     change: str  # in words
     passes: Sequence[ModulePass]
+    option: str  # of plan-opt's `-p`: all passes, or plan-pipeline with its options
     donated: Sequence[Donation] = ()
     is_without: bool = False  # whether it leaves out what is done as it is
 
@@ -189,8 +190,18 @@ class Alternatives:
             *self._of_search(),
         ]
 
-    def _passes(self, **options: str | int | bool) -> Sequence[ModulePass]:
-        return Alternatives(replace(self.pipeline, **options)).split()[1]
+    def _of_options(self, kind: str, **options: str | int | bool) -> Alternative:
+        """The pipeline with other options."""
+        pipeline = replace(self.pipeline, **options)
+        said = (f"{n.replace('_', '-')}={v}" for n, v in options.items())
+        passes = Alternatives(pipeline).split()[1]
+        return Alternative(kind, " ".join(said).lower(), passes, str(pipeline))
+
+    def _of_passes(
+        self, kind: str, what: str, passes: Sequence[ModulePass]
+    ) -> Alternative:
+        every = [*self.split()[0], *passes]
+        return Alternative(kind, what, passes, ",".join(map(str, every)))
 
     def _with(self, *others: ModulePass) -> Sequence[ModulePass]:
         """The passes with others in place of those of the same kind."""
@@ -203,18 +214,16 @@ class Alternatives:
     def _of_pipeline(self) -> Iterator[Alternative]:
         now = self.pipeline
         if now.strategy != "auto":
-            yield Alternative("placing", "strategy=auto", self._passes(strategy="auto"))
+            yield self._of_options("placing", strategy="auto")
         if now.alignment > 64:
-            yield Alternative("placing", "alignment=64", self._passes(alignment=64))
+            yield self._of_options("placing", alignment=64)
         if not now.reuse_outputs:
-            yield Alternative(
-                "output reuse", "reuse-outputs=true", self._passes(reuse_outputs=True)
-            )
+            yield self._of_options("output reuse", reuse_outputs=True)
         if now.streams != 1:
-            yield Alternative("streams", "streams=1", self._passes(streams=1))
+            yield self._of_options("streams", streams=1)
 
     def _of_donation(self, module: ModuleOp) -> Iterator[Alternative]:
-        passes = self.split()[1]
+        same = Alternative("donation", "", self.split()[1], str(self.pipeline))
         sizes: dict[Donation, int] = {}
         names: dict[Donation, str] = {}
         for func, block in tensor_functions(module):
@@ -226,19 +235,19 @@ class Alternatives:
         largest = sorted(sizes, key=lambda donation: -sizes[donation])
         for donation in largest[:SINGLE_DONATIONS]:
             what = f"donate argument {donation.argument} ({names[donation]})"
-            yield Alternative("donation", what, passes, (donation,))
+            yield same._replace(change=what, donated=(donation,))
         if len(largest) > 1:
             what = f"donate {len(largest)} arguments, all that have a result's type"
-            yield Alternative("donation", what, passes, tuple(largest))
+            yield same._replace(change=what, donated=tuple(largest))
 
     def _of_fusion(self) -> Iterator[Alternative]:
         for fuse in (TGraphFuse(mode="nnvm"), TGraphFuse(keep_peak=False)):
-            yield Alternative("fusion", _said(fuse), self._with(fuse))
+            yield self._of_passes("fusion", _said(fuse), self._with(fuse))
 
     def _of_gradient(self, module: ModuleOp) -> Iterator[Alternative]:
         if any(isinstance(op, GradientOp) for op in module.walk()):
             mirror = TGraphGradient(mirror="cheap")
-            yield Alternative("gradient", _said(mirror), self._with(mirror))
+            yield self._of_passes("gradient", _said(mirror), self._with(mirror))
 
     def _of_recomputation(self, arenas: int) -> Iterator[Alternative]:
         now = self.pipeline
@@ -249,7 +258,7 @@ class Alternatives:
         for part in BUDGETS:
             budget = int(arenas * part)
             again = TGraphRematerialize(budget, **now.shared(Placing))
-            yield Alternative(
+            yield self._of_passes(
                 "recomputation",
                 f"budget={budget} ({part:.0%} of now): recompute",
                 [*passes[:at], again, *passes[at:]],
@@ -260,30 +269,31 @@ class Alternatives:
         if now.streams == 1:
             tiles = TGraphTile(64, 0.3, **now.shared(Placing))
             what = "tgraph-tile{tiles=64 max-slowdown=0.3}"
-            yield Alternative("tiling", what, self._with(tiles))
+            yield self._of_passes("tiling", what, self._with(tiles))
         if now.effort != "high":
-            yield Alternative("schedule", "effort=high", self._passes(effort="high"))
+            yield self._of_options("schedule", effort="high")
 
     def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Alternative]:
         few = set(rewrites()) - set(changed)
         for cls in dict.fromkeys(type(pass_) for pass_ in self.split()[1]):
             if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
                 left = self._without(cls)
-                yield Alternative(cls.TOPIC, f"{cls.name}", left, is_without=True)
+                found = self._of_passes(cls.TOPIC, cls.name, left)
+                yield found._replace(is_without=True)
         if self.pipeline.reuse_outputs:
-            left = self._passes(reuse_outputs=False)
-            yield Alternative("output reuse", "output reuse", left, is_without=True)
+            left = self._of_options("output reuse", reuse_outputs=False)
+            yield left._replace(change="output reuse", is_without=True)
 
     def _of_memrefs(self) -> Iterator[Alternative]:
         """For programs that others bufferized."""
         passes = list(self.split()[1])
         at = next(i for i, p in enumerate(passes) if isinstance(p, PlanMemory))
         in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
-        yield Alternative("in place", "plan-in-place", in_place)
+        yield self._of_passes("in place", "plan-in-place", in_place)
         yield from self._of_pipeline()
         if self.pipeline.reuse_outputs:
-            left = self._passes(reuse_outputs=False)
-            yield Alternative("output reuse", "output reuse", left, is_without=True)
+            left = self._of_options("output reuse", reuse_outputs=False)
+            yield left._replace(change="output reuse", is_without=True)
 
 
 def _said(pass_: ModulePass) -> str:

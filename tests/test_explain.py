@@ -5,17 +5,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from modules import parse
 from xdsl.dialects.func import FuncOp
+from xdsl.universe import Universe
 
 import tensorplan
-from tensorplan.passes import driver
-from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes import driver, get_all_passes
 from tensorplan.reporting.donation import donate
 from tensorplan.reporting.explanation import Explanation
+from tensorplan.reporting.explanation_text import tables
 from tensorplan.reporting.trials import MemoryNeeds
+from tensorplan.tools import pipelines
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -86,21 +89,33 @@ def test_what_helps_memrefs():
 
 
 def test_what_is_promised_is_what_comes_out():
-    """Each option's passes, run by hand, give the bytes that it was said to."""
+    """Each option, as plan-opt's `-p` reads it, gives the bytes that it was said to."""
     module = parse(KEPT)
     explanation = tensorplan.explain(module, reuse_outputs=False)
+    known = get_all_passes() | Universe.get_multiverse().all_passes
     found = 0
     for trial in explanation.trials:
         if not isinstance(trial.outcome, MemoryNeeds) or trial.alternative.donated:
             continue
         planned = module.clone()
         ctx = tensorplan.context()
-        driver.run(ctx, planned, PlanPipeline().passes()[:2])
-        driver.run(ctx, planned, trial.alternative.passes)
+        passes = pipelines.parse(trial.alternative.option, known)
+        driver.run(ctx, planned, passes)
         pools = tensorplan.report(planned)["pools"]
         assert sum(pool["bytes"] for pool in pools) == trial.outcome.arenas
         found += trial.outcome.arenas < explanation.outcome.arenas
     assert found
+
+
+def test_each_row_has_its_option():
+    explanation = tensorplan.explain(parse(KEPT), reuse_outputs=False)
+    (_, rows), *_ = tables(explanation.outcome, explanation.trials)
+    text = str(explanation)
+    pasted = [line for line in text.splitlines() if ": -p " in line]
+    changes = [row[-1] for row in rows if not row[-1].startswith("donate")]
+    assert [line.split(": -p ")[0] for line in pasted] == changes != []
+    options = {t.change: quote(t.alternative.option) for t in explanation.trials}
+    assert pasted == [f"{change}: -p {options[change]}" for change in changes]
 
 
 def test_donation():

@@ -25,6 +25,9 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
 // REUSE:      what would help
 // REUSE:      256 B 256 B {{.*}} plan-in-place
 // REUSE:      256 B 256 B {{.*}} reuse-outputs=true
+// REUSE:      options of plan-opt, to paste
+// REUSE:      plan-in-place: -p '{{.*}},plan-in-place,plan-memory{reuse_outputs=false}'
+// REUSE:      reuse-outputs=true: -p plan-pipeline
 
 // CHECK:      @f: 256 B in the arena
 // CHECK:      what helps already
