@@ -160,9 +160,13 @@ def test_bad_options(
     ],
 )
 def test_bad_command_lines(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert plan_opt(["chain.mlir", "--frontier", *options]) == 2
+    (tmp_path / "chain.mlir").touch()  # paths are checked first
+    assert plan_opt([str(tmp_path / "chain.mlir"), "--frontier", *options]) == 2
     assert message in capsys.readouterr().err
 
 
