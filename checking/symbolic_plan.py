@@ -176,7 +176,7 @@ class SymbolicSharing:
             if not isinstance(view, memref.ViewOp) or not isinstance(
                 view.source.owner, memref.AllocOp
             ):
-                raise Unproved("it is no view of what is allocated", buffer)
+                raise Unproved("it is not a view of the allocation", buffer)
             by_arena.setdefault(view.source, []).append(number)
         self._sharing: dict[int, int] = {}
         for arena, numbers in by_arena.items():

@@ -226,7 +226,8 @@ def test_capacity(capsys: pytest.CaptureFixture[str]):
     command = "chain.csv --strategy naive -o out.csv --report r.json --capacity"
     assert main([*command.split(), "191"]) == 1
     assert capsys.readouterr().err == (
-        "chain.csv: error: the capacity is 191 bytes, and the best peak 192\n"
+        "chain.csv: error: the best plan needs 192 bytes, expected at most 191 "
+        "(--capacity)\n"
     )
     assert not Path("out.csv").exists()
     assert Path("r.json").exists()

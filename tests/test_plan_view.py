@@ -389,7 +389,7 @@ def changed(**fields: object) -> str:
         (
             "x.mlir",
             "func.func @f() { func.return }",
-            "x.mlir: error: it needs no arena: there is nothing to be stored",
+            "x.mlir: error: the program stores nothing, so it has no arena",
         ),
         ("x.mlir", IR.replace("0 : index", "8 : index", 1), "x.mlir:6:8: error: "),
         ("none.csv", None, "none.csv: error: no such file or directory"),

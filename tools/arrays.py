@@ -83,7 +83,7 @@ def load(path: str, prefix: str, names: Sequence[str]) -> list[Array]:
         if start == b"\x93NUM":
             raise LocatedError(f"{path}: a single array, expected an npz file")
         if start not in _STARTS:  # np.load would take it for a pickle
-            raise LocatedError(f"{path}: cannot be read as npz: it is no zip file")
+            raise LocatedError(f"{path}: cannot be read as npz: it is not a zip file")
         stream.seek(0)
         try:
             file = cast(Mapping[str, object], np.load(stream, allow_pickle=False))
@@ -96,7 +96,7 @@ def load(path: str, prefix: str, names: Sequence[str]) -> list[Array]:
             for name in wanted:
                 member = file[name]
                 if not isinstance(member, np.ndarray):  # the bytes of another file
-                    raise LocatedError(f"{path}: {name!r} in it is no array")
+                    raise LocatedError(f"{path}: member {name!r} is not an array")
                 arrays.append(cast(Array, member))
         except _UNREADABLE as error:
             raise LocatedError(f"{path}: cannot be read as npz: {error}") from None

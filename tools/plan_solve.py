@@ -265,8 +265,9 @@ def _solve_file(
         written = f"written to {options.output}" if options.output and is_met else ""
         return _interrupted(best, written or "not written")
     if not is_met:
-        reason = f"the capacity is {options.capacity} bytes, and the best peak"
-        return _fail(source.name, f"{reason} {largest_pool(problem, best)}")
+        least = largest_pool(problem, best)
+        reason = f"the best plan needs {least} bytes, expected at most"
+        return _fail(source.name, f"{reason} {options.capacity} (--capacity)")
     return 0
 
 

@@ -53,7 +53,7 @@ class Demands:
         """Notes what a `shape_assertion` compares; raises `Unsupported`."""
         compare = c.inputs[0].owner
         if not isinstance(compare, CompareOp):
-            raise Unsupported("@shape_assertion of what is no comparison")
+            raise Unsupported("@shape_assertion of something other than a comparison")
         sides = [sizes_of(value) for value in compare.inputs]
         if None in sides:
             raise Unsupported("@shape_assertion of what is not computed from sizes")

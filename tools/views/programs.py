@@ -66,7 +66,7 @@ def read(
         module = explanation.planned
     plan = view_of(module, title, source)
     if not plan.pools:
-        raise FileError(source, "it needs no arena: there is nothing to be stored")
+        raise FileError(source, "the program stores nothing, so it has no arena")
     if placed_anew and any(STREAM in op.attributes for op in module.walk()):
         raise FileError(
             source,
