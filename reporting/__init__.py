@@ -2,6 +2,7 @@
 
 report.py             statistics of a planned module
 placements.py         the buffers of a planned module
+checkpoints.py        a plan's recomputation as a policy for jax.checkpoint
 roles.py              what memory is for: parameters, activations, gradients, ...
 printed.py            its text, with operation lines and value names
 peaks.py              what makes up the peak of an arena

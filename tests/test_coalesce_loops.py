@@ -118,6 +118,7 @@ COUNTS = {
 """Networks, and the loops that their forward and backward passes are."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("forward", "count"), COUNTS.values(), ids=COUNTS)
 def test_values_stay_bit_for_bit(forward: Forward, count: int) -> None:
     module = tensorplan.from_jax(step(forward), *arrays()).module

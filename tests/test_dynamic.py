@@ -232,6 +232,7 @@ SLICES: Mapping[str, tuple[Callable[..., Any], list[Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SLICES)
 def test_operations_whose_shapes_are_computed(name: str):
     function, described = SLICES[name]

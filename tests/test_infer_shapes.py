@@ -85,6 +85,7 @@ def unknown(type: AnyTensor) -> AnyTensor:
     return TensorType(NoneType(), [UNKNOWN] * type.get_num_dims(), type.encoding)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.mlir")), ids=lambda p: p.stem)
 def test_results_follow_from_arguments(path: Path) -> None:
     pytest.importorskip("jax")

@@ -98,6 +98,7 @@ def test_reference_has_the_values_of_jax(name: str) -> None:
     assert_close(run_reference(program(name), fresh(name)), expected(name, 0))
 
 
+@pytest.mark.thorough
 def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None:
     run = Executable(planned(name))
     arrays = fresh(name)
