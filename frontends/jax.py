@@ -94,13 +94,22 @@ def lower(
         return import_module("jax.export").export(jitted)(*args).mlir_module_serialized
     with catch_warnings():
         filterwarnings("ignore", "Some donated buffers were not usable")
-        lowered = jitted.trace(*args).lower(_private_parameters=_keeping_names())
+        lowered = _lowered(jitted, args)
     module = lowered.compiler_ir("stablehlo")
     _name_values(module)
     _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
     return bytecode.getvalue()
+
+
+def _lowered(jitted: Any, args: Sequence[object]) -> Any:
+    """Also keeps the names by `checkpoint_name`, if this JAX can."""
+    try:
+        parameters = {"_private_parameters": _keeping_names()}
+        return jitted.trace(*args).lower(**parameters)
+    except (AttributeError, ImportError, TypeError):  # private parts of another JAX
+        return jitted.lower(*args)
 
 
 @cache

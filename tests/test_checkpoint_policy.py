@@ -147,3 +147,21 @@ def test_what_is_refused() -> None:
     forward = tensorplan.from_jax(loss, *arrays())
     with pytest.raises(LocatedError, match="there is no gradient"):
         tensorplan.checkpoint_policy(tensorplan.plan(forward))
+
+
+def test_another_jax_loses_the_names_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing() -> Any:
+        raise AttributeError("LoweringParameters")
+
+    want = tensorplan.compile(gradient(loss))(*flat())
+    monkeypatch.setattr("tensorplan.frontends.jax._keeping_names", missing)
+    module = gradient(loss)
+    assert not any("name[" in path_of(op) for op in module.walk())
+    for got, value in zip(tensorplan.compile(module)(*flat()), want, strict=True):
+        np.testing.assert_allclose(got, value, rtol=1e-5)
+
+
+def flat() -> list[Any]:
+    return jax.tree.leaves(arrays())
