@@ -263,7 +263,7 @@ def test_pools_are_planned_separately(capsys: pytest.CaptureFixture[str]):
     ]
     assert json.loads(Path("r.json").read_text())["lower_bound_bytes"] == 196
     assert main("pools.csv --capacity 99".split()) == 1
-    assert "the best peak 100" in capsys.readouterr().err
+    assert "the best plan needs 100 bytes" in capsys.readouterr().err
 
 
 HINTED = "id,lower,upper,size,hint\n"
