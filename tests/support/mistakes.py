@@ -29,7 +29,7 @@ def files(folder: Path) -> None:
         "nobrace.mlir": GOOD.rstrip("}\n"),
         "twobraces.mlir": GOOD + "}\n",
         "undefined.mlir": GOOD.replace("%p, %zero", "%q, %zero"),
-        "typo.mlir": GOOD.replace("tgraph.maximum", "tgraph.maximim"),
+        "typo.mlir": GOOD.replace("tgraph.maximum", "tgraph.maximux"),
         "type.mlir": GOOD.replace("tensor<8x8xf32>)", "tensor<9x8xf32>)"),
         "twice.mlir": GOOD.replace("%y =", "%p ="),
         "notype.mlir": GOOD.replace("%p, %zero : tensor<4x8xf32>", "%p, %zero"),
