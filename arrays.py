@@ -14,3 +14,13 @@ def address(array: Array) -> int:
     """Where the first element is: `PyArray_DATA` of NumPy's C interface, which
     `__array_interface__` tells in ten times the time."""
     return c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def span(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte of an array's elements, and after the last."""
+    start = address(array)
+    if not array.size:
+        return start, start
+    reach = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    last = start + sum(max(r, 0) for r in reach) + array.itemsize
+    return start + sum(min(r, 0) for r in reach), last

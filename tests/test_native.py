@@ -1271,6 +1271,47 @@ def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
         assert x.tolist() == [want]
 
 
+def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
+    """Numbers below x, of which another view reads the lower half; y is an argument."""
+    compiler, arena = llvm.compiler(), np.zeros(65, np.int64)
+    arena = arena[(-arena.ctypes.data % 64) // 8 :]
+    x, halves, flag = arena[:1], arena[:1].view(np.int32), np.array([True])
+    large, y = arena[8:24], np.array([10])
+    less = f"""{HEAD}
+      %at = load ptr, ptr %words
+      %x = load i64, ptr %at
+      %next = sub i64 %x, 1
+      store i64 %next, ptr %at
+      ret i32 0
+    }}"""
+    some = f"""{HEAD}
+      %at = load ptr, ptr %words
+      %x = load i32, ptr %at
+      %to = getelementptr ptr, ptr %words, i64 1
+      %flag = load ptr, ptr %to
+      %some = icmp ne i32 %x, 0
+      %byte = zext i1 %some to i8
+      store i8 %byte, ptr %flag
+      ret i32 0
+    }}"""
+    test = ArrayRecord(compiler.function(some), [halves, flag]), ()
+    bodies = [
+        (ArrayRecord(compiler.function(less), [each]), ()) for each in (x, large, y)
+    ]
+    x[:], large[:] = 7, 20
+    call = controlled(WHILE, flag, [test], bodies, own=[arena])
+    assert call is not None
+    record = call[0]
+    assert isinstance(record, ArrayRecord)
+    assert record.function.text.count("alloca [8 x i8], align 64") == 1
+    record()
+    assert (x.item(), large[0], large[1], y.item()) == (0, 13, 20, 3)
+    call = controlled(WHILE, flag, [test], bodies, own=[arena[1:]])
+    assert call is not None
+    assert isinstance(call[0], ArrayRecord)
+    assert "%local" not in call[0].function.text
+
+
 def test_runs_allocate_nothing() -> None:
     program = chain()
     a, b = np.ones((2, 64), np.float32)

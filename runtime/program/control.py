@@ -229,7 +229,10 @@ class Control:
 
         def make(tapes: Sequence[list[Call]]) -> Call:
             flag = self._number(condition.condition).array()
-            return controlled(WHILE, flag, *tapes) or (run_while, (flag, *tapes))
+            arenas = self._program.memory.arena_memories.values()
+            own = [memory.bytes for memory in arenas]
+            call = controlled(WHILE, flag, *tapes, own=own)
+            return call or (run_while, (flag, *tapes))
 
         self._add(op, make, [])
 

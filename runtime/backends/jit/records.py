@@ -8,9 +8,9 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
-from ....arrays import Array, address
+from ....arrays import Array, address, span
 from ...calls import Call
-from .inlining import Part, branch, loop
+from .inlining import ALIGNMENT, LARGEST, Local, Part, branch, loop
 from .llvm import Function, compiler
 from .team import PARALLEL, team
 
@@ -241,9 +241,12 @@ def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
     return [*before, (Parallel(min(threads, len(parts)) - 1, *tapes), ())]
 
 
-def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:
-    """A call of `WHILE` or `IF`; None if one in a region, joined, is not native."""
-    if record := _inlined(text, flag, regions):
+def controlled(
+    text: str, flag: Array, *regions: Sequence[Call], own: Sequence[Array] = ()
+) -> Call | None:
+    """A call of `WHILE` or `IF`; None if one in a region, joined, is not native. `own`
+    is memory that nobody else accesses where the calls do."""
+    if record := _inlined(text, flag, regions, own):
         return record, ()
     tapes: list[Tape] = []
     for calls in regions:
@@ -258,7 +261,7 @@ def controlled(text: str, flag: Array, *regions: Sequence[Call]) -> Call | None:
 
 
 def _inlined(
-    text: str, flag: Array, regions: Sequence[Sequence[Call]]
+    text: str, flag: Array, regions: Sequence[Sequence[Call]], own: Sequence[Array]
 ) -> Record | None:
     """The same as one function, if there is one of that many instructions."""
     parts: list[list[Part]] = []
@@ -271,10 +274,37 @@ def _inlined(
             parts[-1].append(Part(record.function.text, len(record.arrays)))
             arrays += record.arrays
     known = [array for array in arrays if array is not None]
-    function = (loop if text is WHILE else branch)(*parts)
-    if function is None or len(known) < len(arrays):
+    if len(known) < len(arrays):
+        return None
+    condition, body = parts
+    if text is WHILE:
+        function = loop(condition, body, _locals(known, own))
+    else:
+        function = branch(condition, body)
+    if function is None:
         return None
     return ArrayRecord(compiler().function(function), known)
+
+
+def _locals(arrays: Sequence[Array], own: Sequence[Array]) -> list[Local]:
+    """Small buffers in memory of their own, with the numbers of the arrays in them."""
+    blocks = [span(block) for block in own]
+    spans = {number: span(array) for number, array in enumerate(arrays)}
+    found: list[tuple[int, int, dict[int, int]]] = []
+    for number in sorted(spans, key=spans.__getitem__):
+        start, stop = spans[number]
+        if not any(low <= start and stop <= high for low, high in blocks):
+            continue
+        first, last, words = start, stop, dict[int, int]()
+        if found and start < found[-1][1]:  # the same bytes
+            first, last, words = found.pop()
+        words[number] = address(arrays[number]) - first
+        found.append((first, max(last, stop), words))
+    return [
+        Local(last - first, words)
+        for first, last, words in found
+        if last - first <= LARGEST and first % ALIGNMENT == 0
+    ]
 
 
 def _records(calls: Sequence[Call]) -> Iterator[object]:
