@@ -220,3 +220,32 @@ def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
             np.testing.assert_allclose(a, c, 1e-3, 1e-4 * float(np.abs(c).max()))
         sizes.append(planned_bytes(tensorplan.plan(module)))
     assert max(sizes) <= 1.1 * sizes[0]
+
+
+@pytest.mark.thorough
+def test_an_unrolled_loop_holds_the_weights_of_one_layer() -> None:
+    """Each row of the weights is updated before the next is read."""
+    jax = pytest.importorskip("jax")
+    sizes: list[int] = []
+    for unroll in (1, 2, 4, 12):
+
+        def loss(w, x, unroll=unroll):
+            def layer(x, w):
+                return jax.numpy.tanh(x @ w), None
+
+            return jax.lax.scan(layer, x, w, unroll=unroll)[0].sum()
+
+        def step(w, x, loss=loss):
+            return w - 0.01 * jax.grad(loss)(w, x)
+
+        rng = np.random.default_rng(unroll)
+        arrays = [
+            rng.standard_normal((24, 64, 64), np.float32) / 8,
+            rng.standard_normal((32, 64), np.float32),
+        ]
+        module = tensorplan.from_jax(step, *arrays, donate_argnums=0).module
+        want = run_reference(module, arrays)
+        (got,) = run_reference(run(module, *LOOPS), arrays)
+        np.testing.assert_array_equal(got, want[0])
+        sizes.append(planned_bytes(tensorplan.plan(module)))
+    assert max(sizes) <= 1.1 * sizes[0]

@@ -16,7 +16,8 @@ moves the update into the loop: each iteration consumes its own gradient, so no 
 is stored for longer than an iteration. Every element is computed from the same elements
 as before, so results are bitwise identical. The loop updates the variables in place
 (tgraph-eliminate-assigns, tgraph-bufferize), and reads weights and other contents
-directly from them.
+directly from them. If an iteration writes several rows, it updates each one as soon as its
+gradient is there, and reads each one as late as possible.
 
 Each iteration of the loop must write a row of its own, or several adjacent rows,
 starting with either the first or the last row.
@@ -40,7 +41,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter
 from ...analysis.scans import (
-    Put,
+    Linear,
     Stack,
     extended,
     places,
@@ -335,33 +336,67 @@ class _Rows:
         self.loop = loop
         self.block = loop.body.block
         self.given = given
-        last = self.block.last_op
-        assert last is not None
-        self.last = last  # everything else in the body reads old contents
 
     def add(self, update: _Update, results: Sequence[int]) -> None:
         """Adds an update of variables, which become results of the loop."""
         pairs = list(zip(update.assigns, results, strict=True))
+        slices: list[DynamicSliceOp] = []
         for assign, number in pairs:
             if (old := update.olds[assign.variable]) is not None:
-                self._read_there(old, self.block.args[number])
+                slices += self._read_there(old, self.block.args[number])
         for put in update.stack.puts:
-            self._add_row(update, put, pairs)
+            _, row, *starts = put.update.inputs
+            own = [s for s in slices if self._place(s) in (None, put.place)]
+            if own:  # known earlier
+                _, *starts = own[0].inputs
+            views = self._views_of(row)
+            source = views[0].inputs[0] if views else row
+            needed = [source.owner, *(start.owner for start in starts), *own]
+            for view in views:
+                view.detach()
+            self.next = self._after([op for op in needed if op is not self.block])
+            self.block.insert_ops_before(views, self.next)
+            self._add_row(update, row, starts, pairs)
         for assign, number in pairs:
             assign.operands[1] = self.loop.res[number]
 
+    def _views_of(self, value: SSAValue) -> list[ViewOp]:
+        """What makes a value of one that is computed, in order."""
+        views: list[ViewOp] = []
+        while isinstance(op := value.owner, ViewOp) and op.parent is self.block:
+            views.append(op)
+            value = op.inputs[0]
+        return views[::-1]
+
+    def _after(self, ops: Sequence[Operation | Block]) -> Operation:
+        """What comes after all of these in the body."""
+        after = next(op for op in reversed(list(self.block.ops)) if op in ops).next_op
+        assert after is not None
+        return after
+
+    def _place(self, op: DynamicSliceOp) -> Linear | None:
+        """Where the rows are that an operation takes."""
+        counted = counter(self.loop)
+        assert counted is not None
+        starts = places(op, self.loop, counted)
+        return starts[0] if starts else None
+
     def _add_row(
-        self, update: _Update, put: Put, pairs: Sequence[tuple[AssignOp, int]]
+        self,
+        update: _Update,
+        row: SSAValue,
+        starts: Sequence[SSAValue],
+        pairs: Sequence[tuple[AssignOp, int]],
     ) -> None:
-        """Adds the update of a row."""
-        _, row, *self.starts = put.update.inputs
+        """Adds the update by a row."""
+        self.starts = starts
         self.shape = shape_of(tensor_type_of(row.type))
         self.rows: dict[SSAValue, SSAValue] = {self.loop.res[update.stack.number]: row}
         self.wholes = {value: self.given[value] for value in update.given}
         contents: list[SSAValue] = []
         for assign, number in pairs:
             read = ReadOp(self.block.args[number])
-            self.block.insert_op_before(read, self.last)
+            self.block.insert_op_before(read, self.next)
             contents.append(read.result)
             if (old := update.olds[assign.variable]) is not None:
                 self.wholes[old] = read.result
@@ -376,17 +411,36 @@ class _Rows:
             store = AssignOp(self.block.args[number], changed.result)
             for op in (changed, store):
                 op.location = assign.location
-                self.block.insert_op_before(op, self.last)
+                self.block.insert_op_before(op, self.next)
 
-    def _read_there(self, old: SSAValue, variable: SSAValue) -> None:
-        """What the loop reads of a variable's rows, it reads where it updates them."""
+    def _read_there(
+        self, old: SSAValue, variable: SSAValue
+    ) -> Iterator[DynamicSliceOp]:
+        """What the loop reads of a variable's rows, it reads where it updates them, as
+        late as it can: the updates of other rows come before."""
         inputs = self.loop.inputs
         for index in range(len(self.loop.res), len(inputs)):
             if inputs[index] is old:
                 for use in list(self.block.args[index].uses):
+                    slice = use.operation
+                    assert isinstance(slice, DynamicSliceOp)
+                    self._sink(slice)
                     read = ReadOp(variable)
-                    self.block.insert_op_before(read, use.operation)
-                    use.operation.operands[use.index] = read.result
+                    self.block.insert_op_before(read, slice)
+                    slice.operands[use.index] = read.result
+                    yield slice
+
+    def _sink(self, op: Operation) -> None:
+        """Moves an operation, with views of what it gives, to where that is read."""
+        users = [use.operation for use in op.results[0].uses]
+        for user in users:
+            if isinstance(user, ViewOp) and user.parent is self.block:
+                self._sink(user)
+        outer = [self.block.find_ancestor_op_in_block(user) for user in users]
+        first = next((op for op in self.block.ops if op in outer), self.block.last_op)
+        assert first is not None
+        op.detach()
+        self.block.insert_op_before(op, first)
 
     def _row(self, value: SSAValue) -> SSAValue:
         """A row of what is computed after the loop."""
@@ -402,7 +456,7 @@ class _Rows:
                 result_types=[with_shape(tensor_type_of(value.type), self.shape)],
                 properties=sizes,
             )
-            self.block.insert_op_before(slice, self.last)
+            self.block.insert_op_before(slice, self.next)
             return slice.result
         op = value.owner
         if isinstance(op, BroadcastInDimOp):
@@ -419,5 +473,5 @@ class _Rows:
             attributes=dict(op.attributes),
             location=op.location,
         )
-        self.block.insert_op_before(copy, self.last)
+        self.block.insert_op_before(copy, self.next)
         return copy.results[0]
