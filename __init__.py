@@ -527,8 +527,9 @@ def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     from .runtime.backends.dispatch import setting
     from .threads import checked
 
-    if options.strategy != "auto" or options.workspaces != "native":
-        return _planned(module, options)  # others may have provided these
+    is_own = options.strategy == "auto" and options.workspaces == "native"
+    if not is_own or options.target_memory:  # which others have written
+        return _planned(module, options)
     settled = replace(options, threads=checked(options.threads))
     return cached(
         *(context(), module, settled, setting()),

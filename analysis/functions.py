@@ -1,7 +1,8 @@
 """Functions as the passes see them: which ones are on tensors, and their attributes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from math import prod
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -22,8 +23,10 @@ from ..dialects.tgraph.base import (
     PARAMETER,
     RESULT,
     VARIABLE,
+    AnyMemRef,
     TensorOp,
     VariableType,
+    element_bytes,
 )
 from ..dialects.tgraph.structure import IfOp, WhileOp
 
@@ -130,6 +133,21 @@ def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
             yield CallerMemory(argument, title, is_given=False, is_kept=True)
         elif DONATED in attributes and PARAMETER not in attributes:
             yield CallerMemory(argument, title, is_given=True, is_kept=False)
+
+
+def argument_bytes(func: FuncOp, space: Attribute) -> int:
+    """What the memrefs take that a function is given in a memory space, as far as
+    their sizes are known."""
+    types = [
+        cast(AnyMemRef, type)
+        for type in func.function_type.inputs
+        if isinstance(type, MemRefType)
+    ]
+    return sum(
+        prod(type.get_shape()) * element_bytes(type.element_type)
+        for type in types
+        if type.memory_space == space and type.has_static_shape()
+    )
 
 
 def result_attributes(func: FuncOp) -> list[Attributes]:

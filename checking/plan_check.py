@@ -24,6 +24,7 @@ from .operands import check_operands
 from .ownership import Access, check_owners
 from .pointees import is_memref, may_be, operations_in
 from .symbolic_plan import CountedSizes, prove
+from .target import check_target
 from .unchecked import Unchecked
 
 
@@ -100,6 +101,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
     accesses = check_owners(func.body, memories, aliases, frees, unchecked)
     check_operands(func, buffers, sizes.range, unchecked)
+    check_target(func, memories, unchecked)
     if sizes.are_typical:
         prove(func, memories, aliases, frees, sizes)
     lives = _lives(func, buffers, accesses)

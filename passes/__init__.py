@@ -39,6 +39,7 @@ _REWRITES = {
 """Of the default sequence: each finds something in few programs, and has no options."""
 
 _CLASSES = {
+    "plan-attach-target": "PlanAttachTarget",
     "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
     "tgraph-infer-shapes": "TGraphInferShapes",
     "tgraph-simplify-inference": "TGraphSimplifyInference",

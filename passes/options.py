@@ -148,7 +148,7 @@ class Budget(Options):
     @cached_property
     def bytes_allowed(self) -> int:
         """`budget` in bytes."""
-        from ..planning.byte_sizes import parse_size
+        from ..byte_sizes import parse_size
 
         return parse_size(self.budget)
 
@@ -212,6 +212,8 @@ class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
         operations run in program order.
     offload: a device that values of `device` may be moved to, to meet the budget (see
         tgraph-offload); its arena is unlimited.
+    target_memory: a TOML or JSON file that describes the memories of the target, with
+        their capacities, addresses and alignments (see plan-attach-target).
     """
 
     device: str = "cpu:0"
@@ -219,6 +221,7 @@ class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
     effort: str = "low"
     streams: int = 1
     offload: str = ""
+    target_memory: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

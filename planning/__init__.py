@@ -4,7 +4,6 @@ problem.py      the vocabulary: Buffer, Problem, Plan; the lower bound
 registry.py     strategies by name; solve()
 validate.py     the check of every plan, which shares no code with the strategies
 csv_format.py   buffers as CSV, in the format of minimalloc
-byte_sizes.py   numbers of bytes, such as 64MiB
 deadline.py     deadlines of searches
 output_reuse.py  buffers in the memory of results and variables
 arena.py        an arena, with or without buffers in outputs

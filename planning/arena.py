@@ -52,6 +52,12 @@ def placeable(buffers: Sequence[Buffer]) -> Problem:
     return Problem([replace(buffer, pool="") for buffer in buffers])
 
 
-def solve_arena(problem: Problem, strategy: str = "auto") -> Plan:
-    """What `solve` finds with little effort."""
-    return solve(problem, strategy, Limits(effort=EFFORT))
+def solve_arena(
+    problem: Problem, strategy: str = "auto", capacity: int | None = None
+) -> Plan:
+    """What `solve` finds with little effort; with all of it, where that does not fit a
+    capacity, in bytes, that what is live does."""
+    plan = solve(problem, strategy, Limits(effort=EFFORT))
+    if capacity is not None and plan.lower_bound <= capacity < plan.peak:
+        return solve(replace(problem, capacity=capacity), strategy)
+    return plan

@@ -144,7 +144,7 @@ class _Completion(argparse.Action):
 
 def byte_count(text: str) -> int:
     """Bytes, as `4096` or `64MiB`; for argparse."""
-    from ..planning.byte_sizes import parse_size
+    from ..byte_sizes import parse_size
 
     try:
         return int(text)

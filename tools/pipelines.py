@@ -69,7 +69,7 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
 
 def _bytes(option: str, values: ParameterListType) -> ParameterListType:
     """Text as a number of bytes; numbers as they are. Raises `ValueError`."""
-    from ..planning.byte_sizes import parse_size
+    from ..byte_sizes import parse_size
 
     name = option.replace("_", "-")
     return tuple(parse_size(v, name) if isinstance(v, str) else v for v in values)

@@ -22,6 +22,7 @@ examples:
   plan-opt model.mlir -p 'tgraph-infer-shapes, tgraph-fuse' -o fused.mlir
   plan-opt model.mlir -p 'plan-pipeline{alignment=256}' --report report.json
   plan-opt memrefs.mlir --canonicalize --plan-memory='strategy=best-fit'
+  plan-opt model.mlir -p plan-pipeline --target-memory cortex-m.toml
   plan-opt model.mlir --explain
   plan-opt model.mlir --frontier=json | plan-view --svg curve.svg
 """
@@ -90,6 +91,12 @@ def _add_passes(parser: Parser) -> None:
     _flag(group, "--list-passes", "list the passes and their options, and exit")
     group.add_argument(
         "--help-pass", metavar="PASS", help="describe a pass and its options, and exit"
+    )
+    group.add_argument(
+        "--target-memory",
+        metavar="FILE",
+        help="describe the memories of the target: their capacities, base addresses, "
+        "alignments, and more, in TOML or JSON (see docs/how-to/target-memory.md)",
     )
     _flag(group, "--disable-verify", "do not verify the IR after each pass")
 

@@ -31,6 +31,7 @@ from ..frontends import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
 from ..passes.options import documented
+from ..passes.plan.attach_target import PlanAttachTarget
 from ..passes.plan.pipeline import PlanPipeline
 from . import colours, pipelines
 from .common import (
@@ -108,6 +109,9 @@ class PlanOptMain(xDSLOptMain):
         named = ",".join(self.args.passes) or ("plan-pipeline" if question else "")
         self.passes = pipelines.parse(named, self.available_passes)
         try:
+            if self.args.target_memory:
+                target = PlanAttachTarget(self.args.target_memory)
+                self.passes = [target, *self.passes]
             if question:
                 self._check_question(question)
             self.flat = list(flatten(self.passes))

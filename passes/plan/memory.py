@@ -17,6 +17,10 @@ blocks (analysis/control_flow.py). A buffer is live at a step if its memory has 
 accessed and may be accessed again on some path (analysis/liveness.py). The live range
 of a buffer allocated in a loop is within one iteration. The alignment of a pool is the
 option `alignment`, or more if an allocation or an element type requires it (8 for f64).
+If the module describes the target's memories (dialects/target_memory.py), a pool has
+the alignment of its memory instead, and an arena that exceeds the memory's capacity,
+less the bytes of arguments there, is an error. Offsets are relative to the arena, which
+lies at the memory's base address.
 If operations have streams (`tgraph.stream`), two buffers share bytes only if the last
 use of one precedes the first use of the other in every execution
 (placement/stream_order.py).
@@ -38,6 +42,7 @@ Does not: reorder operations, or split a buffer that a loop passes on.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isinf
 from typing import cast
 
@@ -61,6 +66,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.control_flow import ControlFlow, ends
+from ...analysis.functions import argument_bytes
 from ...analysis.liveness import buffer_of, for_all_agents, live_steps
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
@@ -74,9 +80,10 @@ from ...dialects.sizes.symbolic import (
     names_in,
     typical,
 )
+from ...dialects.target_memory import TargetMemory, target_memories
 from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from ...planning import Buffer, Plan, Problem
-from ...planning.arena import arranged, solve_arena
+from ...planning.arena import arranged, placeable, solve_arena
 from ..options import MemoryOptions
 from .placement.output_reuse import (
     Output,
@@ -129,13 +136,18 @@ class PlanMemory(ModulePass, MemoryOptions):
         if order is not None:  # and what the caller gives is there before any of them
             outputs = [output for output in outputs if not output.is_given]
         bounds = self.largest
+        memories = target_memories(func)
         for space, allocations in pools.items():
-            alignment = max(self.alignment, *(a.alignment for a in allocations))
+            memory = memories.get(space)
+            given = self.alignment if memory is None else memory.alignment
+            alignment = max(given, *(a.alignment for a in allocations))
+            left = memory and memory.capacity - argument_bytes(func, space)
+            solve = partial(solve_arena, strategy=self.strategy, capacity=left)
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
             measured = [self._measured(a, bounds) for a in allocations]
             pool = _Pool(flow, order, measured, alignment)
             if is_symbolic and not bounds:
-                plan = pool.place(range(len(allocations)), self._solve)
+                plan = pool.place(range(len(allocations)), solve)
                 assert sizes is not None
                 arena = place(
                     sizes, space, alignment, allocations, pool.spans, plan.offsets
@@ -150,7 +162,7 @@ class PlanMemory(ModulePass, MemoryOptions):
             reuses, plan = arranged(
                 pool.spans,
                 () if is_symbolic else pool.spans_of(here),
-                lambda indices, pool=pool: pool.place(indices, self._solve),
+                lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
                 hand_overs(allocations, here, flow) if is_ordered else None,
             )
             rest = [a for i, a in enumerate(allocations) if i not in reuses]
@@ -161,6 +173,9 @@ class PlanMemory(ModulePass, MemoryOptions):
                         f"{LARGEST_SIZE}",
                         func,
                     )
+                if memory is not None and left is not None and plan.peak > left:
+                    live = [b for i, b in enumerate(pool.spans) if i not in reuses]
+                    raise _too_large(plan.peak, placeable(live), memory, left, func)
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
                 _rewrite(func, type, alignment, rest, plan.offsets)
             for index, (output, offset) in reuses.items():
@@ -185,9 +200,6 @@ class PlanMemory(ModulePass, MemoryOptions):
                 allocation.alloc,
             )
         return replace(allocation, size=int(most))
-
-    def _solve(self, problem: Problem) -> Plan:
-        return solve_arena(problem, self.strategy)
 
 
 def _has_tensors(func: FuncOp) -> bool:
@@ -250,6 +262,19 @@ class _Pool:
             plan = solve(Problem(buffers))
             return Offsets(plan.offsets, plan.peak)
         return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
+
+
+def _too_large(
+    bytes: int, problem: Problem, memory: TargetMemory, left: int, func: FuncOp
+) -> LocatedError:
+    taken = memory.capacity - left
+    beside = f", {taken} of them arguments'" if taken else ""
+    return LocatedError(
+        f"the arena in {memory.name} takes {bytes} bytes, expected at most {left}: the "
+        f"memory has {memory.capacity}{beside}; in this order {problem.lower_bound} "
+        "bytes are live at once",
+        func,
+    )
 
 
 def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:

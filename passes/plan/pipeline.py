@@ -39,6 +39,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.schedule import TGraphSchedule
         from ..tgraph.search import TGraphSearch
         from ..tgraph.tile import TGraphTile
+        from .attach_target import PlanAttachTarget
         from .budget import PlanBudget
         from .check import PlanCheck
         from .memory import PlanMemory
@@ -68,6 +69,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             lower = [fit]
             check = [PlanBudget(self.budget, unlimited=self.offload)]
         return [
+            *([PlanAttachTarget(self.target_memory)] if self.target_memory else []),
             PlanCheck(report=False),  # of what comes planned
             ConvertStablehloToTGraph(),
             TGraphInferShapes(require_static=True),

@@ -1,0 +1,89 @@
+"""What plan-check proves of a target's memories (dialects/target_memory.py).
+
+The arenas of a function and its arguments fit the memory that they are in; an arena at
+the memory's base address has its alignment; and operations read and write only where
+the target lets them. Shares no code with the planner.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from ..analysis.functions import argument_bytes
+from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.memory import effects_on, freed, is_view, says_effects
+from ..dialects.target_memory import TargetMemories, TargetMemory, target_memories
+from ..dialects.tgraph.base import AnyMemRef
+from .buffers import MemoryPool, maker_of
+from .pointees import is_memref, operations_in
+from .unchecked import Unchecked
+
+
+def check_target(
+    func: FuncOp, pools: Sequence[MemoryPool], unchecked: Unchecked
+) -> None:
+    """Checks the pools and operations of a function against its target, if it is
+    described."""
+    memories = target_memories(func)
+    for memory in memories.values():
+        here = [p for p in pools if _space(p) == memory.memory_space and not p.caller]
+        _check_pools(func, memory, here)
+    if memories:
+        for op in operations_in(func):
+            _check_accesses(op, memories, unchecked)
+
+
+def _space(pool: MemoryPool) -> object:
+    return cast(AnyMemRef, pool.value.type).memory_space
+
+
+def _check_pools(
+    func: FuncOp, memory: TargetMemory, pools: Sequence[MemoryPool]
+) -> None:
+    given = argument_bytes(func, memory.memory_space)
+    bytes = given + sum(p.size for p in pools if isinstance(p.value.owner, Operation))
+    if pools and bytes > memory.capacity:
+        raise LocatedError(
+            f"function @{func.sym_name.data} has {bytes} bytes in {memory.name}, "
+            f"{given} of them arguments', expected at most its {memory.capacity}",
+            maker_of(pools[0].value),
+        )
+    for pool in pools:
+        if pool.is_new and memory.base is not None and memory.base % pool.alignment:
+            raise LocatedError(
+                f"the arena has alignment {pool.alignment}, expected one that divides "
+                f"the address of {memory.name}, {memory.base:#x}",
+                maker_of(pool.value),
+            )
+
+
+def _check_accesses(
+    op: Operation, memories: TargetMemories, unchecked: Unchecked
+) -> None:
+    if is_view(op) or freed(op):
+        return
+    name = name_of(op)
+    for value in dict.fromkeys(filter(is_memref, op.operands)):
+        memory = memories.get(cast(AnyMemRef, value.type).memory_space)
+        if memory is None or (memory.may_read(name) and memory.may_write(name)):
+            continue
+        if not says_effects(op):
+            what = f"operations that may not access {memory.name} as they like"
+            unchecked.add(what, op)
+            continue
+        reads, writes = effects_on(op, value)
+        if reads and not memory.may_read(name):
+            raise _refused("reads", memory.readers, memory, op)
+        if writes and not memory.may_write(name):
+            raise _refused("writes", memory.writers, memory, op)
+
+
+def _refused(
+    does: str, allowed: Sequence[str], memory: TargetMemory, op: Operation
+) -> LocatedError:
+    names = ", ".join(allowed) or "none"
+    return LocatedError(
+        f"{name_of(op)} {does} {memory.name}, which only these do: {names}", op
+    )

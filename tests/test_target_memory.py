@@ -1,0 +1,173 @@
+"""Described memories: what a file and an attribute say, what is planned for them, and
+which plans plan-check refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from modules import parse, run
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.target_memory import TARGET, read_target, target_memories
+from tensorplan.passes.plan.attach_target import PlanAttachTarget
+from tensorplan.passes.plan.memory import PlanMemory
+
+TOML = """
+[sram]
+capacity = "1KiB"
+base = 0x2000_0000
+alignment = 32
+banks = 4
+interleaving = 8
+writers = ["tgraph.*", "memref.copy"]
+copies.psram = { bandwidth = 0.08, latency = 100, asynchronous = true }
+
+[psram]
+capacity = 8388608
+space = 2
+"""
+
+
+def described(folder: Path, text: str, name: str = "target.toml") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
+    module = parse("func.func @main() { return }")
+    run_on = PlanAttachTarget(described(tmp_path, TOML))
+    run_on.apply(tensorplan.context(), module)
+    sram, psram = target_memories(module).values()
+    assert (sram.capacity, sram.base, sram.alignment) == (1024, 0x2000_0000, 32)
+    assert (sram.banks, sram.interleaving) == (4, 8)
+    assert sram.may_write("tgraph.add")
+    assert not sram.may_write("linalg.matmul")
+    assert sram.may_read("linalg.matmul")
+    copies = sram.copies["psram"]
+    assert (copies.bandwidth, copies.latency, copies.asynchronous) == (0.08, 100, True)
+    assert (psram.base, str(psram.memory_space)) == (None, "2 : i64")
+    again = parse(str(module))
+    assert target_memories(again) == target_memories(module)
+    tables = {"sram": {"capacity": 1024, "alignment": 32}}
+    as_json = read_target(described(tmp_path, json.dumps(tables), "target.json"))
+    assert '"sram" = #dlti.target_device_spec<"capacity" = 1024' in str(as_json)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        ('"1KiB"', '"1kb!"', "capacity is 1kb!, expected bytes such as"),
+        ('"1KiB"', "-4", r"memory 'sram': capacity is -4, expected more than 0"),
+        ('"1KiB"', "true", r"memory 'sram': capacity is True, expected an integer"),
+        ("alignment = 32", "alignment = 48", "alignment is 48, expected a power"),
+        ("0x2000_0000", "16", "base is 16, expected a multiple of 32, 0 or more"),
+        ("banks = 4", "banks = 3", "capacity is 1024, expected a multiple of 24"),
+        ("banks = 4", "bank = 4", "property is 'bank', .* did you mean 'banks'"),
+        ('["tgraph.*", "memref.copy"]', '"all"', "writers is all, expected a list"),
+        ("bandwidth = 0.08,", "", "copies to 'psram': bandwidth is missing"),
+        (" 0.08", " 0", "copies to 'psram': bandwidth is 0, expected more than 0"),
+        ("copies.psram", "copies.sdram", "copies to 'sdram', expected one of psram"),
+        ("copies.psram = {", "copies = 3 #", "copies is 3, expected a table"),
+        ("space = 2", 'space = "sram"', "'psram' have the same memory space"),
+        ("space = 2", "base = 0x2000_0100", "base 536871168, expected at least"),
+        ("capacity = 8388608", "", "memory 'psram' has no capacity, expected one"),
+        ("[psram]", "[psram", r"target.toml: .*\(at line 11"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(
+    was: str, becomes: str, message: str, tmp_path: Path
+) -> None:
+    assert was in TOML
+    with pytest.raises(ValueError, match=message):
+        read_target(described(tmp_path, TOML.replace(was, becomes)))
+
+
+def test_mistakes_in_an_attribute_are_located() -> None:
+    spec = '#dlti.target_system_spec<"sram" = #dlti.target_device_spec<"capacity" = 0>>'
+    module = parse(f"module attributes {{{TARGET} = {spec}}} {{}}")
+    with pytest.raises(LocatedError, match="memory 'sram': capacity is 0, expected"):
+        target_memories(module)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match=r"none\.toml: No such file"):
+        tensorplan.plan(parse("module {}"), target_memory="none.toml")
+
+
+PROGRAM = """
+!t = memref<64xf32, "sram">
+func.func @main(%x: !t, %y: !t) {
+  %a = memref.alloc() : !t
+  tgraph.negate %x outs(%a) : !t
+  %b = memref.alloc() : !t
+  tgraph.reverse %a outs(%b) {dimensions = array<i64: 0>} : !t
+  memref.dealloc %a : !t
+  tgraph.negate %b outs(%y) : !t
+  memref.dealloc %b : !t
+  func.return
+}
+"""
+
+
+def on(text: str, **properties: object) -> ModuleOp:
+    """The module, on a target with an sram of these properties."""
+    given = {"capacity": 1024, **properties}
+    values = ", ".join(
+        f'"{name}" = {json.dumps(value)}' for name, value in given.items()
+    )
+    module = parse(text)
+    spec = f'#dlti.target_system_spec<"sram" = #dlti.target_device_spec<{values}>>'
+    attributes = parse(f"module attributes {{{TARGET} = {spec}}} {{}}").attributes
+    module.attributes[TARGET] = attributes[TARGET]
+    return module
+
+
+def test_a_plan_fits_the_memory() -> None:
+    (pool,) = check_plan(run(on(PROGRAM), PlanMemory()))
+    assert (pool.size, pool.alignment) == (512, 4)
+    (pool,) = check_plan(run(on(PROGRAM, alignment=128), PlanMemory()))
+    assert (pool.size, pool.alignment) == (512, 128)
+
+
+def test_a_plan_that_does_not_fit_is_refused() -> None:
+    message = (
+        "arena in sram takes 512 bytes, expected at most 508: the memory has 1020, "
+        "512 of them arguments'; in this order 512 bytes are live at once"
+    )
+    with pytest.raises(LocatedError, match=message):
+        run(on(PROGRAM, capacity=1020), PlanMemory())
+
+
+# What is planned for one target, on another one.
+FAULTS = {
+    "capacity": ({"capacity": 1023}, r"@main has 1024 bytes in sram, 512 of them"),
+    "base": ({"base": 2}, "arena has alignment 4, expected one that divides .* 0x2"),
+    "readers": ({"readers": ["dma.*"]}, "negate reads sram, which only these do: dma"),
+    "writers": ({"writers": []}, "negate writes sram, which only these do: none"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_plan_check_refuses_what_the_target_does_not_have(name: str) -> None:
+    properties, message = FAULTS[name]
+    planned = run(on(PROGRAM), PlanMemory())
+    check_plan(planned)
+    with pytest.raises(LocatedError, match=message):
+        check_plan(on(str(planned), **properties))
+
+
+def test_a_plan_for_a_target_of_the_python_api(tmp_path: Path) -> None:
+    program = """
+    func.func @main(%x: tensor<16xf32>) -> tensor<16xf32> {
+      %y = tgraph.reverse %x {dimensions = array<i64: 0>} : tensor<16xf32>
+      %z = tgraph.exponential %y : tensor<16xf32>
+      %r = tgraph.reverse %z {dimensions = array<i64: 0>} : tensor<16xf32>
+      func.return %r : tensor<16xf32>
+    }"""
+    target = described(tmp_path, '["cpu:0"]\ncapacity = 100\n')
+    with pytest.raises(LocatedError, match="has 100, 128 of them arguments'"):
+        tensorplan.plan(parse(program), target_memory=target)
