@@ -197,13 +197,15 @@ def from_onnx(
     source: bytes | os.PathLike[str],
     *,
     sizes: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
     simplify: bool = True,
 ) -> Model:
-    """Reads an ONNX model (opset 13 to 23), and returns it as a `tgraph` program with
+    """Reads an ONNX model (opset 6 to 28), and returns it as a `tgraph` program with
     its parameters.
 
     The module's arguments are the model's inputs, followed by its parameters. `sizes`
-    are the sizes of the model's dynamic dimensions. `simplify` is as in `from_jax`.
+    are the sizes of the model's dynamic dimensions. `values` are arrays for inputs that
+    become constants, such as one that shapes depend on. `simplify` is as in `from_jax`.
     Requires the extra `onnx`.
 
     Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
@@ -217,7 +219,7 @@ def from_onnx(
     data, name = (
         (Path(source).read_bytes(), os.fspath(source)) if is_file else (source, "onnx")
     )
-    return _simplified(import_model(data, name, sizes), simplify)
+    return _simplified(import_model(data, name, sizes, values), simplify)
 
 
 def _expect_sizes(sizes: Any) -> None:

@@ -18,20 +18,21 @@ reading.py      the file, checked
 node.py         one node, and what conversions share
 graph.py        the graph: names, arguments, errors
 functions.py    what operations are defined by
+older.py        nodes of older opsets
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
 resizing.py, recurrent.py   the conversions, by family
 
-Opsets 13 to 23. Does not: support training, integer products (`QLinearConv`),
+Opsets 6 to 28. Does not: support training, integer products (`QLinearConv`),
 sequences, sizes computed at run time, loops (`Loop`, `Scan`), or `If` with a condition
 computed at run time.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...dialects.diagnostics import depth_limited
 from ...model import Model
-from .reading import array_of, check_opset, is_model, parse
+from .reading import OPSETS, array_of, check_opset, is_model, parse
 
 if TYPE_CHECKING:
     from ...dialects.dtypes import Array
@@ -39,12 +40,16 @@ if TYPE_CHECKING:
 
 @depth_limited()
 def import_model(
-    data: bytes, name: str, sizes: Mapping[str, int] | None = None
+    data: bytes,
+    name: str,
+    sizes: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model in the contents of a file called `name`.
 
     `sizes` has those of the dimensions that the model leaves open, by name; where the
-    model has no name, it is `input.index`.
+    model has no name, it is `input.index`. `values` has arrays for inputs that are to
+    be constants, such as one that shapes depend on.
 
     Raises `LocatedError` for a model that is not valid or not supported, or if the
     package `onnx` is missing.
@@ -53,12 +58,12 @@ def import_model(
     from .functions import opset_of
     from .graph import Importer
 
-    opset = opset_of(model.opset_import)
+    opset = opset_of(model.opset_import) or OPSETS[-1]
     check_opset(name, "the model", opset)
     for function in model.functions:
         if own := opset_of(function.opset_import):
             check_opset(name, f"function {function.name!r}", own)
-    importer = Importer(name, opset, sizes or {})
+    importer = Importer(name, opset, sizes or {}, values or {})
     module = importer.module(model)
     return Model(module, importer.parameters)
 

@@ -48,6 +48,7 @@ from .functions import (
     opset_of,
 )
 from .node import Conversion, Known, OnnxNode, Value
+from .older import modernized
 from .reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
@@ -78,10 +79,17 @@ class _FunctionNode(NamedTuple):
 class Importer:
     """Converts a model; afterwards `parameters` has the arrays of its parameters."""
 
-    def __init__(self, name: str, opset: int, sizes: Mapping[str, int]):
+    def __init__(
+        self,
+        name: str,
+        opset: int,
+        sizes: Mapping[str, int],
+        values: Mapping[str, Any],
+    ):
         self._name = name
         self._opset: int = opset
         self._sizes = sizes
+        self._values = {name: np.asarray(value) for name, value in values.items()}
         self._ops: list[Operation] = []
         self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
@@ -95,11 +103,12 @@ class Importer:
         if graph.sparse_initializer:
             raise LocatedError(f"{self._name}: sparse initializers are not supported")
         initializers = {tensor.name for tensor in graph.initializer}
-        inputs = [value for value in graph.input if value.name not in initializers]
+        all_inputs = [value for value in graph.input if value.name not in initializers]
+        inputs = [value for value in all_inputs if value.name not in self._values]
         types = self._input_types(inputs)
         block = Block(arg_types=types)
         attributes: list[dict[str, Attribute]] = []
-        scope: Scope = {"": None}
+        scope: Scope = {"": None, **self._given(all_inputs)}
         for value, argument in zip(inputs, block.args, strict=True):
             scope[value.name] = argument
             argument.name_hint = name_hint(value.name)
@@ -186,6 +195,27 @@ class Importer:
             )
         return types
 
+    def _given(self, inputs: Sequence[onnx.ValueInfoProto]) -> Mapping[str, Known]:
+        """The inputs that `values` has, which become constants."""
+        types = {value.name: value.type.tensor_type for value in inputs}
+        for name, array in self._values.items():
+            if name not in types:
+                known = one_of(name, sorted(types) or ["none"])
+                raise LocatedError(f"{self._name}: the model has no input {known}")
+            dims = types[name].shape.dim
+            shape = [d.dim_value if d.HasField("dim_value") else None for d in dims]
+            fits = len(shape) == array.ndim and all(
+                size in (None, own)
+                for size, own in zip(shape, array.shape, strict=True)
+            )
+            element = helper.tensor_dtype_to_np_dtype(types[name].elem_type)
+            if not fits or array.dtype != element:
+                raise LocatedError(
+                    f"{self._name}: the value of input {name!r} is {array.dtype} of "
+                    f"shape {list(array.shape)}, expected {element} of shape {shape}"
+                )
+        return {name: Known(array) for name, array in self._values.items()}
+
     def _initializer(self, tensor: onnx.TensorProto, block: Block) -> Known:
         """Floats of rank 1 and more are parameters, arguments of the function."""
         array = array_of(tensor, self._name)
@@ -252,8 +282,9 @@ class Importer:
                     return known
                 if proto.op_type == "If":
                     return self._branch(node, scope)
-                if proto.op_type in CONVERSIONS:
-                    return CONVERSIONS[proto.op_type](node)
+                node = modernized(node)
+                if node.op_type in CONVERSIONS:
+                    return CONVERSIONS[node.op_type](node)
             types = [_onnx_type_of(value) for value in node.inputs]
             body = definition_of(proto, self._opset, types, self._functions)
             if body is not None:

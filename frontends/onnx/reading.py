@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ...dialects.dtypes import Array
 
-OPSETS = range(13, 24)
+OPSETS = range(6, 29)
 
 _GRAPH_KEYS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
 
@@ -25,8 +25,7 @@ def check_opset(name: str, whose: str, opset: int) -> None:
     """Raises `LocatedError` for an opset that is not supported."""
     if opset not in OPSETS:
         raise LocatedError(
-            f"{name}: {whose} is of opset {opset}, expected {OPSETS[0]} to "
-            f"{OPSETS[-1]} (onnx.version_converter converts)"
+            f"{name}: {whose} is of opset {opset}, expected {OPSETS[0]} to {OPSETS[-1]}"
         )
 
 

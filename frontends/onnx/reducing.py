@@ -1,8 +1,10 @@
 """ONNX's reductions, softmax and normalizations → tgraph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, element_type, shape_of, type_of
@@ -50,14 +52,19 @@ def _reduction(name: str) -> Conversion:
     return convert
 
 
-def _softmax(n: OnnxNode) -> Sequence[Value]:
-    x = n.value(0)
-    return [softmax(n, x, axis_of(n.integer("axis", -1), len(shape_of(x))))]
+def _along(formula: Callable[[OnnxNode, SSAValue, int], SSAValue]) -> Conversion:
+    """Along `axis`; before opset 13 along all dimensions from it on."""
 
+    def convert(n: OnnxNode) -> Sequence[Value]:
+        x = n.value(0)
+        shape = shape_of(x)
+        if n.opset >= 13:
+            return [formula(n, x, axis_of(n.integer("axis", -1), len(shape)))]
+        axis = axis_of(n.integer("axis", 1), len(shape))
+        rows = n.reshape(x, [*shape[:axis], prod(shape[axis:])])
+        return [n.reshape(formula(n, rows, axis), shape)]
 
-def _log_softmax(n: OnnxNode) -> Sequence[Value]:
-    x = n.value(0)
-    return [log_softmax(n, x, axis_of(n.integer("axis", -1), len(shape_of(x))))]
+    return convert
 
 
 def _arg(kind: str) -> Conversion:
@@ -141,6 +148,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "GroupNormalization": _group_normalization,
     "InstanceNormalization": _group_normalization,
     "LayerNormalization": _layer_normalization,
-    "LogSoftmax": _log_softmax,
-    "Softmax": _softmax,
+    "LogSoftmax": _along(log_softmax),
+    "Softmax": _along(softmax),
 }

@@ -205,8 +205,11 @@ def _space_to_depth(n: OnnxNode) -> Sequence[Value]:
     x, block = n.value(0), n.integer("blocksize", 0)
     batch, depth, height, width = shape_of(x)
     h, w = height // block, width // block
+    mode = n.text("mode", "DCR")
+    n.expect("mode", mode, "DCR", "CRD")
     apart = n.reshape(x, [batch, depth, h, block, w, block])
-    apart = n.transpose(apart, [0, 3, 5, 1, 2, 4])
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    apart = n.transpose(apart, order)
     return [n.reshape(apart, [batch, depth * block**2, h, w])]
 
 

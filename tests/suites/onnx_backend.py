@@ -1,0 +1,246 @@
+"""ONNX's backend tests, as the package has them: import, planning, running.
+
+    python tests/suites/onnx_backend.py [--match TEXT] [--write]
+
+Each case (an operation's, or one of ONNX's small models) is one of:
+
+- pass: the values are those of the case, within its tolerance;
+- refused: `LocatedError`, the documented answer to what is not supported;
+- wrong: other values, types or shapes;
+- internal: any other exception.
+
+A case whose shapes depend on values of inputs is run with these inputs as constants
+(`from_onnx(values=...)`). `onnx_refusals.json` has the refusals that are known, by
+name, with the reason. Exit code 1 if a case is wrong or internal, or refused newly.
+Otherwise `--write` writes the refusals, and `docs/reference/onnx.md`, a table of them.
+"""
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case import node as node_cases
+from onnx.backend.test.loader import load_model_tests
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+
+REFUSALS = Path(__file__).with_name("onnx_refusals.json")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx.md"
+
+Arrays = Sequence[np.ndarray]
+
+_KINDS = ("simple", "pytorch-operator", "pytorch-converted")
+_PLACE = re.compile(r"^onnx[^ ]*: (note: )?", re.MULTILINE)
+
+
+class Verdict(NamedTuple):
+    status: str
+    message: str = ""
+
+
+class Case(NamedTuple):
+    name: str
+    model: Any
+    data: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+    rtol: float
+    atol: float
+
+
+def cases() -> Iterator[Case]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, where a case divides by zero
+        generated = node_cases.collect_testcases(None)
+    for case in generated:
+        yield Case(case.name, case.model, case.data_sets or [], case.rtol, case.atol)
+    for kind in _KINDS:
+        for case in sorted(load_model_tests(kind=kind), key=lambda case: case.name):
+            folder = Path(case.model_dir or "")
+            model = onnx.load(folder / "model.onnx")
+            data = [
+                _data(model, path) for path in sorted(folder.glob("test_data_set*"))
+            ]
+            yield Case(case.name, model, data, case.rtol, case.atol)
+
+
+def _data(model: Any, folder: Path) -> tuple[Sequence[Any], Sequence[Any]]:
+    inputs = _values(model.graph.input, folder, "input")
+    return inputs, _values(model.graph.output, folder, "output")
+
+
+def _values(infos: Sequence[Any], folder: Path, kind: str) -> Sequence[Any]:
+    """Those that there are files for; initializers are inputs without one."""
+    values: list[Any] = []
+    for index, info in enumerate(infos[: len(list(folder.glob(f"{kind}_*.pb")))]):
+        data = (folder / f"{kind}_{index}.pb").read_bytes()
+        is_tensor = info.type.HasField("tensor_type")
+        values.append(onnx.TensorProto.FromString(data) if is_tensor else data)
+    return values
+
+
+def judge(case: Case) -> Verdict:
+    verdict = Verdict("pass")
+    for data in case.data:
+        inputs, want = (list(map(_array_of, values)) for values in data)
+        verdict = _judge(case, inputs, want)
+        if verdict.status != "pass":
+            return verdict
+    return verdict
+
+
+def _array_of(value: Any) -> Any:
+    is_tensor = isinstance(value, onnx.TensorProto)
+    return numpy_helper.to_array(value) if is_tensor else value
+
+
+def _judge(case: Case, inputs: Arrays, want: Arrays) -> Verdict:
+    try:
+        got = _run(case.model, inputs)
+    except LocatedError as error:
+        return Verdict("refused", reason(str(error)))
+    except Exception as error:
+        return Verdict("internal", f"{type(error).__name__}: {error}")
+    return _compare(got, want, case.rtol, case.atol)
+
+
+def _run(model: Any, inputs: Arrays) -> Arrays:
+    names = [value.name for value in model.graph.input]
+    given = dict(zip(names, inputs, strict=False))
+    data = model.SerializeToString()
+    try:
+        program = tensorplan.from_onnx(data)
+    except LocatedError as error:
+        if "expected a constant" not in str(error):
+            raise
+        values = {
+            name: array
+            for index, (name, array) in enumerate(given.items())
+            if _is_operand(array, first=not index)
+        }
+        program = tensorplan.from_onnx(data, values=values)
+        given = {name: a for name, a in given.items() if name not in values}
+    return tensorplan.compile(program, threads=1)(*given.values())
+
+
+def _is_operand(array: Any, *, first: bool) -> bool:
+    """Whether this input of an operation may be one that shapes depend on."""
+    if not isinstance(array, np.ndarray) or array.ndim > 1:
+        return False
+    return array.dtype.kind in "iu" or not first
+
+
+def reason(message: str) -> str:
+    """An error's text without places, which differ between runs of a generator."""
+    return "; ".join(dict.fromkeys(_PLACE.sub("", message).splitlines()))
+
+
+def _compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
+    if len(got) != len(want):
+        return Verdict("wrong", f"{len(got)} results, expected {len(want)}")
+    for have, expected in zip(got, want, strict=True):
+        kinds = (have.dtype, have.shape), (expected.dtype, expected.shape)
+        if kinds[0] != kinds[1]:
+            return Verdict("wrong", f"{kinds[0]}, expected {kinds[1]}")
+        if expected.dtype.name == "bfloat16":  # as ONNX's own runner compares it
+            rtol = max(rtol, 2**-6)
+            have, expected = have.astype(np.float32), expected.astype(np.float32)
+        try:
+            np.testing.assert_allclose(have, expected, rtol=rtol, atol=atol)
+        except AssertionError as error:
+            return Verdict("wrong", " ".join(str(error).split())[:200])
+    return Verdict("pass")
+
+
+def known_refusals() -> Mapping[str, str]:
+    return json.loads(REFUSALS.read_text())
+
+
+def page(chosen: Sequence[Case], refusals: Mapping[str, str]) -> str:
+    """The cases of operations, as a table: which element types pass, what does not."""
+    types: dict[str, set[str]] = {}
+    refused: dict[str, Counter[str]] = {}
+    for case in chosen:
+        name, element = _operation(case.model)
+        types.setdefault(name, set())
+        if case.name in refusals:
+            text = _short(refusals[case.name], name)
+            refused.setdefault(name, Counter())[text] += 1
+        else:
+            types[name].add(element)
+    lines = [
+        f"| {name} | {', '.join(sorted(types[name] - {''}))} | "
+        f"{'; '.join(f'{text} ({n})' for text, n in refused.get(name, {}).items())} |"
+        for name in sorted(types)
+    ]
+    passed = len(chosen) - len(refusals)
+    return _PAGE.format(version=onnx.__version__, passed=passed, total=len(chosen)) + (
+        "\n".join([*lines, ""])
+    )
+
+
+_PAGE = """# ONNX operations
+
+`python tests/suites/onnx_backend.py --write` writes this page. It shows what of the
+backend tests of onnx {version} passes, {passed} of {total} cases, and what is refused,
+with the number of cases. The element types are those of an operation's first input.
+Models of several operations, such as expanded definitions, are in the last row.
+
+| operation | element types that pass | refused |
+|---|---|---|
+"""
+
+
+def _operation(model: Any) -> tuple[str, str]:
+    """The operation that a case is about, and the element type of its first input."""
+    if len(model.graph.node) > 1:
+        return "models", ""
+    (node,) = model.graph.node
+    domain = f"{node.domain}." if node.domain else ""
+    element = ""
+    if model.graph.input and model.graph.input[0].type.HasField("tensor_type"):
+        number = model.graph.input[0].type.tensor_type.elem_type
+        element = onnx.TensorProto.DataType.Name(number).lower()
+    return f"{domain}{node.op_type}", element
+
+
+def _short(text: str, name: str) -> str:
+    """A refusal without what the table's row says, and names of values."""
+    text = text.split("; ")[0].replace(f"operation {name} ", "")
+    text = text.removeprefix("is ").removesuffix(" is not supported")
+    return re.sub(r"(input|output) '[^']*'", r"an \1", text).replace("|", "\\|")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--match", default="", help="only cases of such names")
+    parser.add_argument("--write", action="store_true", help="see above")
+    options = parser.parse_args()
+    chosen = [case for case in cases() if options.match in case.name]
+    verdicts = {case.name: judge(case) for case in chosen}
+    for name, (status, message) in verdicts.items():
+        if status in ("wrong", "internal"):
+            print(f"{name}: {status}: {message}")
+    counts = Counter(verdict.status for verdict in verdicts.values())
+    print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    refused = {name: v.message for name, v in verdicts.items() if v.status == "refused"}
+    if new := sorted(refused.keys() - known_refusals().keys()):
+        print("refused newly:", *new, sep="\n  ")
+    if new or counts["wrong"] or counts["internal"]:
+        return 1
+    if options.write and not options.match:
+        REFUSALS.write_text(json.dumps(dict(sorted(refused.items())), indent=1) + "\n")
+        PAGE.write_text(page(chosen, refused))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
