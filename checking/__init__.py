@@ -19,6 +19,7 @@ accesses.py         effects of each operation on buffers
 ownership.py        the owners of bytes, on all paths of a function
 operands.py         operands that an operation may overwrite: in-place decisions
 happens_before.py   the order of steps on several streams
+target.py           capacities, addresses and accesses of the memories of the target
 symbolic_plan.py    symbolic sizes: numbers to check with, and the proof for all
 unchecked.py        counts of what is not proved
 """
