@@ -91,8 +91,9 @@ class _Lowering:
         self._put(kept, "0", self._taken(sources, "0", 1))
         if self._kept > 1:
             with code.loop("1", str(self._kept), 1) as place:
-                self._put(kept, place, self._taken(sources, place, 1))
-                self._settle(kept, place)
+                one = self._taken(sources, place, 1)
+                self._put(kept, place, one)
+                self._settle(kept, place, one)
         widest = max(x.itemsize for x in self._columns)
         start = self._kept
         for lanes in (VECTOR // widest, 1):
@@ -113,19 +114,24 @@ class _Lowering:
                 with code.when(self._before(one, self._taken(kept, last, 1))):
                     self._put(kept, last, one)
                     if self._kept > 1:
-                        self._settle(kept, last)
+                        self._settle(kept, last, one)
 
-    def _settle(self, kept: Side, last: str) -> None:
-        """Moves the last of sorted elements to its place among them."""
+    def _settle(self, kept: Side, last: str, one: Sequence[Value]) -> None:
+        """Moves the last of sorted elements, `one`, to its place among them: each one
+        that it comes before takes the next place."""
         code = self._code
         with code.loop("0", last, 1) as step:
             place = code.index("sub", last, step)
-            lower = code.index("sub", place, 1)
-            ours, theirs = (self._taken(kept, at, 1) for at in (place, lower))
-            comes = self._before(ours, theirs)
-            pairs = list(zip(ours, theirs, strict=True))
-            self._put(kept, lower, [code.select(comes, x, y) for x, y in pairs])
-            self._put(kept, place, [code.select(comes, y, x) for x, y in pairs])
+            lower = self._taken(kept, code.index("sub", place, 1), 1)
+            comes = self._before(one, lower)
+            stays = self._first(one, self._taken(kept, place, 1))
+            pairs = zip(lower, stays, strict=True)
+            self._put(kept, place, [code.select(comes, x, y) for x, y in pairs])
+        self._put(kept, "0", self._first(one, self._taken(kept, "0", 1)))
+
+    def _first(self, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
+        comes = self._before(xs, ys)
+        return [self._code.select(comes, x, y) for x, y in zip(xs, ys, strict=True)]
 
     def _taken(self, side: Side, place: str, lanes: int) -> list[Value]:
         code, taken = self._code, list[Value]()
