@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .reporting.explanation import Explanation
     from .reporting.frontier import FrontierPoint
     from .reporting.report import Report
+    from .reporting.torch_checkpoints import TorchCheckpointPolicy
     from .runtime.callable import CallableProgram
     from .runtime.dynamic import DynamicExecutable
     from .runtime.executor import Executable
@@ -425,17 +426,23 @@ def explain(program: ModuleOp | Model, options: _ExplainOptions) -> Explanation:
     return explain(context(), module, _pipeline(options), limit=options.limit)
 
 
-def checkpoint_policy(program: ModuleOp | Model) -> CheckpointPolicy:
-    """The recomputation of a planned JAX gradient as a policy for `jax.checkpoint`.
+def checkpoint_policy(
+    program: ModuleOp | Model,
+) -> CheckpointPolicy | TorchCheckpointPolicy:
+    """The recomputation of a planned gradient as code for JAX or PyTorch.
 
-    The result prints as Python code. Its `names` are those of the values that the plan
-    keeps from the forward pass for the gradient; the plan recomputes all others. Its
-    `kept` lists these values with source locations, types and bytes. Values that the
-    program calls by `jax.ad_checkpoint.checkpoint_name` keep their names. The other
-    names are for you to insert at the locations.
+    The result prints as Python code. Its `kept` lists the values that the plan keeps
+    from the forward pass for the gradient, with source locations, types and bytes; the
+    plan recomputes all others.
+
+    For a program of JAX, the code is a policy for `jax.checkpoint`, with the `names` of
+    these values. Values that the program calls by `jax.ad_checkpoint.checkpoint_name`
+    keep their names. The other names are for you to insert at the locations. For a
+    program of PyTorch, the code checkpoints modules (`regions`) by
+    `torch.utils.checkpoint` and saves the results of some operations (`saved`) there.
 
     Raises `LocatedError` for a program that is not planned, not sound, or has no
-    gradient by JAX.
+    gradient by JAX or `from_torch`.
     """
     from .passes import driver
     from .reporting.checkpoints import checkpoint_policy

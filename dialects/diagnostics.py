@@ -88,8 +88,9 @@ def place_of(op: Operation) -> str | None:
 
 
 def path_of(op: Operation) -> str:
-    """JAX's name for what the operation computes, with the transformations around it:
-    `jit(step)/transpose(jvp())/mul`. Empty for programs without such names."""
+    """The framework's name for an operation: with the transformations around it in JAX,
+    `jit(step)/transpose(jvp())/mul`; with the module in PyTorch, `net.0/aten.gelu`.
+    Empty for programs without such names."""
     from xdsl.dialects.builtin import NameLoc
 
     return op.location.desc.data if isinstance(op.location, NameLoc) else ""

@@ -95,7 +95,9 @@ PUBLIC = {
     "tensorplan.runtime.callable": ("CallableProgram",),
     "tensorplan.runtime.executor": ("Executable",),
     "tensorplan.reporting.explanation": ("Explanation",),
-    "tensorplan.reporting.checkpoints": ("CheckpointPolicy", "KeptValue"),
+    "tensorplan.reporting.checkpoints": ("CheckpointPolicy",),
+    "tensorplan.reporting.torch_checkpoints": ("TorchCheckpointPolicy",),
+    "tensorplan.reporting.kept_values": ("KeptValue",),
     "tensorplan.planning": (
         *("Buffer", "Problem", "Limits", "Placement", "Plan"),
         *("solve", "validate", "strategy"),

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntAttr,
     LocationAttr,
     ModuleOp,
+    NameLoc,
     StringAttr,
     TensorType,
     UnitAttr,
@@ -289,12 +290,18 @@ def _names(nodes: Iterable[Any]) -> dict[str, str]:
     names: dict[str, str] = {}
     ends: dict[str, tuple[str, str]] = {}  # by a module's call: the last node, the path
     for node in nodes:
-        stack: dict[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
-        call, (path, _) = next(reversed(stack.items()), ("", ("", None)))
+        call, path = _module_of(node)
         names[node.name] = f"{path}.{node.name}" if path else node.name
         if path:
             ends[call] = node.name, path
     return names | dict(ends.values())
+
+
+def _module_of(node: Any) -> tuple[str, str]:
+    """The innermost module's call that a node belongs to, and the module's path."""
+    stack: dict[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    call, (path, _) = next(reversed(stack.items()), ("", ("", None)))
+    return call, path
 
 
 def _arguments(
@@ -329,12 +336,17 @@ def _missing(node: Any, values: Mapping[str, Any]) -> list[Any]:
 
 
 def _place(node: Any) -> LocationAttr:
-    """The last line of the module's own source that led to a call."""
-    found = _PLACE.findall((node.meta.get("stack_trace") or "") if node else "")
-    if not found:
+    """The last line of the module's own source that led to a call, under the module's
+    path and the operation that it calls: `layer1.0.conv1/aten.convolution`."""
+    if node is None:
         return UnknownLoc()
-    file, line = found[-1]
-    return FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(1))
+    place: LocationAttr = UnknownLoc()
+    if found := _PLACE.findall(node.meta.get("stack_trace") or ""):
+        file, line = found[-1]
+        place = FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(1))
+    called = node.meta.get("original_aten") or node.target
+    packet = getattr(called, "overloadpacket", node.name)  # prints as `aten.gelu`
+    return NameLoc(StringAttr(f"{_module_of(node)[1]}/{packet}"), place)
 
 
 def array_of(tensor: Any) -> Array:

@@ -132,6 +132,27 @@ class GPT2Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
 
 
+class MLP(nn.Module):
+    """A transformer without attention."""
+
+    def __init__(self, layers: int = 4, width: int = 64):
+        super().__init__()
+        self.blocks = nn.Sequential(*(MLPBlock(width) for _ in range(layers)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.blocks(x)
+
+
+class MLPBlock(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
 class GPT2(nn.Module):
     def __init__(self, layers: int = 2, width: int = 64, vocabulary: int = 100):
         super().__init__()

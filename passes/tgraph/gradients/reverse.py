@@ -33,7 +33,7 @@ from ....dialects.tgraph.elements import number_of
 from ....dialects.tgraph.elementwise import AddOp
 from ....dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, ViewOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, OnDeviceOp, ReadOp
-from .site import RULES, GradientSite
+from .site import RULES, GradientSite, backward
 
 
 def expand(op: GradientOp, mirror: str) -> None:
@@ -154,7 +154,7 @@ class _Reverse:
             self.gradients[value] = part
             return
         add = AddOp((sum_so_far, part), result_types=(part.type,))
-        add.location = op.location
+        add.location = backward(op.location)
         # Where both parts are, if they are together; else where the value is.
         both = [_placement_of(sum_so_far), _placement_of(part)]
         if both[0] != both[1]:

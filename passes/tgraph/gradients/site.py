@@ -12,10 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from xdsl.dialects.builtin import (
-    StringAttr,
-    i1,
-)
+from xdsl.dialects.builtin import LocationAttr, NameLoc, StringAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -40,7 +37,8 @@ Term: TypeAlias = terms.Term[SSAValue]
 class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
     """A forward operation whose gradient is being written, before `point`.
 
-    What is written carries the operation's location and the attributes `placement`.
+    What is written carries the operation's location (`backward`) and the attributes
+    `placement`.
     """
 
     op: Op
@@ -114,10 +112,17 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
         return self.emit(ConstantOp, type=type, value=value)
 
     def insert(self, op: TensorOp) -> Term:
-        op.location = self.op.location
+        op.location = backward(self.op.location)
         op.attributes.update(self.placement)
         Rewriter.insert_op(op, self.point)
         return self.term(op.result)
+
+
+def backward(location: LocationAttr) -> LocationAttr:
+    """Of what computes a gradient: a name becomes `transpose(name)`, as in JAX."""
+    if not isinstance(location, NameLoc):
+        return location
+    return NameLoc(StringAttr(f"transpose({location.desc.data})"), location.location)
 
 
 def site_of(x: Term) -> GradientSite[Any]:
