@@ -22,7 +22,7 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
@@ -35,6 +35,7 @@ from ..dialects.diagnostics import (
     name_of,
 )
 from ..dialects.garbage import seldom_collected
+from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.structure import YieldOp
 
@@ -152,9 +153,8 @@ class Verifier:
 
     def __init__(self):
         self._contents: Contents = {}
-        self._forms: set[Sequence[object]] = set()
-        self._numbers: dict[Attribute, int] = {}
-        self._numbered: dict[int, tuple[Attribute, int]] = {}  # by id
+        self._keys = StructuralKeys()
+        self._valid: set[Sequence[object]] = set()
 
     def verify(self, module: Operation) -> None:
         """As `check`. Does not look again at what an earlier call found valid."""
@@ -179,8 +179,8 @@ class Verifier:
             _check_region(region, set())
 
     def _verify(self, contents: Contents, changed: set[int]) -> None:
-        """Verifies operations that changed, or within which one did, unless one of
-        their form was valid.
+        """Verifies operations that changed, or within which one did, unless one
+        with an equal key was valid.
 
         Only the rules of `TensorOp` and of what ends its regions are known to look at
         nothing but the operation. All others, and what else ends a block, are always
@@ -193,39 +193,9 @@ class Verifier:
             alone = isinstance(op, TensorOp) and op.next_op is not None
             if not alone and not isinstance(op, YieldOp):
                 op.verify(verify_nested_ops=False)
-            elif has_changed and (form := self._form(op, {})) not in self._forms:
+            elif has_changed and (key := self._keys.of(op)) not in self._valid:
                 op.verify(verify_nested_ops=False)
-                self._forms.add(form)
-
-    def _form(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
-        """What the rules of a tensor operation look at: of two with equal forms, both
-        or none are valid. `inner`: the values of its regions.
-        """
-        values = (*op.operands, *op.results)
-        form: list[object] = [type(op), len(op.results)]
-        form += [inner.get(value) or self._number(value.type) for value in values]
-        for named in (op.attributes, op.properties):
-            form += named
-            form += map(self._number, named.values())
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.args:
-                    inner[argument] = ~len(inner)
-                    form.append(self._number(argument.type))
-                for each in block.ops:
-                    form.append(self._form(each, inner))
-                    for result in each.results:
-                        inner[result] = ~len(inner)
-            form.append(None)
-        return tuple(form)
-
-    def _number(self, attribute: Attribute) -> int:
-        """Of equal attributes the same. (To hash one takes long.)"""
-        known = self._numbered.get(id(attribute))
-        if known is None:
-            number = self._numbers.setdefault(attribute, len(self._numbers))
-            known = self._numbered[id(attribute)] = attribute, number
-        return known[1]
+                self._valid.add(key)
 
 
 def check(module: Operation) -> None:

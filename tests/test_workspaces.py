@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from executables import assert_same, inputs, run
+from levels import READY, predicted_arenas
+from modules import run as with_passes
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.scf import WhileOp
@@ -308,6 +310,40 @@ def test_others_can_say_what_their_kernels_take() -> None:
     workspaces.provide("accelerator", lambda: measure)
     assert sizes(with_workspaces(product(), "accelerator")) == [256]
     assert asked == ["tgraph.negate", "tgraph.dot_general", "tgraph.negate"]
+
+
+def test_a_prediction_asks_kernels_once_for_equal_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def measure(op: TensorOp) -> int:
+        asked.append(op.name)
+        return 256
+
+    def layer(index: int) -> str:
+        return f"""
+        %h{index} = tgraph.dot_general %y{index}, %w
+          {{lhs_contracting_dimensions = array<i64: 1>,
+            rhs_contracting_dimensions = array<i64: 0>}}
+          : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+        %y{index + 1} = tgraph.tanh %h{index} : tensor<8x8xf32>"""
+
+    def asked_of(layers: int) -> int:
+        asked.clear()
+        module = tensorplan.read(f"""
+        func.func @main(%y0: tensor<8x8xf32>, %w: tensor<8x8xf32> {{tgraph.parameter}})
+            -> tensor<8x8xf32> {{
+          {"".join(map(layer, range(layers)))}
+          func.return %y{layers} : tensor<8x8xf32>
+        }}""")
+        predicted = predicted_arenas(with_passes(module, *READY), 64, "counted")
+        assert predicted == {"cpu:0": 512}
+        return len(asked)
+
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+    workspaces.provide("counted", lambda: measure)
+    assert asked_of(12) == asked_of(3) == 1
 
 
 def test_of_operations_that_are_alike_one_is_measured(

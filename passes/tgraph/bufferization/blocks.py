@@ -42,6 +42,7 @@ from ....analysis.storage import (
 from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.sizes.dims import static
 from ....dialects.sizes.symbolic import Symbolic
+from ....dialects.structural_keys import StructuralKeys
 from ....dialects.tgraph.base import (
     STREAM,
     AnyMemRef,
@@ -214,10 +215,9 @@ def alone(run: Run) -> TensorOp:
         buffer = at.place.buffer.root
         if buffer not in bases:
             type = contiguous(buffer.type)
-            is_constant = buffer.home in (Home.CONSTANT, Home.PARAMETER)
             bases[buffer] = (
                 memref.GetGlobalOp("constant", type)
-                if is_constant
+                if _is_constant(buffer)
                 else memref.AllocOp((), (), type)
             ).memref
         if not at.is_whole and at.memref not in views:
@@ -228,6 +228,24 @@ def alone(run: Run) -> TensorOp:
     outs = [memref_of(at) for at in run.outs]
     regions = [region.clone() for region in run.op.regions]
     return _on_memrefs(run.op, inputs, outs, regions)
+
+
+def key_of(run: Run, keys: StructuralKeys) -> object:
+    """Of two with equal keys, `alone` makes operations that are alike."""
+    numbers: dict[TensorBuffer, int] = {}
+    places: list[object] = []
+    for at in (*run.inputs, *run.outs):
+        buffer = at.place.buffer.root
+        places.append(numbers.setdefault(buffer, len(numbers)))
+        places.append(keys.number(buffer.type))
+        places.append(_is_constant(buffer))
+        places.append(None if at.is_whole else at.memref.layout)
+        places.append(at.value and keys.number(at.value.type))
+    return keys.of(run.op), *places
+
+
+def _is_constant(buffer: TensorBuffer) -> bool:
+    return buffer.home in (Home.CONSTANT, Home.PARAMETER)
 
 
 def _on_memrefs(

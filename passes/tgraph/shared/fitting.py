@@ -17,12 +17,13 @@ from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
 from ....analysis.storage import Run, Storage, arenas, peaks, storage_of
 from ....dialects.diagnostics import held_back, say
+from ....dialects.structural_keys import StructuralKeys
 from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
 from ....dialects.workspaces import Measure, measure_of, workspace_of
 from ....planning import deadline
 from ....threads import checked
 from ...options import Packing, Placing
-from ..bufferization.blocks import alone
+from ..bufferization.blocks import alone, key_of
 
 ROUNDS = 3
 """Targets that are tried."""
@@ -58,6 +59,8 @@ class PlannedBytes:
 
     def __init__(self, placing: Placing):
         self._placing = placing
+        self._keys = StructuralKeys()
+        self._workspaces: dict[object, int] = {}
 
     def peaks(self, func: FuncOp, storage: Storage | None = None) -> Peaks:
         """The arenas; what is live where devices or sizes are not known yet.
@@ -84,7 +87,10 @@ class PlannedBytes:
         return measure_of(self._placing.workspaces, checked(self._placing.threads))
 
     def _workspace(self, run: Run) -> int:
-        return workspace_of(alone(run), self._measure)
+        key = key_of(run, self._keys)
+        if key not in self._workspaces:
+            self._workspaces[key] = workspace_of(alone(run), self._measure)
+        return self._workspaces[key]
 
 
 def _is_placed(func: FuncOp) -> bool:

@@ -1,0 +1,53 @@
+"""Keys of tensor operations: of two with equal keys, all rules say the same.
+
+    keys = StructuralKeys()
+    keys.of(a) == keys.of(b)      the same operation on the same types, and the same
+                                  within its regions, whatever the values
+
+Equal layers of a network have equal keys, so what follows from an operation alone is
+asked once for all of them.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+
+class StructuralKeys:
+    """Makes keys; those of one instance can be compared."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Attribute, int] = {}
+        self._numbered: dict[int, tuple[Attribute, int]] = {}  # by id
+
+    def of(self, op: Operation) -> Sequence[object]:
+        """The key of an operation whose regions use nothing from outside."""
+        return self._key(op, {})
+
+    def number(self, attribute: Attribute) -> int:
+        """Of equal attributes the same. (To hash one takes long.)"""
+        known = self._numbered.get(id(attribute))
+        if known is None:
+            number = self._numbers.setdefault(attribute, len(self._numbers))
+            known = self._numbered[id(attribute)] = attribute, number
+        return known[1]
+
+    def _key(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
+        """`inner`: the values of the regions around."""
+        values = (*op.operands, *op.results)
+        key: list[object] = [type(op), len(op.results)]
+        key += [inner.get(value) or self.number(value.type) for value in values]
+        for named in (op.attributes, op.properties):
+            key += named
+            key += map(self.number, named.values())
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    inner[argument] = ~len(inner)
+                    key.append(self.number(argument.type))
+                for each in block.ops:
+                    key.append(self._key(each, inner))
+                    for result in each.results:
+                        inner[result] = ~len(inner)
+            key.append(None)
+        return tuple(key)
