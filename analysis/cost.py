@@ -155,7 +155,7 @@ def repetitions(op: Operation) -> int:
     return _rounds(around) * repetitions(around) if around else 1
 
 
-def duration(module: ModuleOp) -> int:
+def duration(program: ModuleOp | FuncOp) -> int:
     """Nanoseconds that a program on tensors takes, where copies run beside operations.
 
     Each device runs its operations in order, and the copies to it beside them. Where a
@@ -164,7 +164,7 @@ def duration(module: ModuleOp) -> int:
     """
     return sum(
         _of_block(block)
-        for func in module.ops
+        for func in (program.ops if isinstance(program, ModuleOp) else (program,))
         if isinstance(func, FuncOp)
         for block in func.body.blocks
     )

@@ -68,6 +68,7 @@ operations have streams, which could run the tiles in parallel.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -102,14 +103,22 @@ UNSEEN = 6
 tiles stay in a core's cache, nor that in a loop of native calls an operation starts at
 once: layer norms that should take a tenth longer take half as long."""
 
-FAR = 3
-"""Times the bytes needed, an estimate with loops makes these not worth a try."""
+FAR = 2.5
+"""Times the bytes needed, an estimate with loops makes these not worth a try: no
+estimate has been seen that was as much too high."""
 
 SMALL = 4
 """Times the bytes that a tile may need, a tile in a loop is not cut into slices."""
 
 LITTLE = 0.001
 """A part of the time, where none is allowed."""
+
+
+class _Cut(NamedTuple):
+    """A function whose chains are computed in slices, where that lowers its peak."""
+
+    bytes: int | None = None  # that it needs now, if that has been measured
+    given: FuncOp | None = None  # as it was without slices, if it has some
 
 
 @dataclass(frozen=True)
@@ -152,10 +161,11 @@ class TGraphTile(OptionalPass, Placing):
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is tiled: its operations have streams", func)
                 continue
-            given = func.clone() if self._has_large_values(func) else None
-            self._cut(func, planned_bytes)
-            if given is not None:
-                self._write_loops(ctx, func, given, planned_bytes)
+            if self._has_large_values(func):
+                cut = self._cut(func, planned_bytes, planned_bytes.of_all(func))
+                self._write_loops(ctx, func, cut, planned_bytes)
+            else:
+                self._cut(func, planned_bytes)
 
     def _has_large_values(self, func: FuncOp) -> bool:
         """Whether there is what a loop could begin with."""
@@ -167,21 +177,18 @@ class TGraphTile(OptionalPass, Placing):
         )
 
     def _write_loops(
-        self, ctx: Context, func: FuncOp, given: FuncOp, planned_bytes: PlannedBytes
+        self, ctx: Context, func: FuncOp, cut: _Cut, planned_bytes: PlannedBytes
     ) -> None:
-        """Takes loops instead of slices, if that lowers the function's peak.
-
-        given: the function without slices.
-        """
-        original = ModuleOp([given])
-        before, took, coarser = 0, 0, 1.0
+        """Takes loops instead of slices, if that lowers the function's peak."""
+        given, before = cut.given or func, cut.bytes
+        assert before is not None
+        took, coarser = 0, 1.0
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
             loops, estimate = written(copy, self.alignment, bytes)
             if not loops:
                 return
-            before = before or planned_bytes.of_all(func)
             if estimate > FAR * before:
                 return
             module = ModuleOp([copy])
@@ -192,12 +199,12 @@ class TGraphTile(OptionalPass, Placing):
             ]
             with held_back():
                 driver.run(ctx, module, again, verify=False)
-                self._cut(copy, planned_bytes)
-            after = planned_bytes.of_all(copy)
+                after = self._cut(copy, planned_bytes).bytes
+            after = planned_bytes.of_all(copy) if after is None else after
             if after * 10 > before * 9:
                 return
-            took = took or duration(original)
-            longer = duration(module) / took - 1
+            took = took or duration(given)
+            longer = duration(copy) / took - 1
             if longer <= (allowed := UNSEEN * self.max_slowdown):
                 break
             coarser *= max(longer / max(allowed, LITTLE), 2)
@@ -213,11 +220,17 @@ class TGraphTile(OptionalPass, Placing):
             passed=True,
         )
 
-    def _cut(self, func: FuncOp, planned_bytes: PlannedBytes) -> None:
-        """Writes chains in slices, if that lowers the function's peak."""
-        bytes: int | None = None
+    def _cut(
+        self, func: FuncOp, planned_bytes: PlannedBytes, bytes: int | None = None
+    ) -> _Cut:
+        """Writes chains in slices, if that lowers the function's peak.
+
+        bytes: that the function needs, if that has been measured.
+        """
+        cut = _Cut(bytes)
         for number in range(len(_blocks(func))):
-            bytes = self._lower(func, number, bytes, planned_bytes)
+            cut = self._lower(func, number, cut, planned_bytes)
+        return cut
 
     def _is_small_tile(self, block: Block, peaks: Peaks) -> bool:
         """Whether this is a loop over tiles, which need not be cut again."""
@@ -226,50 +239,51 @@ class TGraphTile(OptionalPass, Placing):
         return is_tile and max(peaks.values()) <= SMALL * self.tile_bytes
 
     def _lower(
-        self, func: FuncOp, number: int, before: int | None, planned_bytes: PlannedBytes
-    ) -> int | None:
+        self, func: FuncOp, number: int, cut: _Cut, planned_bytes: PlannedBytes
+    ) -> _Cut:
         """Writes chains of one block in tiles, if that lowers the function's peak.
 
-        Takes and returns the bytes that the function needs, if they are known.
+        cut: what has become of the blocks before.
         """
         block = _blocks(func)[number]
         if not is_static_block(block):
-            return before
+            return cut
         memory = memory_graph(block, self.alignment)
         peaks = memory.peaks(range(len(memory.ops)))
         if not any(peaks.values()) or self._is_small_tile(block, peaks):
-            return before
+            return cut
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)
         allowed = int(self.max_slowdown * sum(map(time, memory.ops)))
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
         search = Search(rules, lifetimes, self.tiles, allowed)
-        if search.below(peaks[device] * 9 // 10) is None:
-            return before
+        before, limit = cut.bytes, peaks[device]
+        is_all = len(peaks) == 1 and len(_blocks(func)) == 1
         if before is None:
+            if search.below(limit * 9 // 10) is None:
+                return cut
             before = planned_bytes.of_all(func)
-        limit = peaks[device]
-        if len(peaks) == 1 and len(_blocks(func)) == 1:
+        if is_all:
             limit = min(limit, before)
         found = search.lowest(limit)
         if found is None:
-            return before
+            return _Cut(before, cut.given)
         original = func.clone()
-        for cut in found.cuts:
-            last = rules.position[memory.ops[cut.window[1] - 1]]
-            write(cut.region, cut.tiles, rules.ops[last + 1])
+        for chain in found.cuts:
+            last = rules.position[memory.ops[chain.window[1] - 1]]
+            write(chain.region, chain.tiles, rules.ops[last + 1])
         after = planned_bytes.of_all(func)
         if after * 10 > before * 9:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
-            return before
+            return _Cut(before, cut.given)
         remark(
             f"chains of operations computed in tiles: {len(found.cuts)}; the peak "
             f"goes from {before} to {after} bytes",
             func,
             passed=True,
         )
-        return after
+        return _Cut(after, cut.given or original)
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:
