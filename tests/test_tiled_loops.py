@@ -194,6 +194,27 @@ def different(block: Block) -> list[tuple[int, int, int]]:
     return [seed for _, seed in by_sums[:SEEDS]]
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_loop_in_other_tiles_is_the_one_that_would_be_found(name: str) -> None:
+    function, arguments = CASES[name]
+    module = tensorplan.from_jax(function, *arguments).module
+    ready = run(module, ConvertStablehloToTGraph(), *READY[:1], CanonicalizePass())
+    ((_, block),) = tensor_functions(ready)
+    ops = list(block.ops)
+    asked = [(ops[number], *rest) for number, *rest in loops_of(block)]
+    known = 0
+    for seed, dim, tiles in asked:
+        loop = loop_at(block, seed, dim, tiles)
+        assert loop is not None
+        for other in {n for op, d, n in asked if (op, d) == (seed, dim)}:
+            if (derived := loop.in_tiles(other)) is not None:
+                found = loop_at(block, seed, dim, other)
+                assert found is not None
+                assert vars(derived) | {"sizes": None} == vars(found) | {"sizes": None}
+                known += other != tiles
+    assert known
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_loops_of_programs_compute_the_same(name: str) -> None:

@@ -380,13 +380,16 @@ class _Tile(ABC):
 
     # What it reads
 
+    def _divides(self, size: int) -> bool:
+        return size % self.loop.tiles == 0
+
     def _tile(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
         """Rows of a value: made by a member, a view of one, or sliced."""
         views: list[tuple[TensorOp, int, Rows]] = []
         while value not in self.tiles and (value, along) not in self.read:
             op, needed = value.owner, None
             if isinstance(op, TensorOp) and is_repeated(op):
-                needed = self.needed.divided(op, along, self.loop.tiles)
+                needed = self.needed.divided(op, along, self._divides)
             if needed is None:
                 self.read[value, along] = self.slice(value, along, rows)
                 continue

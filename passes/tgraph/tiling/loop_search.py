@@ -4,7 +4,7 @@ It takes what is stored now for what would be stored in a tile, and the order as
 So the outcome is a proposal, which is to be measured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
 
@@ -205,6 +205,7 @@ def _write(
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a quarter less than without."""
     best: Proposal | None = None
+    tried: list[tuple[Sequence[int], TiledLoop]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -212,33 +213,47 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
         if seed.regions or len(seed.res) != 1:
             continue
         for dim in range(len(shape_of(value))):
-            found = _around(estimate, seed, dim, tile_bytes)
-            if found and found.peak < (best.peak if best else estimate.peak * 3 // 4):
-                best = found
+            numbers = _numbers(value, dim, tile_bytes)
+            if any(n == numbers and loop.dims.get(seed) == dim for n, loop in tried):
+                continue  # around this seed it would be the same
+            found = list(_around(estimate, seed, dim, tile_bytes, numbers))
+            tried += ((numbers, proposal.loop) for proposal in found)
+            for proposal in found:
+                limit = best.peak if best else estimate.peak * 3 // 4
+                if proposal.peak < limit:
+                    best = proposal
     return best
 
 
-def _around(
-    estimate: Estimate, seed: TensorOp, dim: int, tile_bytes: int
-) -> Proposal | None:
-    """The loop around a seed along a dimension with which the least lives, in no more
-    tiles than it needs."""
-    size = shape_of(seed.result)[dim]
-    numbers = _divisors(size)[1:]
+def _numbers(value: SSAValue, dim: int, tile_bytes: int) -> Sequence[int]:
+    """The numbers of tiles that a loop may have which begins with a value."""
+    shape = shape_of(value)
+    numbers = _divisors(shape[dim])[1:]
     numbers = [n for n in numbers if n >= LEAST_TILES] or numbers
     if tile_bytes >= IN_CACHE:
-        rows = size * prod(shape_of(seed.result)[dim + 1 : -1])
+        rows = shape[dim] * prod(shape[dim + 1 : -1])
         numbers = [n for n in numbers if rows // n >= LEAST_ROWS] or numbers
-    best: Proposal | None = None
+    return numbers
+
+
+def _around(
+    estimate: Estimate,
+    seed: TensorOp,
+    dim: int,
+    tile_bytes: int,
+    numbers: Sequence[int],
+) -> Iterator[Proposal]:
+    """Loops around a seed along a dimension, in no more tiles than they need."""
+    loop: TiledLoop | None = None
     tiles = next(iter(numbers), None)
     while tiles is not None:
-        loop = tiled_loop(estimate.block, seed, dim, tiles, estimate.needed)
+        loop = (loop and loop.in_tiles(tiles)) or tiled_loop(
+            estimate.block, seed, dim, tiles, estimate.needed
+        )
         if loop is None:
             break
         outside, inside = estimate.with_loop(loop)
-        peak = outside + inside // tiles
-        if best is None or peak < best.peak:
-            best = Proposal(loop, peak, inside // tiles)
+        yield Proposal(loop, outside + inside // tiles, inside // tiles)
         wanted = max(tile_bytes, outside // A_SIXTH)
         most = estimate.time // AGAIN // max(_again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
@@ -247,7 +262,6 @@ def _around(
         if loop.is_peeled:  # smaller tiles take in less
             more = next((n for n in numbers if tiles < n <= more), tiles)
         tiles = more if more > tiles else None
-    return best
 
 
 def _of_lines(loop: TiledLoop) -> int:

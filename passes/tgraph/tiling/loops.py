@@ -26,13 +26,13 @@ than one tile are no members.
     %c = conv3x3(%b), stride 2    reads one row after those of its tile
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.shaping import IotaOp
 from .dimensions import Needs, is_repeated, needs, shape_of
 from .parts import Part, part
@@ -58,6 +58,8 @@ class TiledLoop:
     ahead: Mapping[Operation, int]  # rows by which members are ahead of their tiles
     kept: Mapping[Operation, int]  # rows that the next tile reads again
     is_peeled: bool  # whether a tile reads rows of others
+    sizes: Collection[int] | None
+    """That had to be divided into tiles; None where windows were looked at, too."""
 
     @cached_property
     def outputs(self) -> Sequence[Operation]:
@@ -69,12 +71,34 @@ class TiledLoop:
             if any(user not in inside for user in users(op.results[0]))
         ]
 
+    def in_tiles(self, tiles: int) -> "TiledLoop | None":
+        """The same loop in another number of tiles; None if others could be members."""
+        if self.sizes is None or any(
+            (size % tiles == 0) != (size % self.tiles == 0) for size in self.sizes
+        ):
+            return None
+        return replace(self, tiles=tiles)
+
 
 class Needed(dict[tuple[Operation, int], Needs | None]):
     """What a tile of a result needs, by operation and dimension, looked up once.
 
     As `needs` says, but that the tile of an iota begins where the loop says.
     """
+
+    def __init__(self) -> None:
+        self._repeated: dict[Operation, bool] = {}
+        self._shapes: dict[SSAValue, Shape] = {}
+
+    def is_repeated(self, op: Operation) -> bool:
+        if (known := self._repeated.get(op)) is None:
+            known = self._repeated[op] = is_repeated(op)
+        return known
+
+    def shape(self, value: SSAValue) -> Shape:
+        if (known := self._shapes.get(value)) is None:
+            known = self._shapes[value] = shape_of(value)
+        return known
 
     def __missing__(self, key: tuple[Operation, int]) -> Needs | None:
         found: Needs | None = () if isinstance(key[0], IotaOp) else needs(*key)
@@ -83,12 +107,14 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
         self[key] = found
         return found
 
-    def divided(self, op: Operation, along: int, tiles: int) -> Needs | None:
+    def divided(
+        self, op: Operation, along: int, divides: Callable[[int], bool]
+    ) -> Needs | None:
         """What a tile of a view, iota or number needs; None if it can't be divided so.
         Then the whole of it is sliced."""
         found = self[op, along]
-        if found is None or any(
-            dim is not None and shape_of(operand)[dim] % tiles
+        if found is None or not all(
+            dim is None or divides(self.shape(operand)[dim])
             for operand, dim in zip(op.operands, found, strict=True)
         ):
             return None
@@ -106,6 +132,10 @@ def tiled_loop(
     return growth.loop(list(block.ops), seed)
 
 
+_Source = tuple[SSAValue, int | None]
+"""A value, and along which dimension there are tiles of it."""
+
+
 class _Growth:
     def __init__(self, tiles: int, needed: Needed):
         self.tiles = tiles
@@ -119,12 +149,23 @@ class _Growth:
         self.sliced: dict[Operation, set[int]] = {}
         """The dimensions along which members slice what others compute."""
         self.queue: list[Operation] = []
+        self._sizes: set[int] = set()
+        self._sees_windows = False
+        self._traced: dict[tuple[SSAValue, int], Sequence[_Source]] = {}
+
+    def _shape(self, value: SSAValue) -> Shape:
+        return self.needed.shape(value)
+
+    def _divides(self, size: int) -> bool:
+        """Whether the tiles are of one size."""
+        self._sizes.add(size)
+        return size % self.tiles == 0
 
     def join(self, op: Operation, dim: int) -> bool:
         """Whether tiles of the result can be computed."""
         if op in self.dims:
             return self.dims[op] == dim
-        if not self._is_new(op) or shape_of(op.results[0])[dim] % self.tiles:
+        if not self._is_new(op) or not self._divides(self._shape(op.results[0])[dim]):
             return False
         if not self.sliced.get(op, set()) <= {dim}:
             return False
@@ -151,12 +192,12 @@ class _Growth:
                     continue
                 found = [
                     result
-                    for result, size in enumerate(shape_of(user.result))
-                    if size % self.tiles == 0
-                    and (needed := self.needed[user, result])
+                    for result, size in enumerate(self._shape(user.result))
+                    if (needed := self.needed[user, result])
                     and needed[use.index] == dim
+                    and self._divides(size)
                 ]
-                if is_repeated(user):
+                if self.needed.is_repeated(user):
                     tiled += ((user.result, result) for result in found)
                 elif not any(self.join(user, result) for result in found):
                     self._join_part(user, use.index, dim)
@@ -174,7 +215,7 @@ class _Growth:
             and len(op.res) == 1
             and not op.outs
             and not op.regions
-            and not is_repeated(op)
+            and not self.needed.is_repeated(op)
             and op not in self.earlier
             and op not in self.parts
         )
@@ -198,7 +239,7 @@ class _Growth:
                     return False
                 if tiled is None:
                     whole.append(owner)
-                elif shape_of(source)[tiled] % self.tiles:
+                elif not self._divides(self._shape(source)[tiled]):
                     return False
                 else:
                     sliced.append((owner, tiled))
@@ -226,6 +267,7 @@ class _Growth:
         for op, needed, dim in queue:  # grows
             by = ahead.get(op, self.ahead.get(op, 0))
             for source, size, rows in self._rows(op, needed, dim, by):
+                self._sees_windows |= rows != (0, size)
                 if rows is None or not (-size <= rows[0] and rows[1] < 2 * size):
                     return False
                 if rows != (0, size) and self.tiles < LEAST_TILES:
@@ -247,36 +289,41 @@ class _Growth:
         """What a member reads tiles of: the rows that a tile has, and those that are
         read, counted from its first; None if views mix rows."""
         for value, along in zip(op.operands, needed, strict=True):
+            if along is None:
+                continue
             for source, tiled in self._sources(value, along):
-                if along is None:
-                    continue
-                read = shape_of(value)[along]
-                size = read if tiled is None else shape_of(source)[tiled]
+                read = self._shape(value)[along]
+                size = read if tiled is None else self._shape(source)[tiled]
                 rows = tile = 0, read // self.tiles
                 if dim is not None:
-                    end = ahead + shape_of(op.results[0])[dim] // self.tiles
+                    end = ahead + self._shape(op.results[0])[dim] // self.tiles
                     rows = rows_read(op, dim, (ahead, end))
                 is_exact = all(row * size % read == 0 for row in rows)
                 is_known = rows == tile or (is_exact and tiled is not None)
                 scaled = scale(rows, read, size) if is_known else None
                 yield source, size // self.tiles, scaled
 
-    def _sources(
-        self, value: SSAValue, along: int | None
-    ) -> Iterator[tuple[SSAValue, int | None]]:
+    def _sources(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
         """The value that a tile of a value, or all of it, is made of: what a view is
         of, and along which dimension; nothing for an iota or a number."""
+        if along is None:
+            return ((value, None),)
+        if (known := self._traced.get((value, along))) is None:
+            known = self._traced[value, along] = self._trace(value, along)
+        return known
+
+    def _trace(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
         while along is not None and isinstance(op := value.owner, Operation):
-            if not is_repeated(op):
+            if not self.needed.is_repeated(op):
                 break
-            needed = self.needed.divided(op, along, self.tiles)
+            needed = self.needed.divided(op, along, self._divides)
             if needed == ():
-                return
+                return ()
             if needed is None:
                 along = None
             else:
                 (value,), (along,) = op.operands, needed
-        yield value, along
+        return ((value, along),)
 
     def loop(self, ops: Sequence[Operation], seed: Operation) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
@@ -329,6 +376,7 @@ class _Growth:
             {op: self.ahead.get(op, 0) for op in members},
             kept,
             is_peeled,
+            None if self._sees_windows else self._sizes,
         )
         return loop if _keeps_effects(loop, position) else None
 
@@ -356,7 +404,7 @@ class _Growth:
         assert found is not None
         return found
 
-    def _sources_of(self, op: Operation) -> Iterator[tuple[SSAValue, int | None]]:
+    def _sources_of(self, op: Operation) -> Iterator[_Source]:
         """What a member reads, and along which dimension it is sliced."""
         for value, along in zip(op.operands, self._needs(op), strict=True):
             yield from self._sources(value, along)
