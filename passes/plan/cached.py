@@ -14,10 +14,12 @@ from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import xdsl
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnknownLoc
+from xdsl.ir import Attribute
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
@@ -81,9 +83,26 @@ def _files(package: Path) -> Iterator[tuple[str, int, int]]:
 
 def _text(module: ModuleOp) -> str:
     text = StringIO()
-    printer = Printer(text, print_generic_format=True, print_debuginfo=True)
+    printer = _Printer(text, print_generic_format=True, print_debuginfo=True)
     printer.print_op(module)
     return text.getvalue()
+
+
+class _Printer(Printer):
+    """Prints a module, of which nothing changes meanwhile: each attribute once."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._printed: dict[int, str] = {}  # by id
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        text = self._printed.get(id(attribute))
+        if text is None:
+            around, self.stream = self.stream, StringIO()
+            super().print_attribute(attribute)
+            text = self._printed[id(attribute)] = self.stream.getvalue()
+            self.stream = around
+        print(text, end="", file=self.stream)
 
 
 def _read(ctx: Context, name: str) -> ModuleOp | None:
