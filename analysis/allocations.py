@@ -38,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.diagnostics import name_of, remark
 from ..dialects.memory import (
+    ARENA,
     asynchronous,
     effects_on,
     freed,
@@ -66,7 +67,12 @@ from .control_flow import (
     moves,
     passes_on,
 )
-from .functions import CallerMemory, caller_memories, tensor_functions
+from .functions import (
+    CallerMemory,
+    arena_arguments,
+    caller_memories,
+    tensor_functions,
+)
 from .liveness import Uses, live_steps
 from .sizes import SizeReader
 
@@ -265,8 +271,10 @@ def is_planned(module: ModuleOp) -> bool:
 
 def has_plan(func: FuncOp) -> bool:
     """Whether there are buffers as plan-memory places them: in arenas or results."""
-    return any(
-        is_buffer(op) or (isinstance(op, memref.AllocOp) and is_arena(op))
+    return bool(func.body.blocks and arena_arguments(func)) or any(
+        is_buffer(op)
+        or ARENA in op.attributes
+        or (isinstance(op, memref.AllocOp) and is_arena(op))
         for op in func.walk()
     )
 

@@ -13,10 +13,12 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.traits import SymbolTable
 
 from ..dialects.diagnostics import LocatedError
+from ..dialects.memory import ARENA
 from ..dialects.tgraph.base import (
     DONATED,
     NAME,
@@ -31,6 +33,9 @@ from ..dialects.tgraph.base import (
 from ..dialects.tgraph.structure import IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
+
+ARENA_SIZE = "_arena_size"
+"""Ends the name of the function that returns the bytes of a function's arenas."""
 
 
 def is_tensor(type: Attribute) -> bool:
@@ -148,6 +153,39 @@ def argument_bytes(func: FuncOp, space: Attribute) -> int:
         for type in types
         if type.memory_space == space and type.has_static_shape()
     )
+
+
+def arena_alignment(value: SSAValue) -> int | None:
+    """The alignment of an arena that the function does not allocate, in bytes; None of
+    other memrefs."""
+    owner = value.owner
+    attributes: Mapping[str, Attribute] = {}
+    if isinstance(owner, Operation):
+        attributes = owner.attributes
+    elif isinstance(func := owner.parent_op(), FuncOp) and owner.prev_block is None:
+        attributes = argument_attributes(func)[owner.args.index(value)]
+    alignment = attributes.get(ARENA)
+    return alignment.value.data if isinstance(alignment, IntegerAttr) else None
+
+
+def arena_arguments(func: FuncOp) -> list[BlockArgument]:
+    """The arenas that a function takes from its callers, in order."""
+    attributes = argument_attributes(func)
+    return [a for a in func.args if ARENA in attributes[a.index]]
+
+
+def size_function(func: FuncOp) -> FuncOp | None:
+    """The function that returns the bytes of each arena that a function takes: of the
+    same arguments without the arenas, or of none."""
+    name = f"{func.sym_name.data}{ARENA_SIZE}"
+    found = SymbolTable.lookup_symbol(func, name) if func.parent_op() else None
+    return found if isinstance(found, FuncOp) and not found.is_declaration else None
+
+
+def returned_sizes(func: FuncOp) -> Sequence[SSAValue]:
+    """What a function of one block returns."""
+    last = func.body.blocks[0].last_op
+    return last.operands if isinstance(last, ReturnOp) else ()
 
 
 def result_attributes(func: FuncOp) -> list[Attributes]:

@@ -227,6 +227,7 @@ class SizeReader:
             )
         }
         self._known: dict[SSAValue, Size | None] = {}
+        self._names_of_maxima: dict[tuple[Size, Size], str] = {}
         self.maxima: dict[str, tuple[Size, Size]] = {}
         """What the largest of is 1 less than a name: a name is 1 or more, a maximum of
         sizes perhaps 0."""
@@ -262,6 +263,11 @@ class SizeReader:
             return self.shape(op.source)
         sizes = iter(given)
         return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
+
+    def follow(self, other: FuncOp) -> None:
+        """Reads another function too, as if it had the arguments of this one."""
+        for argument, given in zip(other.args, self.func.args, strict=False):
+            self._shapes[argument] = self._shapes[given]
 
     def at_most(self, buffer: SSAValue) -> Sequence[Size | None]:
         """The sizes of an allocation or view, where an operand without an expression
@@ -316,8 +322,9 @@ class SizeReader:
         sizes = cast(list[Size], operands)
         if not self._name_maxima or not isinstance(op, arith.MaxSIOp):
             return compute(*sizes)
-        name = f"maximum {len(self.maxima)}"
-        self.maxima[name] = sizes[0], sizes[1]
+        of = sizes[0], sizes[1]
+        name = self._names_of_maxima.setdefault(of, f"maximum {len(self.maxima)}")
+        self.maxima[name] = of
         return symbol(name) - 1
 
 

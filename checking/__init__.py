@@ -8,6 +8,7 @@ dialects/linalg_memory.py) and the interpretation of functions and index arithme
 plan_check.py       the whole check; passes/plan/check.py says what is proved
 buffers.py          a memory and the buffers in it
 memories.py         the memories of a function that hold buffers
+arenas.py           arenas of callers, in globals, and at addresses
 caller_pools.py     arguments with buffers in their memory
 pointees.py         the buffers that a memref may refer to
 ranges.py           bounds of indices

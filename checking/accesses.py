@@ -24,7 +24,8 @@ from ..dialects.memory import (
     overwrites,
     says_effects,
 )
-from .buffers import MemoryPool, bits_of, name_of_global
+from .arenas import place_of
+from .buffers import MemoryPool, bits_of
 from .effects import (
     bytes_used,
     callee_hides,
@@ -62,7 +63,13 @@ class Memories:
         self.number = {b.value: n for n, b in enumerate(buffers)}
         self.places = [(b.pool, b.offset, b.size) for b in buffers]
         self.members = _members(memories)
-        self.globals = [m for m in memories if name_of_global(m.value)]
+        self.blank = {m.value: None for m in memories if m.is_blank}
+        self.given = bits_of(
+            n for n, b in enumerate(buffers) if b.pool not in self.blank
+        )
+        """The buffers in memory that may hold something when the function starts."""
+        self.shared = [(m, p) for m in memories if (p := place_of(m.value))]
+        """Memories that called functions may use as well, and where they lie."""
         self.allocates = {
             cast(Operation, memory.value.owner): index
             for index, memory in enumerate(memories)
@@ -178,6 +185,8 @@ class Accesses:
                     )
                     read[number] = read.get(number, False) or is_all
         taken = self._taken_by_callees(op)
+        if taken & bits_of(touched):
+            self.unchecked.add("calls that pass memory which the function uses too", op)
         for start in self.waits.get(op, ()):
             for value in _operands(start):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
@@ -236,18 +245,20 @@ class Accesses:
     def _taken_by_callees(self, op: Operation) -> int:
         """Buffers in globals that share bytes with those of what is called."""
         bits = 0
-        if not self.memories.globals:
+        if not self.memories.shared:
             return bits
         reached = [
-            inner
+            (value, place)
             for call in (op, *operations_in(op))
             for inner in reached_from(call)
-            if isinstance(inner, memref.GetGlobalOp)
+            for value in filter(is_memref, inner.results)
+            if (place := place_of(value))
         ]
-        for memory in self.memories.globals:
-            for get in reached:
-                if name_of_global(get.memref) == name_of_global(memory.value):
-                    first, end = bytes_used(get, memory.size)
+        for memory, (name, start) in self.memories.shared:
+            for value, place in reached:
+                if place.name == name:
+                    shift = place.start - start
+                    first, end = bytes_used(value, shift)
                     bits |= bits_of(
                         self.memories.number[b.value]
                         for b in memory.buffers

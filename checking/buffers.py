@@ -8,7 +8,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from ..analysis.functions import CallerMemory
+from ..analysis.functions import CallerMemory, arena_alignment
 from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.tgraph.base import AnyMemRef
 
@@ -60,6 +60,11 @@ class MemoryPool:
         """Whether the function makes it, so that it holds nothing at first."""
         return isinstance(self.value.owner, memref.AllocOp | memref.AllocaOp)
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether it holds nothing when the function starts, or gets it."""
+        return self.is_new or arena_alignment(self.value) is not None
+
 
 def name_of_buffer(value: SSAValue) -> str:
     return f"%{value.name_hint or '?'}"
@@ -78,6 +83,14 @@ def origin_of(value: SSAValue) -> SSAValue:
     while isinstance(op := value.owner, SAME_ADDRESS):
         value = op.operands[0]
     return value
+
+
+def alignment_of(arena: SSAValue) -> int | None:
+    """That of a memory's address, in bytes, if its allocation or its owner says it."""
+    op = arena.owner
+    if isinstance(op, memref.AllocOp | memref.AllocaOp):
+        return op.alignment.value.data if op.alignment else None
+    return arena_alignment(arena)
 
 
 def name_of_global(value: SSAValue) -> str | None:

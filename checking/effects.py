@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -20,7 +21,7 @@ from xdsl.traits import SymbolTable
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end
-from ..dialects.tgraph.base import element_bytes
+from ..dialects.tgraph.base import AnyMemRef, element_bytes
 from .pointees import is_memref, may_be, operations_in, passes_on
 from .ranges import range_of
 
@@ -74,20 +75,24 @@ def is_over_at_its_end(op: Operation) -> bool:
     return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
 
 
-def bytes_used(get: memref.GetGlobalOp, size: int) -> tuple[int, int]:
-    """The bytes of a global that are used by who gets it: the first, and the end."""
+def bytes_used(memory: SSAValue, at: int) -> tuple[int, int]:
+    """The bytes of a memory, which begins `at` some byte, that its views use: the
+    first, and the end. All of them where something else uses it."""
     ranges: list[tuple[int, int]] = []
-    for use in get.memref.uses:
+    for use in memory.uses:
         view = use.operation
         shift = isinstance(view, memref.ViewOp) and range_of(view.byte_shift)
         if not isinstance(view, memref.ViewOp) or not shift or view.sizes:
-            return 0, size
-        type = view.result.type
-        bytes = prod(type.get_shape()) * element_bytes(type.element_type)
-        ranges.append((shift.least, shift.most + bytes))
+            return at, at + _static_bytes(memory)
+        ranges.append((at + shift.least, at + shift.most + _static_bytes(view.result)))
     return min((r[0] for r in ranges), default=0), max(
         (r[1] for r in ranges), default=0
     )
+
+
+def _static_bytes(value: SSAValue) -> int:
+    type = cast(AnyMemRef, value.type)
+    return prod(type.get_shape()) * element_bytes(type.element_type)
 
 
 def _goes_on(op: Operation) -> bool:

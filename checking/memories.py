@@ -23,13 +23,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..analysis.functions import CallerMemory
+from ..analysis.functions import CallerMemory, arena_alignment, size_function
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
     SAME_ADDRESS,
     ArenaBuffer,
     MemoryPool,
+    alignment_of,
     maker_of,
     name_of_buffer,
     name_of_global,
@@ -134,9 +135,12 @@ def _arena(
     unchecked: Unchecked,
 ) -> MemoryPool:
     buffers = [_buffer(arena, view, start, sizes) for view, start in views]
-    alignment, type = _alignment(arena), cast(AnyMemRef, arena.type)
+    alignment, type = alignment_of(arena), cast(AnyMemRef, arena.type)
     if isinstance(arena.owner, Block) and DYNAMIC_INDEX in type.get_shape():
-        unchecked.add("arenas whose size the caller determines", views[0][0])
+        func = arena.owner.parent_op()
+        is_asked = isinstance(func, FuncOp) and size_function(func) is not None
+        if arena_alignment(arena) is None or not is_asked:
+            unchecked.add("arenas whose size the caller determines", views[0][0])
         size = max(buffer.offset + buffer.size for buffer in buffers)
     else:
         size = sizes.bytes(arena)
@@ -145,14 +149,6 @@ def _arena(
     if any(not isinstance(u, memref.ViewOp | memref.DeallocOp) for u in _users(arena)):
         buffers.insert(0, ArenaBuffer(name_of_buffer(arena), arena, arena, 0, size))
     return MemoryPool(arena, size, alignment or 1, buffers)
-
-
-def _alignment(arena: SSAValue) -> int | None:
-    """That of a memory's address, in bytes, if its allocation says it."""
-    op = arena.owner
-    if isinstance(op, memref.AllocOp | memref.AllocaOp) and op.alignment:
-        return op.alignment.value.data
-    return None
 
 
 def _buffer(

@@ -15,11 +15,13 @@ that makes these decisions.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from itertools import combinations
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from ..analysis.functions import arena_arguments
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import effects_on, is_barrier, overwritable, written_operands
 from ..dialects.tgraph.base import is_static, shape_of, tensor_type_of
@@ -28,6 +30,7 @@ from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, origin_of
+from .effects import callee_of
 from .extents import Extent, extent_of, reach_of
 from .pointees import is_memref, may_be, operations_in
 from .ranges import Known
@@ -114,11 +117,22 @@ class _Checker:
 
     def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
         """Functions are checked for arguments that are different memories."""
-        given = list(filter(is_memref, op.operands))
-        for number, first in enumerate(given):
-            for second in given[:number]:
-                if self._relation(first, second, known) is not _Relation.DISJOINT:
-                    unchecked.add("calls that pass the same memory twice", op)
+        callee = callee_of(op)
+        arenas = {a.index for a in arena_arguments(callee)} if callee else set[int]()
+        given = [n for n, value in enumerate(op.operands) if is_memref(value)]
+        for first, second in combinations(given, 2):
+            a, b = op.operands[first], op.operands[second]
+            relation = self._relation(a, b, known)
+            if relation is _Relation.DISJOINT:
+                continue
+            if relation is _Relation.UNKNOWN or not {first, second} & arenas:
+                unchecked.add("calls that pass the same memory twice", op)
+                continue
+            raise LocatedError(
+                f"{name_of(op)} passes memory of its operand {first} as operand "
+                f"{second} too, expected an arena that nothing else shares",
+                op,
+            )
 
     def _refuse(
         self,

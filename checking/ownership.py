@@ -94,13 +94,14 @@ class _Walk:
         self.states: dict[tuple[Region, _State], _State] = {}
 
     def start(self) -> _State:
-        """Where the function begins: what is given has contents, results have none.
+        """Where the function begins: what is given has contents, results and arenas
+        have none.
 
         Of what the function makes it is said anew where that is made.
         """
         blank = bits_of(self.memories.empty)
         missing = self.accesses.parts.all_of(self.memories.empty)
-        used = bits_of(range(len(self.memories.buffers))) & ~blank
+        used = self.memories.given & ~blank
         return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _State:
@@ -298,7 +299,7 @@ class _Walk:
         first. Other operations may read what is not defined."""
         pool = self.memories.buffers[number].pool
         if name_of(op).startswith("tgraph.") and (
-            pool.owner in self.memories.allocates or pool in self.memories.of_caller
+            pool in self.memories.blank or pool in self.memories.of_caller
         ):
             raise LocatedError(message, op)
         self.unchecked.add("reads of memory that may not be written yet", op)

@@ -12,11 +12,14 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ..analysis.functions import arena_alignment, arena_arguments
 from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import is_view
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
-from .buffers import ArenaBuffer, MemoryPool, maker_of, origin_of
+from .arenas import check_arenas
+from .buffers import ArenaBuffer, MemoryPool, alignment_of, maker_of, origin_of
+from .effects import callee_of
 from .extents import extent_of, is_reached, reach_of
 from .happens_before import HappensBefore
 from .memories import find_memories
@@ -90,6 +93,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
     sizes = CountedSizes(func)
     memories = find_memories(func, sizes, unchecked)
     buffers = [buffer for memory in memories for buffer in memory.buffers]
+    check_arenas(func, memories, unchecked)
     values = {buffer.value: number for number, buffer in enumerate(buffers)}
     aliases = may_be(values, values)
     for value, numbers in aliases.items():
@@ -98,6 +102,7 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
                 base = buffers[number].value
                 _check_view(value, base, value.owner, sizes, unchecked)
                 _check_alignment(value, buffers[number], memories, unchecked)
+    _check_calls(func, aliases, buffers, memories)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
     accesses = check_owners(func.body, memories, aliases, frees, unchecked)
     check_operands(func, buffers, sizes.range, unchecked)
@@ -228,12 +233,10 @@ def _check_alignment(
     op = value.owner
     if not isinstance(op, AssumeAlignmentOp):
         return
-    extent = extent_of(value, buffer.value)
-    if extent is None:
+    sure = _sure_alignment(value, buffer, memories)
+    if sure is None:
         unchecked.add("views of unknown alignment", op)
         return
-    (memory,) = (m for m in memories if m.value is buffer.pool)
-    sure = gcd(memory.alignment, buffer.offset, extent.start)
     wanted = op.alignment.value.data
     if wanted > sure:
         raise LocatedError(
@@ -241,6 +244,47 @@ def _check_alignment(
             f"{buffer.name}, expected at most {sure}",
             op,
         )
+
+
+def _sure_alignment(
+    value: SSAValue, buffer: ArenaBuffer, memories: Sequence[MemoryPool]
+) -> int | None:
+    """What divides the address of a memref made of a buffer, in bytes."""
+    extent = extent_of(value, buffer.value)
+    if extent is None:
+        return None
+    (memory,) = (m for m in memories if m.value is buffer.pool)
+    return gcd(memory.alignment, buffer.offset, extent.start)
+
+
+def _check_calls(
+    func: FuncOp,
+    aliases: Mapping[SSAValue, Sequence[int]],
+    buffers: Sequence[ArenaBuffer],
+    memories: Sequence[MemoryPool],
+) -> None:
+    """What functions are called with as their arenas must be as they claim."""
+    for op in operations_in(func):
+        callee = callee_of(op)
+        for arena in arena_arguments(callee) if callee else ():
+            value, wanted = op.operands[arena.index], arena_alignment(arena) or 1
+            if value.type != arena.type:
+                raise LocatedError(
+                    f"{name_of(op)} passes {value.type} as an arena, expected "
+                    f"{arena.type}",
+                    op,
+                )
+            known = [
+                _sure_alignment(value, buffers[number], memories)
+                for number in aliases.get(value, ())
+            ] or [alignment_of(origin_of(value))]
+            sure = gcd(*(alignment or 1 for alignment in known))
+            if sure % wanted:
+                raise LocatedError(
+                    f"{name_of(op)} passes an arena with alignment {sure}, expected a "
+                    f"multiple of {wanted}",
+                    op,
+                )
 
 
 def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:

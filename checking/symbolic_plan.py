@@ -15,9 +15,15 @@ from typing import cast
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ..analysis.functions import (
+    arena_alignment,
+    arena_arguments,
+    returned_sizes,
+    size_function,
+)
 from ..analysis.sizes import SizeReader, counted_sizes
 from ..dialects.diagnostics import LocatedError, name_of, remark
 from ..dialects.sizes.dims import BOUNDS, numbers_in
@@ -32,7 +38,7 @@ from ..dialects.sizes.symbolic import (
     typical,
 )
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
-from .buffers import MemoryPool, maker_of, name_of_buffer
+from .buffers import MemoryPool, alignment_of, maker_of, name_of_buffer
 from .ownership import check_owners
 from .ranges import Range, exactly
 from .unchecked import Unchecked
@@ -120,8 +126,8 @@ def prove(
     sizes: CountedSizes,
 ) -> None:
     """Shows for all sizes what has been checked for typical ones; a remark says if that
-    fails, or a `LocatedError` where nobody checks the sizes of a call. `may_be` has the
-    numbers of buffers, and others, which are larger.
+    fails, or a `LocatedError` where no runtime of ours checks the sizes of a call.
+    `may_be` has the numbers of buffers, and others, which are larger.
     """
     arenas = [memory for memory in memories if memory.caller is None]
     buffers = [buffer for memory in arenas for buffer in memory.buffers]
@@ -142,7 +148,7 @@ def prove(
         reason, op = error.message, func
     else:
         return
-    if sizes.has_operands:
+    if sizes.has_operands or arena_arguments(func):
         raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
     remark(
         f"not proved for all sizes, so the runtime checks those of each call: {reason}",
@@ -169,14 +175,16 @@ class SymbolicSharing:
     """
 
     def __init__(self, func: FuncOp, buffers: Sequence[SSAValue]):
+        self._func = func
         self._reader = SizeReader(func, name_maxima=True, name_operands=True)
         by_arena: dict[SSAValue, list[int]] = {}
         for number, buffer in enumerate(buffers):
             view = buffer.owner
-            if not isinstance(view, memref.ViewOp) or not isinstance(
-                view.source.owner, memref.AllocOp
+            if not isinstance(view, memref.ViewOp) or not (
+                isinstance(view.source.owner, memref.AllocOp)
+                or arena_alignment(view.source)
             ):
-                raise Unproved("it is not a view of the allocation", buffer)
+                raise Unproved("it is not a view of an arena", buffer)
             by_arena.setdefault(view.source, []).append(number)
         self._sharing: dict[int, int] = {}
         for arena, numbers in by_arena.items():
@@ -189,9 +197,8 @@ class SymbolicSharing:
         return self._sharing[number]
 
     def _add(self, arena: SSAValue, views: Sequence[tuple[int, memref.ViewOp]]) -> None:
-        alloc = cast(memref.AllocOp, arena.owner)
-        alignment = alloc.alignment.value.data if alloc.alignment else 1
-        (size,) = cast(Sequence[Size], self._reader.shape(arena))
+        alignment = alignment_of(arena) or 1
+        size = self._size(arena)
         starts = {n: self._start(view, alignment) for n, view in views}
         ends: dict[Size, int] = {}  # the buffers with each end, as bits
         numbers: list[tuple[int, int]] = []  # ends that are numbers, ascending
@@ -221,6 +228,22 @@ class SymbolicSharing:
             self._sharing[number] = everything & ~(
                 below[number] | above[number] | 1 << number
             )
+
+    def _size(self, arena: SSAValue) -> Size:
+        """The bytes of an arena: of one that the caller gives as many as the function
+        for it says."""
+        sizes = size_function(self._func)
+        if not isinstance(arena, BlockArgument):
+            (size,) = self._reader.shape(arena)
+        elif sizes is None:
+            raise Unproved("its caller determines the size of its arena", arena)
+        else:
+            self._reader.follow(sizes)
+            number = arena_arguments(self._func).index(arena)
+            size = self._reader.size(returned_sizes(sizes)[number])
+        if size is None:
+            raise Unproved("the size of its arena is unknown", arena)
+        return size
 
     def _start(self, view: memref.ViewOp, alignment: int) -> Size:
         start = cast(Size, self._reader.size(view.byte_shift))

@@ -1,8 +1,9 @@
 """What plan-check proves of a target's memories (dialects/target_memory.py).
 
 The arenas of a function and its arguments fit the memory that they are in; an arena at
-the memory's base address has its alignment; and operations read and write only where
-the target lets them. Shares no code with the planner.
+the memory's base address has its alignment; one at a constant address lies within the
+memory; and operations read and write only where the target lets them. Shares no code
+with the planner.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import effects_on, freed, is_view, says_effects
 from ..dialects.target_memory import TargetMemories, TargetMemory, target_memories
 from ..dialects.tgraph.base import AnyMemRef
-from .buffers import MemoryPool, maker_of
+from .arenas import place_of
+from .buffers import MemoryPool, maker_of, name_of_buffer
 from .pointees import is_memref, operations_in
 from .unchecked import Unchecked
 
@@ -51,12 +53,28 @@ def _check_pools(
             maker_of(pools[0].value),
         )
     for pool in pools:
+        _check_address(pool, memory)
         if pool.is_new and memory.base is not None and memory.base % pool.alignment:
             raise LocatedError(
                 f"the arena has alignment {pool.alignment}, expected one that divides "
                 f"the address of {memory.name}, {memory.base:#x}",
                 maker_of(pool.value),
             )
+
+
+def _check_address(pool: MemoryPool, memory: TargetMemory) -> None:
+    """An arena at an address lies within its memory."""
+    place = place_of(pool.value)
+    if place is None or place.name or memory.base is None:
+        return
+    first, end = memory.base, memory.base + memory.capacity
+    if place.start < first or place.start + pool.size > end:
+        raise LocatedError(
+            f"arena {name_of_buffer(pool.value)} lies at addresses [{place.start:#x}, "
+            f"{place.start + pool.size:#x}), expected within [{first:#x}, {end:#x}) of "
+            f"{memory.name}",
+            maker_of(pool.value),
+        )
 
 
 def _check_accesses(

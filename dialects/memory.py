@@ -227,6 +227,10 @@ BUFFER = "tgraph.buffer"
 """On a `memref.reinterpret_cast` of an argument: this is a buffer of its own, which
 only lies in the argument's memory, as a `memref.view` lies in an arena."""
 
+ARENA = "tgraph.arena"
+"""Integer attribute of an argument, or of what makes a memref: this is an arena that
+another owns, with the alignment in bytes. It holds nothing when the function starts."""
+
 
 def is_buffer(op: Operation) -> bool:
     """Whether the operation makes a buffer in the memory of an argument."""

@@ -23,6 +23,9 @@ EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
 
 
+ARENAS = ("alloc", "argument", "global", "address")
+"""What owns arenas."""
+
 BYTES = ("alignment", "fold_bytes", "tile_bytes")
 """Options of all passes that are whole numbers of bytes: 4096, and 4KiB where text is
 read. `budget` may be text itself."""
@@ -130,6 +133,25 @@ class MemoryOptions(Packing):
         from .option_values import parse_values
 
         return parse_values(self.hints)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arenas(Options):
+    """Who owns arenas.
+
+    arena: `alloc`: each function allocates and frees its own; `argument`: the caller
+        passes one per memory space, of the bytes that @<name>_arena_size returns;
+        `global`: a memref.global; `address`: the base address of the target's memory.
+        But for `alloc`, the arena of a function that others call lies in those of its
+        callers.
+    """
+
+    arena: str = "alloc"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.arena not in ARENAS:
+            raise ChoiceError("arena", self.arena, ARENAS)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 The pass takes level 3. It shares no code with the planner: neither the liveness
 analysis nor the placement of buffers. An arena is any memory that a `memref.view`
-refers to, in any block: the result of `memref.alloc` or `memref.alloca`, an argument,
-or a global (checking/memories.py). Results, variables, and donated arguments that
-contain buffers are checked like arenas (checking/caller_pools.py). The pass proves:
+refers to, in any block: the result of `memref.alloc` or `memref.alloca`, an argument, a
+global, or an address (checking/memories.py). Results, variables, and donated arguments
+that contain buffers are checked like arenas (checking/caller_pools.py). The pass
+proves:
 
  * Each buffer has a known offset, is aligned as its arena and its elements require, and
    lies within the arena. Each view of a buffer lies within the buffer
@@ -24,6 +25,10 @@ contain buffers are checked like arenas (checking/caller_pools.py). The pass pro
    operands, or coincides with an operand that the operation may overwrite element by
    element. That applies whether the two are one buffer or two at the same address
    (checking/operands.py).
+ * An arena that the function does not allocate is as it claims (checking/arenas.py):
+   all calls of the module pass memory of its type and alignment that no other operand
+   shares, the size function returns its bytes, its global has its type and alignment,
+   and its address is aligned and apart from others.
  * No operation uses a buffer after its arena is freed, frees an arena twice, frees a
    single buffer of an arena, or returns a buffer from its function.
 

@@ -31,6 +31,12 @@ contents are dead, or of a donated argument (`tgraph.donated`), as a view with t
 attribute `tgraph.buffer` (placement/output_reuse.py). With streams, it uses the memory
 of results only.
 
+With `arena`, others own the arenas (placement/arena_forms.py): the caller passes them
+as arguments, and `@<name>_arena_size` returns their bytes, or they are globals, or lie
+at addresses. The arena of a function that others of the module call then lies in those
+of its callers, over all that is not live during the call: there is one arena for the
+call tree, unless the function calls itself.
+
 Needs: memrefs, from tgraph-bufferize or from mlir-opt.
 Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan stay
 unchanged, with a remark: sizes that do not follow from the arguments, layouts other
@@ -44,7 +50,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
@@ -84,7 +90,7 @@ from ...dialects.target_memory import TargetMemory, target_memories
 from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
 from ...planning import Buffer, Plan, Problem
 from ...planning.arena import arranged, placeable, solve_arena
-from ..options import MemoryOptions
+from ..options import Arenas, MemoryOptions
 from .placement.output_reuse import (
     Output,
     find_outputs,
@@ -95,9 +101,12 @@ from .placement.output_reuse import (
 from .placement.runtime_offsets import place
 from .placement.stream_order import Offsets, StreamOrder
 
+if TYPE_CHECKING:
+    from .placement.arena_forms import ArenaForms
+
 
 @dataclass(frozen=True)
-class PlanMemory(ModulePass, MemoryOptions):
+class PlanMemory(ModulePass, MemoryOptions, Arenas):
     """Plans the allocations of each function into arenas.
 
     Allocations of symbolic size (`?`) are planned for `bounds` or by `hints`, as
@@ -108,7 +117,13 @@ class PlanMemory(ModulePass, MemoryOptions):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         funcs = [f for f in op.walk() if isinstance(f, FuncOp) and not f.is_declaration]
-        is_planned = any([self._plan(func) for func in funcs])
+        if self.arena == "alloc":
+            is_planned = any([self._plan(func) for func in funcs])
+        else:
+            from .placement.arena_forms import ArenaForms  # loads LLVM's dialect
+
+            forms = ArenaForms(op, self.arena)
+            is_planned = any([self._place(f, forms) for f in forms.callees_first()])
         for func in filter(_has_tensors, funcs):
             if not is_planned:
                 raise LocatedError(
@@ -118,6 +133,12 @@ class PlanMemory(ModulePass, MemoryOptions):
                 )
             remark("tensors have no memory to plan: bufferize them first", func)
         check_plan(op)
+
+    def _place(self, func: FuncOp, forms: "ArenaForms") -> bool:
+        """Plans a function's arenas, which others own."""
+        is_planned = self._plan(func)
+        forms.change(func)
+        return is_planned
 
     def _plan(self, func: FuncOp) -> bool:
         """Returns whether there was anything to plan."""

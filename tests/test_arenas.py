@@ -1,0 +1,383 @@
+"""Arenas of the caller, in globals, and at addresses: values, bytes, and faults."""
+
+import json
+import re
+from io import StringIO
+from typing import Any, cast
+
+import mlir_programs
+import pytest
+from modules import run
+from plan_checks import refused, unproved
+from upstream import with_each_mlir
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.dlti import TargetDeviceSpecAttr, TargetSystemSpecAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.printer import Printer
+
+import tensorplan
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.dialects.tgraph.base import AnyMemRef
+from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.runtime.backends.mlir.executable import Tools
+
+M = "memref<16xf32>"
+BASE = 0x4000_0000
+FORMS = {
+    "argument": PlanMemory(arena="argument"),
+    "global": PlanMemory(arena="global"),
+    "address": PlanMemory(arena="address"),
+}
+each_form = pytest.mark.parametrize("form", FORMS)
+
+LEAF = f"""
+func.func private @leaf(%x: {M}, %r: {M}) {{
+  %a = memref.alloc() : {M}
+  "memref.copy"(%x, %a) : ({M}, {M}) -> ()
+  %b = memref.alloc() : {M}
+  "memref.copy"(%a, %b) : ({M}, {M}) -> ()
+  "memref.copy"(%b, %r) : ({M}, {M}) -> ()
+  memref.dealloc %a : {M}
+  memref.dealloc %b : {M}
+  func.return
+}}"""
+TREE = f"""{LEAF}
+func.func private @middle(%x: {M}, %r: {M}) {{
+  %a = memref.alloc() : {M}
+  func.call @leaf(%x, %a) : ({M}, {M}) -> ()
+  func.call @leaf(%a, %r) : ({M}, {M}) -> ()
+  memref.dealloc %a : {M}
+  func.return
+}}
+func.func @root(%x: {M}, %r: {M}) {{
+  %a = memref.alloc() : {M}
+  func.call @middle(%x, %a) : ({M}, {M}) -> ()
+  %b = memref.alloc() : {M}
+  func.call @leaf(%a, %b) : ({M}, {M}) -> ()
+  memref.dealloc %a : {M}
+  func.call @middle(%b, %r) : ({M}, {M}) -> ()
+  memref.dealloc %b : {M}
+  func.return
+}}"""
+
+
+def bytes_of(module: ModuleOp, name: str) -> int:
+    """Of a function's only arena."""
+    (func,) = (
+        op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name
+    )
+    sources = {v.source: v for v in func.walk() if isinstance(v, memref.ViewOp)}
+    ((source, _),) = sources.items()
+    return cast(AnyMemRef, source.type).get_shape()[0]
+
+
+@each_form
+def test_frames_of_callees_lie_over_each_other(form: str) -> None:
+    module = run(program(TREE), FORMS[form])
+    assert bytes_of(module, "leaf") == 128
+    assert bytes_of(module, "middle") == 64 + 128
+    assert bytes_of(module, "root") == 64 + 192  # @leaf's frame and %b lie in 192
+    assert not any(isinstance(op, memref.AllocOp) for op in module.walk())
+
+
+FEW = ("line_07", "flow_07", "flow_16")
+"""Programs of every kind, each in all forms; all of them are thorough."""
+
+MAIN = {
+    "argument": """
+func.func @main() {{
+  %arena = memref.alloc() {{alignment = 64 : i64}} : memref<{bytes}xi8>
+  func.call @root(%arena) : (memref<{bytes}xi8>) -> ()
+  memref.dealloc %arena : memref<{bytes}xi8>
+  func.return
+}}""",
+    "global": """
+func.func @main() {{
+  func.call @root() : () -> ()
+  func.return
+}}""",
+    "address": """
+llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+func.func @main() {{
+  %at = arith.constant {base} : i64
+  %address = llvm.inttoptr %at : i64 to !llvm.ptr
+  %bytes = arith.constant {bytes} : i64
+  %read_write = arith.constant 3 : i32
+  %private_anonymous_fixed = arith.constant 1048610 : i32
+  %none = arith.constant -1 : i32
+  %zero = arith.constant 0 : i64
+  %0 = llvm.call @mmap(%address, %bytes, %read_write, %private_anonymous_fixed, %none,
+    %zero) : (!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+  func.call @root() : () -> ()
+  func.return
+}}""",
+}
+"""What provides the arena of @root, and runs it."""
+
+
+def program(text: str, base: int = BASE) -> ModuleOp:
+    """The module of a target whose only memory starts at an address."""
+    module = parse_module(text, "test.mlir", tensorplan.context())
+    ram = {"capacity": 1 << 16, "base": base, "alignment": 64, "space": ""}
+    memory = {
+        name: StringAttr("") if value == "" else IntegerAttr(cast(int, value), i64)
+        for name, value in ram.items()
+    }
+    spec = TargetSystemSpecAttr({"ram": TargetDeviceSpecAttr(cast(Any, memory))})
+    module.attributes[TARGET] = spec
+    return module
+
+
+def text_of(module: ModuleOp, more: str) -> str:
+    """A module with more functions, for mlir-runner, which does not know DLTI."""
+    del module.attributes[TARGET]
+    for op in list(program(more).body.block.ops):
+        op.detach()
+        module.body.block.add_op(op)
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    return stream.getvalue()
+
+
+@pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
+@with_each_mlir
+@each_form
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(path.stem, marks=() if path.stem in FEW else pytest.mark.thorough)
+        for path in sorted((mlir_programs.HERE / "programs").glob("*.mlir"))
+    ],
+)
+def test_values(name: str, form: str, tools: Tools) -> None:
+    text = (mlir_programs.HERE / "programs" / f"{name}.mlir").read_text()
+    module = program(text)
+    for op in module.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main":
+            op.sym_name = StringAttr("root")
+    module = run(module, FORMS[form])
+    expected = json.loads((mlir_programs.HERE / "expected.json").read_text())
+    main = MAIN[form].format(bytes=bytes_of(module, "root"), base=BASE)
+    assert mlir_programs.run_natively(tools, text_of(module, main)) == expected[name]
+
+
+ROWS = "memref<?x8xf32>"
+SYMBOLIC = f"""
+func.func @root(%x: {ROWS}, %r: {ROWS}) {{
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : {ROWS}
+  %a = memref.alloc(%n) : {ROWS}
+  memref.copy %x, %a : {ROWS} to {ROWS}
+  %s = memref.alloc() : memref<4x8xf32>
+  %b = memref.alloc(%n) : {ROWS}
+  memref.copy %a, %b : {ROWS} to {ROWS}
+  memref.dealloc %a : {ROWS}
+  %v = memref.load %b[%c0, %c0] : {ROWS}
+  memref.store %v, %s[%c0, %c0] : memref<4x8xf32>
+  %c = memref.alloc(%n) : {ROWS}
+  memref.copy %b, %c : {ROWS} to {ROWS}
+  memref.dealloc %b : {ROWS}
+  memref.copy %c, %r : {ROWS} to {ROWS}
+  %w = memref.load %s[%c0, %c0] : memref<4x8xf32>
+  memref.store %w, %r[%c0, %c0] : {ROWS}
+  memref.dealloc %c : {ROWS}
+  memref.dealloc %s : memref<4x8xf32>
+  func.return
+}}"""
+SYMBOLIC_MAIN = f"""
+func.func private @printMemrefF32(memref<*xf32>) attributes {{llvm.emit_c_interface}}
+func.func private @rows(%n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %x = memref.alloc(%n) : {ROWS}
+  %r = memref.alloc(%n) : {ROWS}
+  scf.for %i = %c0 to %n step %c1 {{
+    scf.for %j = %c0 to %c8 step %c1 {{
+      %k = arith.muli %i, %c8 : index
+      %m = arith.addi %k, %j : index
+      %l = arith.index_cast %m : index to i64
+      %v = arith.sitofp %l : i64 to f32
+      memref.store %v, %x[%i, %j] : {ROWS}
+    }}
+  }}
+  %bytes = func.call @root_arena_size(%x, %r) : ({ROWS}, {ROWS}) -> index
+  %arena = memref.alloc(%bytes) {{alignment = 64 : i64}} : memref<?xi8>
+  func.call @root(%x, %r, %arena) : ({ROWS}, {ROWS}, memref<?xi8>) -> ()
+  %any = memref.cast %r : {ROWS} to memref<*xf32>
+  func.call @printMemrefF32(%any) : (memref<*xf32>) -> ()
+  memref.dealloc %arena : memref<?xi8>
+  memref.dealloc %x : {ROWS}
+  memref.dealloc %r : {ROWS}
+  func.return
+}}
+func.func @main() {{
+  %c3 = arith.constant 3 : index
+  %c9 = arith.constant 9 : index
+  func.call @rows(%c3) : (index) -> ()
+  func.call @rows(%c9) : (index) -> ()
+  func.return
+}}"""
+
+
+@pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
+@with_each_mlir
+def test_an_arena_of_symbolic_size(tools: Tools) -> None:
+    """The caller asks the function for the size, of the same arguments."""
+    module = run(program(SYMBOLIC), FORMS["argument"])
+    assert unproved(str(module)) == []
+    printed = mlir_programs.run_natively(tools, text_of(module, SYMBOLIC_MAIN))
+    numbers = [float(n) for line in printed for n in re.findall(r"[\d.]+", line)]
+    assert numbers == [float(n) for n in (*range(24), *range(72))]
+
+
+PAIR = f"""{LEAF}
+func.func @root(%x: {M}, %r: {M}) {{
+  %a = memref.alloc() : {M}
+  func.call @leaf(%x, %a) : ({M}, {M}) -> ()
+  func.call @leaf(%a, %r) : ({M}, {M}) -> ()
+  "memref.copy"(%a, %r) : ({M}, {M}) -> ()
+  memref.dealloc %a : {M}
+  func.return
+}}"""
+FRAME = "%leaf_arena = memref.view %arena[%c0]"
+FAULTS = {
+    "a frame beyond the arena": (
+        *("argument", "%leaf_arena_1 = memref.view %arena[%c0]"),
+        "%leaf_arena_1 = memref.view %arena[%c128]",
+        r"%leaf_arena lies in bytes \[128, 256\), expected within",
+    ),
+    "a live buffer in a frame": (
+        *("global", "%a = memref.view %arena[%c128]", "%a = memref.view %arena[%c0_9]"),
+        r"func.call uses buffer %a, whose bytes \[0, 64\) now belong to buffer",
+    ),
+    "an arena that is too small": (
+        *("argument", "memref<192xi8>", "memref<160xi8>"),
+        r"lies in bytes \[128, 192\), expected within the arena's \[0, 160\)",
+    ),
+    "a frame that is aligned to less": (
+        *(
+            "global",
+            "memref<192xi8> {tgraph.arena = 64",
+            "memref<192xi8> {tgraph.arena = 32",
+        ),
+        "func.call passes an arena with alignment 32, expected a multiple of 64",
+    ),
+    "a size function that returns too little": (
+        *("argument", "arith.constant 192", "arith.constant 191"),
+        "@root_arena_size returns 191, expected 192 bytes or more for %arena",
+    ),
+    "a size function that returns nothing": (
+        *("argument", "func.return %0 : index", "func.return"),
+        "@leaf_arena_size returns 0 sizes, expected 1",
+    ),
+    "a global of another size": (
+        *("global", "type = memref<192xi8>", "type = memref<128xi8>"),
+        "global @root_arena has type memref<128xi8>, expected memref<192xi8>",
+    ),
+    "a global that is aligned to less": (
+        *("global", "alignment = 64", "alignment = 16"),
+        "global @root_arena has alignment 16, expected a multiple of 64",
+    ),
+    "a constant global": (
+        *("global", "alignment = 64", "constant, alignment = 64"),
+        "global @root_arena is constant",
+    ),
+    "no global": (
+        *("global", "get_global @root_arena", "get_global @other"),
+        "the module has no global @other",
+    ),
+    "an address that is aligned to less": (
+        *("address", f"{BASE} : i64\n", f"{BASE + 8} : i64\n"),
+        f"arena %arena lies at {BASE + 8}, expected a multiple of 64",
+    ),
+    "an address below the memory": (
+        *("address", f"{BASE} : i64\n", f"{BASE - 64} : i64\n"),
+        r"lies at addresses \[0x3fffffc0, 0x40000080\), expected within \[0x40000000, ",
+    ),
+    "an address beyond the memory": (
+        *("address", f"{BASE} : i64\n", f"{BASE + 65472} : i64\n"),
+        r"lies at addresses \[0x4000ffc0, 0x40010080\), expected within \[0x40000000, ",
+    ),
+    "an offset in the descriptor": (
+        *("address", "%1 = arith.constant 0", "%1 = arith.constant 4"),
+        f"arena %arena lies at {BASE + 4}, expected a multiple of 64",
+    ),
+    "an arena that is no argument": (
+        *("argument", "(%x, %a, %leaf_arena)", "(%x, %a, %other)"),
+        "func.call passes an arena with alignment 1, expected a multiple of 64",
+    ),
+}
+
+
+def edited(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_refused(fault: str) -> None:
+    form, old, new, message = FAULTS[fault]
+    text = str(run(program(PAIR), FORMS[form]))
+    text = text.replace("%c128 = ", "%c0_9 = arith.constant 0 : index\n%c128 = ")
+    other = "%other = memref.alloc() : memref<128xi8>\n%c128 = "
+    text = text.replace("%c128 = ", other, 1)
+    assert unproved(text) == []
+    refused(edited(text, old, new), message)
+
+
+def test_a_frame_that_is_too_small_is_refused() -> None:
+    text = str(run(program(PAIR), FORMS["argument"]))
+    frame = "%leaf_arena = memref.view %arena[%c0][] : memref<192xi8> to "
+    text = edited(text, f"{frame}memref<128xi8>", f"{frame}memref<64xi8>")
+    operands = f"{M}, memref<128xi8>) -> ()"
+    first, _, rest = text.partition(operands)
+    text = f"{first}{M}, memref<64xi8>) -> (){rest}"
+    refused(text, "func.call passes memref<64xi8> as an arena, expected memref<128xi8>")
+
+
+def test_a_frame_that_is_passed_twice_is_refused() -> None:
+    bytes = "memref<64xi8>"
+    twice = f"""
+    func.func @leaf(%x: {bytes}, %arena: {bytes} {{tgraph.arena = 1 : i64}}) {{
+      func.return
+    }}
+    func.func @root() {{
+      %a = memref.alloc() : {bytes}
+      func.call @leaf(%a, %a) : ({bytes}, {bytes}) -> ()
+      memref.dealloc %a : {bytes}
+      func.return
+    }}"""
+    refused(twice, "func.call passes memory of its operand 0 as operand 1 too")
+
+
+def at_addresses(root: int, leaf: int) -> str:
+    """@root and @leaf, which it calls, each with an arena at an address of its own."""
+    declared = PAIR.replace(LEAF, f"func.func private @leaf({M}, {M})")
+    module = run(program(declared, root), FORMS["address"])
+    callee = run(program(LEAF, leaf), FORMS["address"])
+    for op in list(module.ops):
+        if isinstance(op, FuncOp) and op.is_declaration:
+            op.detach()
+    (func,) = callee.ops
+    func.detach()
+    module.body.block.add_op(func)
+    return str(module)
+
+
+def test_callees_at_addresses_of_their_own() -> None:
+    assert unproved(at_addresses(BASE, BASE + 128)) == []
+    refused(at_addresses(BASE, BASE), "memref.copy uses buffer %a, whose bytes may")
+
+
+def test_a_size_function_of_symbolic_sizes_is_proved() -> None:
+    text = str(run(program(SYMBOLIC), FORMS["argument"]))
+    head, sizes = text.split("func.func @root_arena_size")
+    (largest,) = re.findall(r"%\d+ = arith.maxsi .*", sizes)
+    smaller = sizes.replace(largest, largest.replace("maxsi", "minsi"))
+    refused(
+        f"{head}func.func @root_arena_size{smaller}",
+        "not proved for all sizes: buffer %.: it may not lie within its arena",
+    )
