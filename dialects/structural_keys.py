@@ -24,6 +24,16 @@ class StructuralKeys:
         """The key of an operation whose regions use nothing from outside."""
         return self._key(op, {})
 
+    def signature(self, op: Operation) -> Sequence[object]:
+        """The key of an operation but for the operations in its regions."""
+        key = self._own(op, {})
+        for region in op.regions:
+            for block in region.blocks:
+                key += (self.number(argument.type) for argument in block.args)
+                key.append(None)
+            key.append(None)
+        return tuple(key)
+
     def number(self, attribute: Attribute) -> int:
         """Of equal attributes the same. (To hash one takes long.)"""
         known = self._numbered.get(id(attribute))
@@ -34,12 +44,7 @@ class StructuralKeys:
 
     def _key(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
         """`inner`: the values of the regions around."""
-        values = (*op.operands, *op.results)
-        key: list[object] = [type(op), len(op.results)]
-        key += [inner.get(value) or self.number(value.type) for value in values]
-        for named in (op.attributes, op.properties):
-            key += named
-            key += map(self.number, named.values())
+        key = self._own(op, inner)
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.args:
@@ -51,3 +56,12 @@ class StructuralKeys:
                         inner[result] = ~len(inner)
             key.append(None)
         return tuple(key)
+
+    def _own(self, op: Operation, inner: dict[SSAValue, int]) -> list[object]:
+        values = (*op.operands, *op.results)
+        key: list[object] = [type(op), len(op.results)]
+        key += [inner.get(value) or self.number(value.type) for value in values]
+        for named in (op.attributes, op.properties):
+            key += named
+            key += map(self.number, named.values())
+        return key

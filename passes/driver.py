@@ -21,7 +21,9 @@ from time import monotonic, process_time
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from xdsl.context import Context
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
@@ -37,7 +39,7 @@ from ..dialects.diagnostics import (
 from ..dialects.garbage import seldom_collected
 from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph.base import TensorOp
-from ..dialects.tgraph.structure import YieldOp
+from ..dialects.tgraph.structure import AssignOp, ReadOp, YieldOp
 
 
 @runtime_checkable
@@ -148,13 +150,27 @@ def _add_contents(op: Operation, contents: Contents) -> None:
     contents[id(op)] = own
 
 
+_KNOWN = frozenset(
+    {
+        arith.ConstantOp,
+        memref.AllocOp,
+        memref.CopyOp,
+        memref.DeallocOp,
+        memref.ReinterpretCastOp,
+        memref.ViewOp,
+        AssignOp,
+        ReadOp,
+    }
+)
+
+
 class Verifier:
     """Checks a module again and again, while passes run on it: what they changed."""
 
     def __init__(self):
         self._contents: Contents = {}
         self._keys = StructuralKeys()
-        self._valid: set[Sequence[object]] = set()
+        self._valid: set[object] = set()
 
     def verify(self, module: Operation) -> None:
         """As `check`. Does not look again at what an earlier call found valid."""
@@ -180,22 +196,30 @@ class Verifier:
 
     def _verify(self, contents: Contents, changed: set[int]) -> None:
         """Verifies operations that changed, or within which one did, unless one
-        with an equal key was valid.
-
-        Only the rules of `TensorOp` and of what ends its regions are known to look at
-        nothing but the operation. All others, and what else ends a block, are always
-        verified.
-        """
-        for key, own in contents.items():  # what is within an operation comes before
-            op, has_changed = cast(Operation, own[0]), key in changed
+        with an equal key was valid; those whose rules are not known, always."""
+        for number, own in contents.items():  # what is within comes before
+            op, has_changed = cast(Operation, own[0]), number in changed
             if has_changed and (around := op.parent_op()):
                 changed.add(id(around))
-            alone = isinstance(op, TensorOp) and op.next_op is not None
-            if not alone and not isinstance(op, YieldOp):
+            if not _is_known(op):
                 op.verify(verify_nested_ops=False)
-            elif has_changed and (key := self._keys.of(op)) not in self._valid:
+            elif has_changed and (key := self._key(op)) not in self._valid:
                 op.verify(verify_nested_ops=False)
                 self._valid.add(key)
+
+    def _key(self, op: Operation) -> object:
+        """What the rules of a known operation look at. Those of a function look at its
+        signature, and for values from outside, which `_check_region` finds, too."""
+        if not isinstance(op, FuncOp):
+            return self._keys.of(op)
+        return type(op.parent_op()), self._keys.signature(op)
+
+
+def _is_known(op: Operation) -> bool:
+    """Whether the rules of an operation look at nothing else, nor at where it is."""
+    if isinstance(op, TensorOp) or type(op) in _KNOWN:
+        return op.next_op is not None
+    return isinstance(op, YieldOp | FuncOp)
 
 
 def check(module: Operation) -> None:

@@ -427,3 +427,37 @@ def test_every_registered_pass_loads_under_its_name() -> None:
     for name, factory in get_all_passes().items():
         assert factory().name == name
         assert (factory().__doc__ or "").strip(), f"{name} has no docstring"
+
+
+def test_buffers_that_are_alike_are_verified_once_and_functions_by_their_signature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @dataclass(frozen=True)
+    class Drop(ModulePass):
+        name = "test-drop"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            for name in ("memref.dealloc", "memref.alloc"):
+                [o for o in op.walk() if o.name == name][-1].detach()
+
+    module = parse("""
+    func.func @main(%x: memref<4xf32>) {
+      %0 = memref.alloc() : memref<4xf32>
+      %1 = memref.alloc() : memref<8xf32>
+      %2 = memref.alloc() : memref<4xf32>
+      memref.dealloc %0 : memref<4xf32>
+      memref.dealloc %1 : memref<8xf32>
+      memref.dealloc %2 : memref<4xf32>
+      func.return
+    }""")
+    verified: list[str] = []
+    verify = Operation.verify
+
+    def note(op: Operation, verify_nested_ops: bool = True) -> None:
+        verified.append(op.name)
+        verify(op, verify_nested_ops)
+
+    monkeypatch.setattr(Operation, "verify", note)
+    driver.run(tensorplan.context(), module, [Drop()])
+    assert verified.count("memref.alloc") == verified.count("memref.dealloc") == 2
+    assert verified.count("func.func") == 1
