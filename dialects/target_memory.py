@@ -22,8 +22,6 @@ A file says the same, as TOML (or as JSON, if its name ends so):
     capacity = "8MiB"
 """
 
-import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
@@ -160,6 +158,9 @@ def read_target(path: str) -> TargetSystemSpecAttr:
 
     Raises `ValueError` for a file that can't be read, or does not describe them right.
     """
+    import json  # here, since programs seldom have such a file
+    import tomllib
+
     try:
         text = Path(path).read_text()
         tables = json.loads(text) if path.endswith(".json") else tomllib.loads(text)

@@ -6,7 +6,6 @@ the name of the entry point is the name of the strategy, and its object is the f
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import entry_points
 from math import inf
 from time import monotonic, process_time
 
@@ -37,6 +36,8 @@ def strategy(name: str) -> Callable[[Strategy], Strategy]:
 
 @cache
 def _installed() -> Mapping[str, Callable[[], Strategy]]:
+    from importlib.metadata import entry_points  # slow to load, and seldom needed
+
     return {e.name: e.load for e in entry_points(group="tensorplan.strategies")}
 
 

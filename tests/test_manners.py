@@ -78,6 +78,28 @@ def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path)
     assert (run.stdout[-6:], run.stderr) == ("set()\n", "")
 
 
+SELDOM_NEEDED = (
+    *("email", "jax", "numba", "onnx", "tomllib", "xdsl.dialects.linalg"),
+    "tensorplan.frontends.stablehlo.conversion",
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "loaded"),
+    [("plan-opt", ["-p", "plan-pipeline"], {"email"}), ("plan-run", [], set[str]())],
+)
+def test_a_program_loads_what_it_needs(tool: str, args: list[str], loaded: set[str]):
+    """xdsl-opt, which plan-opt is, needs `email` for its version."""
+    example = Path(__file__).parent.parent / "examples" / "classifier.mlir"
+    code = (
+        f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"
+        f"assert tool.main({[str(example), *args]}) == 0\n"
+        f"print(*{{*{SELDOM_NEEDED}}} & sys.modules.keys(), file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, set(run.stderr.split())) == (0, loaded)
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_version_names_what_it_runs_on(run: Run, tool: str):
     pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"

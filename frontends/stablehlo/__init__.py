@@ -5,5 +5,6 @@ conversion.py    one operation on its way, and what conversions share
 elementwise.py, shaping.py, products.py, reducing.py, indexing.py   by families
 sizes.py         operations that compute with sizes, or have computed shapes
 symbols.py       what the sizes of arguments are called
+functions.py     the module: functions, donated arguments
 blocks.py        blocks: calls, loops, branches; the table of all conversions
 """

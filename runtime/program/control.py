@@ -22,7 +22,6 @@ from ...arrays import Array, DType
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import constant, numpy_dtype
 from ..backends.jit.records import IF, WHILE, controlled, joined
-from ..backends.numpy import linalg
 from ..backends.numpy.numbers import Function, function_of
 from ..calls import (
     Call,
@@ -82,7 +81,7 @@ class Control:
                 self._pass_on(op)
             case arith.ConstantOp():
                 pass  # see `_number`
-            case _ if linalg.is_linalg(op):
+            case _ if name_of(op).startswith("linalg."):
                 self._linalg(op)
             case _ if function := function_of(op):
                 self._compute(op, function)
@@ -172,6 +171,9 @@ class Control:
         )
 
     def _linalg(self, op: Operation) -> None:
+        # Here, so that programs without linalg do not load its dialect.
+        from ..backends.numpy import linalg
+
         inputs, outs = linalg.split(op)
         views = {
             value: self._views[value]

@@ -45,10 +45,6 @@ ELEMENTWISE = frozenset(
 )
 
 
-def is_linalg(op: Operation) -> bool:
-    return name_of(op).startswith("linalg.")
-
-
 def split(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
     """What the body reads (operands, and values from outside), and the destinations."""
     sizes = op.properties.get("operandSegmentSizes")
