@@ -24,6 +24,7 @@ class ArenaBuffer(NamedTuple):
     pool: SSAValue  # the memory
     offset: int  # bytes
     size: int  # bytes
+    alignment: int | None = None  # bytes, if it is not that of the memory
 
     def overlaps(self, other: "ArenaBuffer") -> bool:
         """Whether both have some byte."""

@@ -19,12 +19,13 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..analysis.functions import CallerMemory, arena_alignment, size_function
 from ..dialects.diagnostics import LocatedError
+from ..dialects.memory import ALIGNMENT
 from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
     SAME_ADDRESS,
@@ -156,7 +157,10 @@ def _buffer(
 ) -> ArenaBuffer:
     offset = start + _known_offset(view, sizes)
     name = name_of_buffer(view.result)
-    return ArenaBuffer(name, view.result, arena, offset, sizes.bytes(view.result))
+    own = view.attributes.get(ALIGNMENT)
+    alignment = own.value.data if isinstance(own, IntegerAttr) else None
+    size = sizes.bytes(view.result)
+    return ArenaBuffer(name, view.result, arena, offset, size, alignment)
 
 
 def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
@@ -169,10 +173,12 @@ def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
             f"arena's [0, {size})",
             view,
         )
-    if alignment and first % alignment:
+    wanted = buffer.alignment or alignment
+    if wanted and (first % wanted or (alignment and alignment % wanted)):
+        whose = "its" if buffer.alignment else "the arena's"
         raise LocatedError(
-            f"buffer {buffer.name} has offset {first}, expected a multiple of the "
-            f"arena's alignment, {alignment}",
+            f"buffer {buffer.name} has offset {first}, expected a multiple of {whose} "
+            f"alignment, {wanted}",
             view,
         )
     element = cast(AnyMemRef, buffer.value.type).element_type

@@ -46,6 +46,7 @@ class PlannedBuffer:
     first: int
     last: int
     steps: Sequence[int]  # in which it is accessed, ascending
+    alignment: int  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
             memory.alignment,
             [
                 PlannedBuffer(
-                    b.name, b.value, b.offset, b.size, life[0], life[-1], life
+                    *(b.name, b.value, b.offset, b.size, life[0], life[-1], life),
+                    b.alignment or memory.alignment,
                 )
                 for b in memory.buffers
                 for life in lives[b.value]

@@ -231,6 +231,10 @@ ARENA = "tgraph.arena"
 """Integer attribute of an argument, or of what makes a memref: this is an arena that
 another owns, with the alignment in bytes. It holds nothing when the function starts."""
 
+ALIGNMENT = "tgraph.alignment"
+"""Integer attribute of a view of an arena: the alignment of its buffer, in bytes, where
+the arena has a larger one for others."""
+
 
 def is_buffer(op: Operation) -> bool:
     """Whether the operation makes a buffer in the memory of an argument."""

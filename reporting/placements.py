@@ -143,7 +143,7 @@ def _pool(
     for (value, b), live in zip(planned.items(), lives, strict=True):
         found = dict.fromkeys(access.op for access in accesses(value))
         placed = PlacedBuffer(
-            buffer_of(text.names[value], b.size, live, pool.alignment),
+            buffer_of(text.names[value], b.size, live, b.alignment),
             b.offset,
             value.owner if isinstance(value.owner, Operation) else None,
             sorted(found, key=lambda op: text.lines.get(op, 0)),

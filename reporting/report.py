@@ -141,7 +141,7 @@ def _pool(pool: PlannedPool) -> PoolReport:
     views = {buffer.value: buffer for buffer in pool.buffers}
     problem = Problem(
         [
-            buffer_of(b.name, b.size, live, pool.alignment)
+            buffer_of(b.name, b.size, live, b.alignment)
             for b, live in zip(views.values(), lifespans(list(views)), strict=True)
         ]
     )

@@ -393,3 +393,16 @@ def test_a_buffer_that_one_iteration_makes_is_no_others() -> None:
     refused(
         text, "buffer %a is created inside scf.parallel, which may run concurrently"
     )
+
+
+OWN = "memref.view %arena[{at}][] {{tgraph.alignment = {own} : i64}} : "
+
+
+@pytest.mark.parametrize(("at", "own"), [("%c8", 16), ("%c16", 32), ("%c0", 128)])
+def test_a_buffer_with_an_alignment_of_its_own(at: str, own: int) -> None:
+    def text(at: str, own: int) -> str:
+        views = f"%a = {OWN.format(at=at, own=own)}{I8} to {M}"
+        return program(arena(), views, copy("x", "a"), copy("a", "y"), free())
+
+    assert unproved(text("%c16", 16)) == []
+    refused(text(at, own), f"expected a multiple of its alignment, {own}")

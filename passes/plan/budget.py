@@ -74,8 +74,7 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
         rest = sum(buffer.size for buffer in live[LISTED:])
         yield f"  {rest} bytes in {len(live) - LISTED} other buffers"
     buffers = [
-        Buffer(b.name, b.size, b.first, b.last + 1, pool.alignment)
-        for b in pool.buffers
+        Buffer(b.name, b.size, b.first, b.last + 1, b.alignment) for b in pool.buffers
     ]
     yield f"in this order, {Problem(buffers).lower_bound} bytes are live at the peak"
     op, needed = _in_the_way(pool, budget)

@@ -16,7 +16,8 @@ The steps of a function are its operations, including those in nested regions an
 blocks (analysis/control_flow.py). A buffer is live at a step if its memory has been
 accessed and may be accessed again on some path (analysis/liveness.py). The live range
 of a buffer allocated in a loop is within one iteration. The alignment of a pool is the
-option `alignment`, or more if an allocation or an element type requires it (8 for f64).
+option `alignment`, or more if an element type requires it (8 for f64). A buffer whose
+allocation asks for more gets more, and the arena as much as the largest of them.
 If the module describes the target's memories (dialects/target_memory.py), a pool has
 the alignment of its memory instead, and an arena that exceeds the memory's capacity,
 less the bytes of arguments there, is an error. Offsets are relative to the arena, which
@@ -77,6 +78,7 @@ from ...analysis.liveness import buffer_of, for_all_agents, live_steps
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
+from ...dialects.memory import ALIGNMENT
 from ...dialects.sizes.dims import BOUNDS, HINTS
 from ...dialects.sizes.intervals import interval
 from ...dialects.sizes.symbolic import (
@@ -87,7 +89,12 @@ from ...dialects.sizes.symbolic import (
     typical,
 )
 from ...dialects.target_memory import TargetMemory, target_memories
-from ...dialects.tgraph.base import LARGEST_SIZE, STREAM, AnyMemRef
+from ...dialects.tgraph.base import (
+    LARGEST_SIZE,
+    STREAM,
+    AnyMemRef,
+    element_alignment,
+)
 from ...planning import Buffer, Plan, Problem
 from ...planning.arena import arranged, placeable, solve_arena
 from ..options import Arenas, MemoryOptions
@@ -161,12 +168,13 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
         for space, allocations in pools.items():
             memory = memories.get(space)
             given = self.alignment if memory is None else memory.alignment
-            alignment = max(given, *(a.alignment for a in allocations))
+            alignments = _alignments(allocations, given)
+            alignment = max(alignments)
             left = memory and memory.capacity - argument_bytes(func, space)
             solve = partial(solve_arena, strategy=self.strategy, capacity=left)
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
             measured = [self._measured(a, bounds) for a in allocations]
-            pool = _Pool(flow, order, measured, alignment)
+            pool = _Pool(flow, order, measured, alignments)
             if is_symbolic and not bounds:
                 plan = pool.place(range(len(allocations)), solve)
                 assert sizes is not None
@@ -186,7 +194,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
                 lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
                 hand_overs(allocations, here, flow) if is_ordered else None,
             )
-            rest = [a for i, a in enumerate(allocations) if i not in reuses]
+            rest = [i for i in range(len(allocations)) if i not in reuses]
             if rest:
                 if plan.peak > LARGEST_SIZE:
                     raise LocatedError(
@@ -195,10 +203,12 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
                         func,
                     )
                 if memory is not None and left is not None and plan.peak > left:
-                    live = [b for i, b in enumerate(pool.spans) if i not in reuses]
+                    live = [pool.spans[i] for i in rest]
                     raise _too_large(plan.peak, placeable(live), memory, left, func)
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
-                _rewrite(func, type, alignment, rest, plan.offsets)
+                placed = [allocations[i] for i in rest]
+                wanted = [alignments[i] for i in rest]
+                _rewrite(func, type, placed, wanted, plan.offsets)
             for index, (output, offset) in reuses.items():
                 move(allocations[index], here[output].argument, offset)
         return True
@@ -223,6 +233,14 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
         return replace(allocation, size=int(most))
 
 
+def _alignments(allocations: Sequence[Allocation], given: int) -> list[int]:
+    """Of each buffer of a pool: what is given or an element type requires, and more
+    where an allocation asks for more."""
+    types = (a.alloc.memref.type.element_type for a in allocations)
+    common = max(given, *map(element_alignment, types))
+    return [max(common, a.alignment) for a in allocations]
+
+
 def _has_tensors(func: FuncOp) -> bool:
     return any(isinstance(t, TensorType) for t in func.function_type.inputs)
 
@@ -235,12 +253,12 @@ class _Pool:
         flow: ControlFlow,
         order: StreamOrder | None,
         allocations: Sequence[Allocation],
-        alignment: int,
+        alignments: Sequence[int],
     ):
         live = for_all_agents(flow, live_steps(flow, [a.uses for a in allocations]))
         buffers = [
             buffer_of(a.name, a.size, ranges, alignment)
-            for a, ranges in zip(allocations, live, strict=True)
+            for a, ranges, alignment in zip(allocations, live, alignments, strict=True)
         ]
         self._flow = flow
         self._order = order
@@ -338,18 +356,19 @@ def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
 def _rewrite(
     func: FuncOp,
     type: AnyMemRef,
-    alignment: int,
     allocations: Sequence[Allocation],
+    alignments: Sequence[int],
     offsets: Sequence[int],
 ) -> None:
     """Makes an arena of the allocations, which lie at `offsets` in it."""
+    alignment = max(alignments)
     entry = func.body.blocks[0]
     arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
     arena.memref.name_hint = "arena"
     last = entry.last_op
     assert last is not None
     constants: dict[int, arith.ConstantOp] = {}
-    for allocation, offset in zip(allocations, offsets, strict=True):
+    for allocation, own, offset in zip(allocations, alignments, offsets, strict=True):
         alloc = allocation.alloc
         if offset not in constants:
             # Where it dominates all that comes later in the text.
@@ -364,6 +383,8 @@ def _rewrite(
             alloc.memref.type,
         )
         view.location = alloc.location
+        if own < alignment:
+            view.attributes[ALIGNMENT] = IntegerAttr(own, i64)
         Rewriter.replace_op(alloc, view)
     Rewriter.insert_op(arena, InsertPoint.at_start(entry))
     _free(func, arena, allocations)
