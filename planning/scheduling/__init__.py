@@ -11,7 +11,9 @@ schedule.py                  all of them together
 makespan.py                  how long an order takes
 rematerialization.py         what is computed again rather than kept
 exact_rematerialization.py   the same with the fewest FLOPs, for small graphs
-offload.py                   what lies in another memory between two uses
+residency.py                 what leaves a memory between two uses, at the least cost
+exact_residency.py           the same, proved to be the least, by OR-tools
+offload.py                   when that is copied, beside the tasks
 streams.py                   lifespans for operations that run side by side
 """
 

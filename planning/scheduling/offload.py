@@ -12,30 +12,23 @@ out may end as late, and a fetch start as early, as that needs, except where too
 live without the value's bytes: there the next task waits for the copy (`stall`).
 
 This is the prefetch interval of XLA's memory-space assignment, with the asynchronous
-copies' resource of each step; what is moved is found greedily, as there, by bytes over
-all steps with too much at the least time. vDNN (Rhu et al. 2016) moves the activations
-of layers so, SuperNeurons (Wang et al. 2018) in addition to computing them again, and
-Capuchin (Peng et al. 2020) whatever has the longest time between two uses.
+copies' resource of each step. `residency.py` chooses the gaps in which values are away:
+those that cost the least time. vDNN (Rhu et al. 2016) moves the activations of layers
+so, SuperNeurons (Wang et al. 2018) in addition to computing them again, and Capuchin
+(Peng et al. 2020) whatever has the longest time between two uses.
 """
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from operator import sub
 
-from .. import deadline
 from . import TaskGraph, profile
+from .residency import Gap, ResidencyProblem, cheapest
 
 BESIDE = 8
 """Copying costs this part of its time where it runs beside tasks: they share memory's
 bandwidth."""
-
-TRIED = 12
-"""Of the most promising gaps, how many are looked at in full before one is taken."""
-
-TOGETHER = 32
-"""Of so many gaps where too much is live, one more is taken at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +58,46 @@ def offload(
     gaps = [gap for value in movable for gap in _gaps(graph, value)]
     kept = sum([size for size, k in zip(graph.sizes, graph.kept, strict=True) if k])
     live = [*profile(graph, range(len(graph.tasks))), kept]  # and what is at the end
-    budget = max(budget, _lowest(graph, gaps, live))
+    problem = ResidencyProblem(
+        live,
+        budget,
+        graph.sizes,
+        [1 + copy // BESIDE for copy in copies],
+        [Gap(g.value, g.last + 1, g.next, 1 + copies[g.value] // BESIDE) for g in gaps],
+    )
+    budget = max(budget, problem.lowest)
+    stalls = _stalls(gaps, times, copies, [bytes > budget for bytes in live])
+    costly = [
+        replace(gap, cost=gap.cost + stall)
+        for gap, stall in zip(problem.gaps, stalls, strict=True)
+    ]
+    found = cheapest(replace(problem, capacity=budget, gaps=costly))
     moves = _Moves(graph, times, copies, budget, live)
-    while not deadline.passed() and (gaps := moves.useful(gaps)):
-        count = 1 + len(gaps) // TOGETHER
-        found = [(moves.best(gap), gap) for gap in gaps[: TRIED + count]]
-        found = [(-moves.promise(move), gap) for move, gap in found if move]
-        for _, gap in sorted(found)[:count]:
-            if move := moves.best(gap):  # as the ones before leave it
-                moves.add(move)
-            gaps.remove(gap)
+    for index in found.gaps:
+        gap = gaps[index]
+        moves.add(Move(gap.value, gap.last + 1, gap.next, gap.next, 0))
     return moves.settled()
+
+
+def _stalls(
+    gaps: Sequence["_Gap"],
+    times: Sequence[int],
+    copies: Sequence[int],
+    is_over: Sequence[bool],
+) -> Iterator[int]:
+    """For how long tasks wait for the copies of each gap, if its value has to be away
+    in all steps with too much."""
+    total = [0, *accumulate(times)]  # before each task
+    before = [0, *accumulate(is_over)]
+    over = [step for step, over in enumerate(is_over) if over]
+    for gap in gaps:
+        start, end, copy = gap.last + 1, gap.next, copies[gap.value]
+        if before[start] == before[end]:
+            yield 0
+            continue
+        out = total[over[before[start]]] - total[start]
+        back = total[end] - total[over[before[end] - 1] + 1]
+        yield max(copy - out, 0) + max(copy - back, 0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,15 +121,6 @@ def _gaps(graph: TaskGraph, value: int) -> Iterator[_Gap]:
             yield _Gap(last, next, value)
 
 
-def _lowest(graph: TaskGraph, gaps: Sequence[_Gap], live: Sequence[int]) -> int:
-    """The peak if every value were away whenever it can be."""
-    changes = [0] * (len(live) + 1)
-    for gap in gaps:
-        changes[gap.last + 1] += graph.sizes[gap.value]
-        changes[gap.next] -= graph.sizes[gap.value]
-    return max(map(sub, live, accumulate(changes)))
-
-
 class _Moves:
     """Those that are chosen, what is live with them, and who copies when."""
 
@@ -128,30 +141,6 @@ class _Moves:
         self.inwards = list(times)
         self.used: dict[Move, list[tuple[list[int], int, int]]] = {}
         self.first: dict[int, list[int]] = {}  # where moves of each value start
-
-    def useful(self, gaps: Sequence[_Gap]) -> list[_Gap]:
-        """Those in which too much is live, what may free the most per time first."""
-        excess = [max(bytes - self.budget, 0) for bytes in self.live]
-        steps = [0, *accumulate(map(bool, excess))]
-        total = [0, *accumulate(excess)]
-        found: list[tuple[float, _Gap]] = []
-        for gap in gaps:
-            start, end = gap.last + 1, gap.next
-            freed = self.graph.sizes[gap.value] * (steps[end] - steps[start])
-            if freed:
-                freed = min(freed, total[end] - total[start])
-                found.append((-freed / (self._beside(gap.value) + 1), gap))
-        return [gap for _, gap in sorted(found)]
-
-    def promise(self, move: Move) -> float:
-        """The bytes over all steps with too much that are freed, per time."""
-        size, budget = self.graph.sizes[move.value], self.budget
-        live = self.live[move.out : move.back]
-        freed = sum([min(bytes - budget, size) for bytes in live if bytes > budget])
-        return freed / (self._beside(move.value) + move.stall + 1)
-
-    def _beside(self, value: int) -> int:
-        return self.copies[value] // BESIDE
 
     def best(self, gap: _Gap) -> Move | None:
         """The move that has its value away where too much is live; None if that is

@@ -1,0 +1,255 @@
+"""Bytes that move between memories where a program does not fit the fast one.
+
+    python benchmarks/spilling.py tests/models/*.mlir tests/models/onnx/*.onnx *.csv
+
+For each program and target: the bytes that our choice of what is where moves, what
+ExecuTorch's `banked_greedy`, Belady's rule, and Belady's rule for a value's whole life
+(tt-mlir) move, and the fewest that CP-SAT proves possible. The programs have different
+sizes, so the capacities are parts of what is live at the program's peak: half for a
+microcontroller, a fourth for an NPU, and for a cluster a fourth in L1 and half in L2;
+more where one operation needs more. Microcontroller and NPU access the slow memory
+directly, the cluster copies.
+
+A write or a read of a value in slow memory, or a copy of it, counts its bytes. Ours are
+verified: what stays in fast memory is placed within the capacity. The others' figures
+are without that, so they may not be possible. Programs are fused and scheduled, but
+neither tiled nor rematerialized. A CSV file has one write and one read for each buffer.
+Arguments and results are not counted.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.memory_graph import memory_graph
+from tensorplan.passes import driver
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.tile import TGraphTile
+from tensorplan.planning import Buffer, Limits, Problem, csv_format, solve
+from tensorplan.planning.baselines.spilling import banked_greedy, furthest_next_use
+from tensorplan.planning.scheduling.exact_residency import proved
+from tensorplan.planning.scheduling.residency import (
+    Choice,
+    Gap,
+    ResidencyProblem,
+    cheapest,
+)
+
+EXACT = 200
+"""Steps of a program for which an optimum is proved, at most."""
+
+
+class Value(NamedTuple):
+    size: int  # bytes
+    uses: Sequence[int]  # steps, ascending: it is written in the first, then read
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    steps: int
+    values: Sequence[Value]
+
+    @property
+    def live(self) -> Sequence[int]:
+        live = [0] * self.steps
+        for value in self.values:
+            for step in range(value.uses[0], value.uses[-1] + 1):
+                live[step] += value.size
+        return live
+
+    def problem(self, capacity: int, direct: bool) -> ResidencyProblem:
+        sizes = [value.size for value in self.values]
+        gaps = [
+            Gap(index, start + 1, end, value.size)
+            for index, value in enumerate(self.values)
+            for start, end in pairwise(value.uses)
+            if direct or end > start + 1
+        ]
+        problem = ResidencyProblem(self.live, capacity, sizes, sizes, gaps, direct)
+        return replace(problem, capacity=max(capacity, problem.lowest))
+
+
+class Target(NamedTuple):
+    name: str
+    shares: Sequence[float]  # of the peak, fastest memory first
+    direct: bool  # whether operations access the next memory
+
+
+TARGETS = (
+    Target("microcontroller", (0.5,), True),
+    Target("NPU", (0.25,), True),
+    Target("cluster", (0.25, 0.5), False),
+)
+
+
+class Row(NamedTuple):
+    """Bytes moved."""
+
+    ours: int
+    banked: int
+    furthest: int
+    demoted: int
+    bound: int | None  # None where it was not asked for
+    fits: bool  # whether ours has offsets within all capacities
+    seconds: float  # of CPU time, of ours
+
+
+Chooser = Callable[[Program, ResidencyProblem], Choice]
+
+
+def moved(program: Program, target: Target) -> Row:
+    peak = max(program.live)
+    limits = [int(peak * share) for share in target.shares]
+    fits: list[bool] = []
+
+    def ours(program: Program, problem: ResidencyProblem) -> Choice:
+        choice, is_placed = placed(program, problem)
+        fits.append(is_placed)
+        return choice
+
+    start = process_time()
+    cost = through(program, limits, target.direct, ours)
+    seconds = process_time() - start
+    rules = [
+        through(
+            *(program, limits, target.direct),
+            lambda _, problem, all=all: furthest_next_use(problem, all),
+        )
+        for all in (False, True)
+    ]
+    bound: int | None = None
+    if program.steps <= EXACT and len(limits) == 1:
+        bound = proved(program.problem(limits[0], target.direct)).bound
+    lowest = program.problem(limits[0], target.direct).capacity
+    capacities = [max(limit, lowest) for limit in limits]
+    banked = banked_bytes(program, capacities, target.direct)
+    furthest, demoted = rules
+    return Row(cost, banked, furthest, demoted, bound, all(fits), seconds)
+
+
+def through(
+    program: Program, limits: Sequence[int], direct: bool, choose: Chooser
+) -> int:
+    """The bytes between all memories: what one has no room for is in the next."""
+    if not limits or not program.values:
+        return 0
+    problem = program.problem(limits[0], direct)
+    choice = choose(program, problem)
+    outside = elsewhere(program, problem, choice)
+    return choice.cost + through(outside, limits[1:], True, choose)
+
+
+def elsewhere(program: Program, problem: ResidencyProblem, choice: Choice) -> Program:
+    """What is in the next memory: values from when they go there to their last read."""
+    uses: dict[int, list[int]] = {}
+    for index in choice.gaps:
+        gap = problem.gaps[index]
+        uses.setdefault(gap.value, [gap.start - 1]).append(gap.end)
+    values = [Value(program.values[v].size, steps) for v, steps in uses.items()]
+    return Program(program.name, program.steps, values)
+
+
+def placed(program: Program, problem: ResidencyProblem) -> tuple[Choice, bool]:
+    """The cheapest choice for which what stays has offsets within the capacity, and
+    whether one was found."""
+    target = problem.capacity
+    choice = Choice(problem)
+    for _ in range(8):
+        found = cheapest(replace(problem, capacity=target))
+        choice = Choice(problem, found.gaps)
+        buffers = list(resident(program, problem, choice))
+        if not buffers:
+            return choice, True
+        plan = solve(Problem(buffers, problem.capacity), "auto", Limits(effort=0.02))
+        if plan.peak <= problem.capacity:
+            return choice, True
+        target = max(target - (plan.peak - problem.capacity), problem.lowest)
+    return choice, False
+
+
+def resident(
+    program: Program, problem: ResidencyProblem, choice: Choice
+) -> Iterator[Buffer]:
+    """The values in fast memory, each for every time that it is there."""
+    away = {(problem.gaps[i].value, problem.gaps[i].end) for i in choice.gaps}
+    for index, value in enumerate(program.values):
+        runs = [[value.uses[0]]]
+        for step in value.uses[1:]:
+            if (index, step) in away:
+                runs.append([])
+            runs[-1].append(step)
+        for run in runs:
+            if len(run) > 1 or not problem.direct or len(value.uses) == 1:
+                yield Buffer(f"{index}@{run[0]}", value.size, run[0], run[-1] + 1)
+
+
+def banked_bytes(program: Program, capacities: Sequence[int], direct: bool) -> int:
+    buffers = [
+        Buffer(str(index), value.size, value.uses[0], value.uses[-1] + 1)
+        for index, value in enumerate(program.values)
+    ]
+    uses = () if direct else [value.uses for value in program.values]
+    banks = banked_greedy(buffers, capacities, uses)
+    return sum(
+        value.size * len(value.uses) * bank
+        for value, bank in zip(program.values, banks, strict=True)
+    )
+
+
+def programs(path: Path) -> Program:
+    name = path.name.removesuffix(".generic.mlir").partition(".")[0]
+    if path.suffix == ".csv":
+        buffers = csv_format.read(path.read_text()).buffers
+        values = [Value(b.size, sorted({b.start, b.end - 1})) for b in buffers]
+        return Program(name, max(b.end for b in buffers), values)
+    source: ModuleOp
+    if path.suffix == ".onnx":
+        source = tensorplan.from_onnx(path).module
+    else:
+        source = tensorplan.read(path)
+    passes = PlanPipeline().passes()
+    end = next(n for n, p in enumerate(passes) if isinstance(p, TGraphTile))
+    driver.run(tensorplan.context(), source, passes[:end])
+    (func,) = (f for f, _ in tensor_functions(source) if f.sym_name.data == "main")
+    graph = memory_graph(func.body.block, 64).graphs["cpu:0"]
+    values: list[Value] = []
+    for number, size in enumerate(graph.sizes):
+        writer = graph.writer[number]
+        if size and writer is not None:
+            values.append(Value(size, [writer, *graph.readers[number]]))
+    return Program(name, len(graph.tasks), values)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("files", type=Path, nargs="+")
+    print(
+        "| program | target | values | ours | banked_greedy | Belady | tt-mlir | "
+        "optimum | CPU s |\n| --- | --- | --: | --: | --: | --: | --: | --: | --: |"
+    )
+    for path in parser.parse_args().files:
+        program = programs(path)
+        for target in TARGETS:
+            row = moved(program, target)
+            bound = "-" if row.bound is None else f"{row.bound:,}"
+            note = "" if row.fits else " (not placed)"
+            print(
+                f"| {program.name} | {target.name} | {len(program.values)} | "
+                f"{row.ours:,}{note} | {row.banked:,} | {row.furthest:,} | "
+                f"{row.demoted:,} | {bound} | "
+                f"{row.seconds:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

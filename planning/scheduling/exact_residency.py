@@ -1,0 +1,88 @@
+"""The cheapest gaps of `residency.py`, proved by constraint programming.
+
+One Boolean for each gap, one constraint for each step with too much; OR-tools' CP-SAT
+minimizes the cost. Needs OR-tools (the extra `exact`).
+"""
+
+from typing import Any
+
+from ...extras import missing
+from .. import deadline
+from .residency import Choice, Residency, ResidencyProblem, cheapest
+
+LARGEST = 2000
+"""Gaps that a problem has, at most."""
+
+TIME = 20.0
+"""OR-tools' deterministic time, about seconds."""
+
+
+def proved(problem: ResidencyProblem) -> Residency:
+    """The cheapest gaps, `optimal` if that is proved.
+
+    Where the problem is too large, or nothing better is found in time, what `cheapest`
+    finds, with the better of both bounds.
+
+    Raises `ImportError` without OR-tools.
+    """
+    cp = _solver()
+    found = cheapest(problem)
+    if found.optimal or not found.fits or len(problem.gaps) > LARGEST:
+        return found
+    model = cp.CpModel()
+    away = [model.new_bool_var("") for _ in problem.gaps]
+    _cover(model, problem, away)
+    first = {gap.value: model.new_bool_var("") for gap in problem.gaps}
+    for gap, is_away in zip(problem.gaps, away, strict=True):
+        model.add_implication(is_away, first[gap.value])
+    for index, is_away in enumerate(away):
+        model.add_hint(is_away, index in found.gaps)
+    model.minimize(
+        sum(gap.cost * a for gap, a in zip(problem.gaps, away, strict=True))
+        + sum(problem.first[value] * is_away for value, is_away in first.items())
+    )
+    solver = cp.CpSolver()
+    solver.parameters.num_workers = 1  # with more, not the same every time
+    solver.parameters.max_deterministic_time = TIME
+    solver.parameters.max_time_in_seconds = max(deadline.left(), 0.0)
+    status = solver.solve(model)
+    bound = max(found.bound, -int(-solver.best_objective_bound // 1))
+    if status not in (cp.OPTIMAL, cp.FEASIBLE) or solver.objective_value >= found.cost:
+        return Residency(found.gaps, found.cost, min(bound, found.cost))
+    gaps = [index for index, is_away in enumerate(away) if solver.value(is_away)]
+    cost = Choice(problem, gaps).cost
+    return Residency(gaps, cost, min(bound, cost))
+
+
+def _solver() -> Any:
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise ImportError(missing("OR-tools is needed", "exact", error)) from None
+    return cp_model
+
+
+def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
+    """In each step with too much, gaps free enough."""
+    last = len(problem.live)
+    freeing: list[list[Any]] = [[] for _ in problem.live]
+    choice = Choice(problem)
+    for index, gap in enumerate(problem.gaps):
+        size = choice.size(index)
+        for step in range(gap.start, gap.end):
+            freeing[step].append(size * away[index])
+        if not problem.direct:
+            continue
+        before, after = choice.neighbors(index)
+        if before is None and gap.start:
+            freeing[gap.start - 1].append(size * away[index])
+        if gap.end < last:
+            both = away[index]
+            if after is not None:
+                both = model.new_bool_var("")
+                model.add_implication(both, away[index])
+                model.add_implication(both, away[after])
+            freeing[gap.end].append(size * both)
+    for bytes, terms in zip(problem.live, freeing, strict=True):
+        if bytes > problem.capacity:
+            model.add(sum(terms) >= bytes - problem.capacity)

@@ -1,0 +1,356 @@
+"""Which values leave a memory between two uses, so that the rest fits its capacity.
+
+    task    0    1    2    3    4    5    6
+            writes v       reads v   reads v
+    v here  ######         ####      ####        both of its gaps are chosen
+
+While a value is away, its bytes are free. The first gap of a value that is chosen costs
+a copy out, and each one a copy in (or a read where the value is: the same bytes). The
+cheapest choice that brings every step to the capacity is a covering problem: a step
+with too much has to be in gaps of enough bytes.
+
+Prices of bytes in each step, by subgradients of the Lagrangian dual (Held and Karp
+1971), give a lower bound and an order in which gaps are promising. A greedy cover by
+that order, without gaps that the others make superfluous, is improved by destroying and
+repairing parts of it (Shaw 1998). `exact_residency.py` proves an optimum. Register
+allocators call this spilling; Belady's rule (1966) takes the value with the furthest
+next use, which is optimal only for values of one size that need not be copied out.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import accumulate
+from math import gcd
+from operator import mul, sub
+from random import Random
+
+from .. import deadline
+
+PRICES = 120
+"""Rounds in which prices are adjusted."""
+
+REPAIRS = 400
+"""Rounds of improvement, fewer for large problems."""
+
+WORK = 4_000_000
+"""Steps of gaps that improvement looks at, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Two uses of a value, and the steps between them."""
+
+    value: int
+    start: int  # the first step in which its bytes may be free
+    end: int  # the first in which they may not be
+    cost: int  # of being away
+
+
+@dataclass(frozen=True, slots=True)
+class ResidencyProblem:
+    """What is live in each step with all values there, and which may be away.
+
+    Where operations may access what is away (`direct`), a value's bytes are also free
+    in the step of a use if it is away on both sides of it.
+    """
+
+    live: Sequence[int]  # bytes, of each step
+    capacity: int  # bytes
+    sizes: Sequence[int]  # bytes, of the values
+    first: Sequence[int]  # what the first gap of a value costs in addition
+    gaps: Sequence[Gap]  # of a value in ascending order, one after the other
+    direct: bool = False
+
+    @property
+    def crowded(self) -> Sequence[int]:
+        """The steps with too much, if all values are there."""
+        return [step for step, b in enumerate(self.live) if b > self.capacity]
+
+    @property
+    def lowest(self) -> int:
+        """The peak if values are away whenever they may be: no choice undercuts it."""
+        every = range(len(self.gaps))
+        return max(Choice(replace(self, capacity=0), every).over, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """The gaps in which values are away."""
+
+    gaps: Sequence[int]  # by their number, ascending
+    cost: int
+    bound: int  # no choice costs less
+    fits: bool = True  # whether the rest fits the capacity
+
+    @property
+    def optimal(self) -> bool:
+        return self.fits and self.cost == self.bound
+
+
+def cheapest(problem: ResidencyProblem) -> Residency:
+    """The cheapest gaps that a search finds; all, if even they do not suffice."""
+    every = range(len(problem.gaps))
+    if max(problem.live, default=0) <= problem.capacity:
+        return Residency([], 0, 0)
+    if problem.lowest > problem.capacity:
+        cost = Choice(problem, every).cost
+        return Residency(every, cost, cost, fits=False)
+    return _Search(problem).best()
+
+
+class Choice:
+    """Some gaps, and how many bytes too many live with them in each step that has too
+    much without: `over`, which is negative where bytes are left."""
+
+    def __init__(self, problem: ResidencyProblem, gaps: Sequence[int] = ()):
+        self.problem = problem
+        excess = [bytes - problem.capacity for bytes in problem.live]
+        self.over = [bytes for bytes in excess if bytes > 0]
+        self._before = [0, *accumulate(bytes > 0 for bytes in excess)]
+        self.taken = [False] * len(problem.gaps)
+        self.count = [0] * len(problem.sizes)
+        self.cost = 0
+        for gap in gaps:
+            self.take(gap)
+
+    def excess(self, step: int) -> int:
+        """The bytes too many in a step that has too much without gaps."""
+        return self.over[self._before[step]]
+
+    def copy(self) -> "Choice":
+        other = copy(self)
+        other.over, other.taken = self.over.copy(), self.taken.copy()
+        other.count = self.count.copy()
+        return other
+
+    def size(self, index: int) -> int:
+        return self.problem.sizes[self.problem.gaps[index].value]
+
+    def neighbors(self, index: int) -> Iterator[int | None]:
+        """The gaps of the same value before and after one; None where there is none."""
+        gaps = self.problem.gaps
+        for other in (index - 1, index + 1):
+            is_there = 0 <= other < len(gaps)
+            same = is_there and gaps[other].value == gaps[index].value
+            yield other if same else None
+
+    def reach(self, index: int) -> tuple[int, int]:
+        """The positions in `over` whose bytes a gap frees, given the others."""
+        gap = self.problem.gaps[index]
+        start, end = gap.start, gap.end
+        if self.problem.direct:
+            before, after = self.neighbors(index)
+            start -= before is None or self.taken[before]
+            end += after is None or self.taken[after]
+        last = len(self._before) - 1
+        return self._before[max(start, 0)], self._before[min(end, last)]
+
+    def price(self, index: int) -> int:
+        """What a gap costs, given the others."""
+        gap = self.problem.gaps[index]
+        is_first = self.count[gap.value] == self.taken[index]
+        return gap.cost + self.problem.first[gap.value] * is_first
+
+    def freed(self, index: int) -> int:
+        """The bytes over all positions with too much that a gap would free."""
+        size = self.size(index)
+        start, end = self.reach(index)
+        return sum([min(b, size) for b in self.over[start:end] if b > 0])
+
+    def take(self, index: int) -> None:
+        self._change(index, -self.size(index))
+        self.cost += self.price(index)
+        self.taken[index] = True
+        self.count[self.problem.gaps[index].value] += 1
+
+    def drop(self, index: int) -> None:
+        self.cost -= self.price(index)
+        self.taken[index] = False
+        self.count[self.problem.gaps[index].value] -= 1
+        self._change(index, self.size(index))
+
+    def _change(self, index: int, bytes: int) -> None:
+        start, end = self.reach(index)
+        self.over[start:end] = [each + bytes for each in self.over[start:end]]
+
+    @property
+    def gaps(self) -> list[int]:
+        return [index for index, is_taken in enumerate(self.taken) if is_taken]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The smaller, the better: of equal costs, that which frees more bytes."""
+        return self.cost, sum(self.over)
+
+    @property
+    def fits(self) -> bool:
+        return max(self.over, default=0) <= 0
+
+
+class _Search:
+    """For the cheapest choice."""
+
+    def __init__(self, problem: ResidencyProblem):
+        self.start = Choice(problem)
+        self.dual = _Dual(problem, self.start.over)
+        self.random = Random(0)
+        costs = (gap.cost for gap in problem.gaps)
+        self.unit = gcd(*costs, *problem.first) or 1
+        self.bound = 0
+
+    def best(self) -> Residency:
+        best = self._priced(self._completed(self.start.copy()))
+        best = self._improved(best)
+        return Residency(best.gaps, best.cost, self.bound)
+
+    def _completed(self, choice: Choice, noise: float = 0.0) -> Choice:
+        """With more gaps, until everything fits, and none that is superfluous: the one
+        that frees the most bytes for its price comes first."""
+
+        def worth(index: int) -> float:
+            factor = 1 + noise * self.random.random()
+            return choice.freed(index) * factor / (choice.price(index) + 1)
+
+        queue = [(-worth(i), i) for i in self.dual.gaps if not choice.taken[i]]
+        heapify(queue)
+        while queue and not choice.fits:
+            _, index = heappop(queue)
+            if choice.taken[index] or not (now := worth(index)):
+                continue
+            if queue and now < -queue[0][0] * (1 - noise):
+                heappush(queue, (-now, index))  # others have freed the same bytes
+                continue
+            choice.take(index)
+            for other in choice.neighbors(index):  # which cost less now, or free more
+                if other is not None and not choice.taken[other]:
+                    heappush(queue, (-worth(other), other))
+        return _pruned(choice)
+
+    def _priced(self, best: Choice) -> Choice:
+        """The best of choices by prices; finds the bound, too."""
+        pace, highest, since = 1.0, 0.0, 0
+        for _ in range(self._rounds(PRICES)):
+            lower = self.dual.update()
+            since = 0 if lower > highest else since + 1
+            highest = max(highest, lower)
+            self.bound = -(-int(highest - 1e-6) // self.unit) * self.unit
+            if self.bound >= best.cost or deadline.passed():
+                break
+            if since == 6:
+                pace, since = pace / 2, 0
+            choice = self._by_prices()
+            if choice.fits and choice.rank < best.rank:
+                best = choice
+            self.dual.step(pace * (best.cost - lower))
+        return best
+
+    def _by_prices(self) -> Choice:
+        """Gaps in the order of what they free, at these prices, for what they cost."""
+        choice = self.start.copy()
+        for index in self.dual.ranked():
+            if choice.fits:
+                break
+            if choice.freed(index):
+                choice.take(index)
+        return _pruned(choice)
+
+    def _improved(self, best: Choice) -> Choice:
+        """By choosing anew in parts."""
+        for _ in range(self._rounds(REPAIRS)):
+            if best.cost <= self.bound or deadline.passed():
+                break
+            choice = best.copy()
+            for index in self._part(choice.gaps):
+                choice.drop(index)
+            choice = self._completed(choice, self.random.choice((0.0, 0.3, 1.0)))
+            if choice.fits and choice.rank <= best.rank:
+                best = choice
+        return best
+
+    def _part(self, gaps: list[int]) -> Sequence[int]:
+        """Some of the gaps: most often such as follow one another."""
+        width = min(self.random.choice((2, 4, 8, 16, 32)), len(gaps))
+        if self.random.random() < 0.3:
+            return self.random.sample(gaps, width)
+        at = self.random.randrange(len(gaps))
+        return gaps[at : at + width]
+
+    def _rounds(self, most: int) -> int:
+        return max(min(most, WORK // self.dual.work), 8)
+
+
+def _pruned(choice: Choice) -> Choice:
+    """Without gaps that are superfluous: what costs the most goes first; of that, what
+    frees the fewest bytes."""
+
+    def rank(index: int) -> tuple[int, int, int]:
+        start, end = choice.reach(index)
+        return -choice.price(index), choice.size(index) * (end - start), index
+
+    for index in sorted(choice.gaps, key=rank):
+        start, end = choice.reach(index)
+        if max(choice.over[start:end], default=0) <= -choice.size(index):
+            choice.drop(index)
+    return choice
+
+
+class _Dual:
+    """The Lagrangian dual: a price for each byte in each step with too much.
+
+    A gap is worth as much as it frees at these prices, in no step more than there is
+    too much. All that gaps and values bring beyond their costs, subtracted from the
+    price of all bytes, is at most the cost of any choice that fits.
+    """
+
+    def __init__(self, problem: ResidencyProblem, over: Sequence[int]):
+        self.problem = problem
+        self.over = over
+        self.prices = [0.0] * len(over)
+        every = Choice(problem, range(len(problem.gaps)))
+        reaches = map(every.reach, range(len(problem.gaps)))
+        self.reaches = {i: (a, b) for i, (a, b) in enumerate(reaches) if a < b}
+        """What each gap frees at most, of those that free anything."""
+        self.gaps = list(self.reaches)
+        self.sizes = {index: every.size(index) for index in self.gaps}
+        self.work = len(self.gaps) + sum(b - a for a, b in self.reaches.values())
+        self.gains: dict[int, float] = {}
+        self.profits: list[float] = []
+
+    def update(self) -> float:
+        """Finds what is gained at the current prices; returns the lower bound."""
+        sums = {size: self._sums(size) for size in dict.fromkeys(self.sizes.values())}
+        self.profits = [-float(first) for first in self.problem.first]
+        for index, (start, end) in self.reaches.items():
+            of_size = sums[self.sizes[index]]
+            gap, gain = self.problem.gaps[index], of_size[end] - of_size[start]
+            self.gains[index] = gain
+            self.profits[gap.value] += max(gain - gap.cost, 0.0)
+        paid = sum(map(mul, self.prices, self.over))
+        return paid - sum(profit for profit in self.profits if profit > 0)
+
+    def _sums(self, size: int) -> list[float]:
+        """The price of bytes that a value of this size frees, before each position."""
+        pairs = zip(self.prices, self.over, strict=True)
+        return [0.0, *accumulate(price * min(size, bytes) for price, bytes in pairs)]
+
+    def ranked(self) -> list[int]:
+        """The gaps, that which gains the most for its cost first."""
+        gaps = self.problem.gaps
+        return sorted(
+            self.gaps, key=lambda index: -self.gains[index] / (gaps[index].cost + 1)
+        )
+
+    def step(self, distance: float) -> None:
+        """Raises prices where too little is freed, and lowers them elsewhere."""
+        missing = list(map(float, self.over))
+        for index, (start, end) in self.reaches.items():
+            gap, size = self.problem.gaps[index], self.sizes[index]
+            if self.gains[index] > gap.cost and self.profits[gap.value] > 0:
+                freed = [min(size, bytes) for bytes in self.over[start:end]]
+                missing[start:end] = map(sub, missing[start:end], freed)
+        norm = sum(map(mul, missing, missing)) or 1.0
+        scale = distance / norm
+        pairs = zip(self.prices, missing, strict=True)
+        self.prices = [max(price + scale * lack, 0.0) for price, lack in pairs]

@@ -1,0 +1,143 @@
+"""What is away when: as cheap as it gets, proved by other searches."""
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
+
+from tensorplan.planning import Buffer
+from tensorplan.planning.baselines.spilling import banked_greedy, furthest_next_use
+from tensorplan.planning.scheduling.residency import (
+    Choice,
+    Gap,
+    Residency,
+    ResidencyProblem,
+    cheapest,
+)
+
+
+def problem_of(
+    values: list[tuple[int, list[int]]], capacity: int, direct: bool
+) -> ResidencyProblem:
+    """Of values with their sizes and the steps of their uses."""
+    steps = max((uses[-1] for _, uses in values), default=0) + 1
+    live = [0] * steps
+    for size, uses in values:
+        for step in range(uses[0], uses[-1] + 1):
+            live[step] += size
+    sizes = [size for size, _ in values]
+    gaps = [
+        Gap(value, start + 1, end, size)
+        for value, (size, uses) in enumerate(values)
+        for start, end in pairwise(uses)
+    ]
+    return ResidencyProblem(live, capacity, sizes, sizes, gaps, direct)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> ResidencyProblem:
+    random = draw(st.randoms(use_true_random=False))
+    values: list[tuple[int, list[int]]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        uses = sorted(random.sample(range(10), random.randint(1, 3)))
+        values.append((random.choice([1, 2, 2, 3, 8]), uses))
+    total = sum(size for size, _ in values)
+    return problem_of(values, random.randint(0, total), random.random() < 0.5)
+
+
+def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) -> bool:
+    """Whether a value's bytes are free in a step, by the definition."""
+    gaps = [(i, g) for i, g in enumerate(problem.gaps) if g.value == value]
+    if any(g.start <= step < g.end and i in away for i, g in gaps):
+        return True
+    around = [i for i, g in gaps if step in (g.start - 1, g.end)]
+    is_used = problem.direct and bool(around)
+    return is_used and all(index in away for index in around)
+
+
+def fits(problem: ResidencyProblem, away: set[int]) -> bool:
+    freed = [
+        sum(
+            size * is_free(problem, away, value, step)
+            for value, size in enumerate(problem.sizes)
+        )
+        for step in range(len(problem.live))
+    ]
+    pairs = zip(problem.live, freed, strict=True)
+    return all(bytes - free <= problem.capacity for bytes, free in pairs)
+
+
+def cost(problem: ResidencyProblem, away: set[int]) -> int:
+    values = {problem.gaps[index].value for index in away}
+    gaps = sum(problem.gaps[index].cost for index in away)
+    return gaps + sum(problem.first[value] for value in values)
+
+
+def least(problem: ResidencyProblem) -> int | None:
+    """By trying all."""
+    every = range(len(problem.gaps))
+    choices = (
+        set(away) for n in range(len(every) + 1) for away in combinations(every, n)
+    )
+    return min((cost(problem, c) for c in choices if fits(problem, c)), default=None)
+
+
+def check(problem: ResidencyProblem, found: Residency) -> None:
+    away = set(found.gaps)
+    assert found.cost == cost(problem, away) == Choice(problem, found.gaps).cost
+    assert found.fits == fits(problem, away)
+
+
+@settings(max_examples=examples(200))
+@given(problems())
+def test_small_problems_are_solved(problem: ResidencyProblem) -> None:
+    found = cheapest(problem)
+    check(problem, found)
+    wanted = least(problem)
+    assert found.fits == (wanted is not None) == (problem.lowest <= problem.capacity)
+    if wanted is not None:
+        assert found.bound <= wanted == found.cost
+    assert found == cheapest(problem)
+
+
+@settings(max_examples=examples(100))
+@given(problems())
+def test_the_optimum_is_proved(problem: ResidencyProblem) -> None:
+    pytest.importorskip("ortools")
+    from tensorplan.planning.scheduling.exact_residency import proved
+
+    found = proved(problem)
+    check(problem, found)
+    if found.fits:
+        assert found.optimal
+        assert found.cost == least(problem)
+
+
+@settings(max_examples=examples(100))
+@given(problems())
+def test_belady_is_no_better(problem: ResidencyProblem) -> None:
+    found = cheapest(problem)
+    for all_uses in (False, True):
+        rule = furthest_next_use(problem, all_uses)
+        if found.fits:
+            assert fits(problem, set(rule.gaps))
+            assert found.cost <= rule.cost
+
+
+def test_many_small_values_stay_where_belady_moves_one_twice() -> None:
+    """The value with the furthest next use is large; small ones would do."""
+    values = [(8, [0, 9]), (1, [1, 8]), (8, [2, 3])]
+    problem = problem_of(values, 16, direct=False)
+    assert furthest_next_use(problem).cost == 16
+    assert cheapest(problem).cost == 2
+
+
+def test_banked_greedy_takes_the_largest_first() -> None:
+    buffers = [Buffer("a", 4, 0, 2), Buffer("b", 8, 1, 3), Buffer("c", 4, 2, 4)]
+    assert banked_greedy(buffers, [8, 8]) == [1, 0, 1]
+    assert banked_greedy(buffers, [8]) == [1, 0, 1]
+    assert banked_greedy(buffers, [12]) == [0, 0, 0]
+    assert banked_greedy(buffers, [12], [[0, 1], [1, 2], [2, 3]]) == [0, 0, 0]
+    assert banked_greedy(buffers, [11], [[0, 1], [1, 2], [2, 3]]) == [1, 0, 1]
