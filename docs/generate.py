@@ -1,4 +1,4 @@
-"""Writes what follows from the source: references, lists of errors.
+"""Writes what follows from the source: references, lists of errors, a drawing.
 
 python docs/generate.py           # writes the files that are out of date
 python docs/generate.py --check   # names them, and exits with 1 if there are any
@@ -6,8 +6,10 @@ python docs/generate.py --check   # names them, and exits with 1 if there are an
 
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
+import drawings
 import interfaces
 import ir
 import messages
@@ -26,6 +28,7 @@ def pages() -> Mapping[Path, str]:
         reference / "strategies.md": interfaces.strategies(),
         reference / "python.md": interfaces.python(),
         **messages.pages(),
+        **({drawings.DRAWING: drawings.drawing()} if find_spec("jax") else {}),
     }
 
 

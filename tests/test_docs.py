@@ -213,6 +213,17 @@ def test_what_is_generated_is_up_to_date():
     run_python(DOCS / "generate.py", "--check")
 
 
+def test_the_screenshot_is_of_the_plan_in_the_drawing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Otherwise `python docs/drawings.py` is due."""
+    monkeypatch.syspath_prepend(DOCS)
+    import drawings  # pyright: ignore[reportMissingImports]
+
+    screenshot = drawings.SCREENSHOT.read_bytes()
+    assert drawings.KEY + b"\0" + drawings.digest() in screenshot
+
+
 @pytest.mark.thorough
 def test_every_error_is_on_one_page(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(DOCS)

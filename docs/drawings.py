@@ -1,0 +1,79 @@
+"""The pictures of `examples/train_deep.py`: its plan, and a screenshot of its page.
+
+python docs/drawings.py    # writes pictures/plan-view.png, with chromedriver
+
+`generate.py` writes the drawing. The screenshot says of which drawing it is, so that a
+test finds it out of date without a browser.
+"""
+
+import sys
+import time
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from struct import pack
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+import tensorplan
+from tensorplan.tools.views import page, svg
+from tensorplan.tools.views.model import PlanView
+from tensorplan.tools.views.programs import view_of
+
+ROOT = Path(__file__).resolve().parent.parent
+DRAWING = ROOT / "docs" / "pictures" / "train_deep.svg"
+SCREENSHOT = ROOT / "docs" / "pictures" / "plan-view.png"
+KEY = b"Drawing"
+SHOWN = "%hidden_3"
+CLEAR = """
+const search = document.getElementById("search");
+search.value = "";
+search.dispatchEvent(new Event("input"));
+search.blur();
+"""
+
+
+def train_deep() -> PlanView:
+    """The plan of the example. Takes jax."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    example: Any = import_module("train_deep")
+    planned = tensorplan.plan(example.model())
+    return view_of(planned.module, "A training step")
+
+
+def drawing() -> str:
+    return svg.draw([train_deep()]).replace(f"{ROOT}/", "")
+
+
+def digest() -> bytes:
+    return sha256(DRAWING.read_bytes()).hexdigest().encode()
+
+
+def labeled(png: bytes) -> bytes:
+    """The bitmap with the drawing's digest as a text, before the chunk that ends it."""
+    text = b"tEXt" + KEY + b"\0" + digest()
+    chunk = pack(">I", len(text) - 4) + text + pack(">I", crc32(text))
+    return png[:-12] + chunk + png[-12:]
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    browser: Any = import_module("browser")
+    if not browser.available():
+        sys.exit("a screenshot takes chromium and chromedriver")
+    with TemporaryDirectory() as folder, browser.browser(1280, 943) as window:
+        shown, shot = Path(folder, "page.html"), Path(folder, "page.png")
+        html = page.page([train_deep()]).replace(f"{ROOT}/", "")
+        shown.write_text(html, encoding="utf-8")
+        window.open(shown)
+        time.sleep(2)
+        window.type("/", *SHOWN, "Enter")
+        window.run(CLEAR)
+        time.sleep(1)
+        window.screenshot(shot)
+        SCREENSHOT.write_bytes(labeled(shot.read_bytes()))
+
+
+if __name__ == "__main__":
+    main()
