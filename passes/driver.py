@@ -210,7 +210,7 @@ class Verifier:
     def _key(self, op: Operation) -> object:
         """What the rules of a known operation look at. Those of a function look at its
         signature, and for values from outside, which `_check_region` finds, too."""
-        if not isinstance(op, FuncOp):
+        if type(op) is not FuncOp:
             return self._keys.of(op)
         return type(op.parent_op()), self._keys.signature(op)
 
@@ -219,7 +219,7 @@ def _is_known(op: Operation) -> bool:
     """Whether the rules of an operation look at nothing else, nor at where it is."""
     if isinstance(op, TensorOp) or type(op) in _KNOWN:
         return op.next_op is not None
-    return isinstance(op, YieldOp | FuncOp)
+    return type(op) in (YieldOp, FuncOp)
 
 
 def check(module: Operation) -> None:

@@ -136,8 +136,15 @@ class Pattern(IntEnum):
     OPAQUE = 8  # never fused
 
 
+class Kind(ABCMeta):
+    """Of classes that have no subclasses but their own: `isinstance`, a tenth of the
+    time of compiling, looks for no others, as it does for xDSL's operations."""
+
+    __instancecheck__ = type.__instancecheck__
+
+
 @irdl_attr_definition
-class VariableType(ParametrizedAttribute, TypeAttribute):
+class VariableType(ParametrizedAttribute, TypeAttribute, metaclass=Kind):
     """Storage that holds a tensor and keeps it between runs of the function.
 
     `tgraph.read` and `tgraph.assign` take effect in program order.
@@ -356,14 +363,7 @@ REWRITES: dict[type, Sequence[RewritePattern]] = {}
 """What `canonicalize` does to operations, by class; rewrites.py fills this in."""
 
 
-class _Kind(ABCMeta):
-    """Of classes that have no subclasses but their own: `isinstance`, a tenth of the
-    time of compiling, looks for no others, as it does for xDSL's operations."""
-
-    __instancecheck__ = type.__instancecheck__
-
-
-class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=_Kind):
+class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Kind):
     """An operation on whole tensors; see the module's docstring for its two forms."""
 
     inputs = var_operand_def(base(TensorType) | base(MemRefType))

@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .base import (
     AnyTensor,
+    Kind,
     Pattern,
     TensorOp,
     TensorOpEffects,
@@ -46,7 +47,7 @@ from .partial import UNKNOWN, PartialTypes
 
 
 @irdl_op_definition
-class ReadOp(IRDLOperation):
+class ReadOp(IRDLOperation, metaclass=Kind):
     """The contents of a variable at this point in the program."""
 
     name = "tgraph.read"
@@ -67,7 +68,7 @@ class ReadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssignOp(IRDLOperation):
+class AssignOp(IRDLOperation, metaclass=Kind):
     """Assigns new contents to a variable at this point in the program."""
 
     name = "tgraph.assign"
@@ -113,7 +114,7 @@ class OnDeviceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(IRDLOperation, metaclass=Kind):
     """Ends the body of an operation, and returns its results."""
 
     name = "tgraph.yield"
