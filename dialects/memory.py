@@ -210,6 +210,7 @@ _SYNCHRONOUS = LINALG | {
     *(f"vector.{name}" for name in ("compressstore", "expandload", "gather", "load")),
     *(f"vector.{name}" for name in ("mask", "maskedload", "maskedstore", "scatter")),
     *(f"vector.{name}" for name in ("store", "transfer_read", "transfer_write")),
+    *("dart.operation", "dart.schedule"),  # of snax-mlir, up to the next barrier
 }
 """Operations that only access their memrefs, and have no effects in xDSL."""
 
@@ -222,6 +223,9 @@ _VIEWS = frozenset(
 )
 """MLIR's operations that would have the trait if xDSL had it."""
 
+
+_BARRIERS = ("snax.cluster_sync_op",)
+"""Operations of others that would have the trait `Barrier`."""
 
 BUFFER = "tgraph.buffer"
 """On a `memref.reinterpret_cast` of an argument: this is a buffer of its own, which
@@ -248,7 +252,9 @@ def is_view(op: Operation) -> bool:
 
 def is_barrier(op: Operation) -> bool:
     """Whether several agents run the text around it, and wait here for one another."""
-    return op.has_trait(Barrier, value_if_unregistered=False)
+    return name_of(op) in _BARRIERS or op.has_trait(
+        Barrier, value_if_unregistered=False
+    )
 
 
 def asynchronous(op: Operation) -> Asynchronous | None:
