@@ -9,12 +9,12 @@ must the others, since the `memref.dealloc` has to stay. A function's arguments 
 globals are not freed: they belong to others, as in MLIR's ownership-based deallocation.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, cast
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -73,7 +73,8 @@ from .functions import (
     caller_memories,
     tensor_functions,
 )
-from .liveness import Uses, live_steps
+from .liveness import Uses, live_steps, merged, without
+from .references import MOST_SLOTS, References, slots
 from .sizes import SizeReader
 
 _STORES = ("memref.store", "affine.store")
@@ -89,7 +90,7 @@ class Deallocation(NamedTuple):
     operand: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
     """An allocation that can be placed."""
 
@@ -98,6 +99,10 @@ class Allocation:
     size: int  # bytes; may be symbolic
     alignment: int  # bytes; what the allocation asks for, or its elements need
     uses: Uses
+    references: References
+    uses_by: Mapping[SSAValue, Uses]
+    """The same through each reference."""
+    slots: int = 1  # how many of it there may be at a time, in a loop that hands it on
 
     @property
     def deallocs(self) -> Sequence[Operation]:
@@ -115,6 +120,7 @@ def find_allocations(
     *,
     sizes: SizeReader | None = None,
     remarks: bool = True,
+    most_slots: int = MOST_SLOTS,
 ) -> list[Allocation]:
     """Those that can be placed, in program order; remarks say why others can't.
 
@@ -133,7 +139,7 @@ def find_allocations(
             refused.append(source)
             continue
         try:
-            found[source] = _allocation(alloc, trace, flow, sizes)
+            found[source] = _allocation(alloc, trace, flow, sizes, most_slots)
         except _NotPlannable as reason:
             refused.append(source)
             if remarks:
@@ -182,16 +188,35 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
         func = around
     flow = ControlFlow(func)
     given = {memory.argument: memory for memory in caller_memories(func)}
-    uses: list[Uses] = []
+    uses: list[Sequence[Uses]] = []
     for buffer in buffers:
         trace = _Trace(buffer)
-        if isinstance(op := buffer.owner, Operation):
-            made, _ = flow.step_of(op)
-            uses.append(Uses(made, _accesses(trace, buffer, flow)))
+        if isinstance(buffer.owner, Operation):
+            accesses = _accesses_by_alias(trace, buffer, flow)
+            uses.append(list(References(flow, buffer).uses(accesses).values()))
         else:  # an arena that the caller gives is kept, too
             memory = given.get(buffer) or CallerMemory(buffer, "", False, True)
-            uses.append(_caller_uses(memory, trace, func, flow))
-    return live_steps(flow, uses)
+            uses.append([_caller_uses(memory, trace, func, flow)])
+    ranges = iter(live_steps(flow, [each for of in uses for each in of]))
+    live = [merged(sorted(s for _ in of for s in next(ranges))) for of in uses]
+    return _without_alternatives(buffers, live)
+
+
+def _without_alternatives(
+    buffers: Sequence[SSAValue], live: list[list[Steps]]
+) -> list[list[Steps]]:
+    """Of buffers at one place of an arena, of which control flow hands on the one or
+    the other, the last is live."""
+    known: dict[object, list[Steps]] = {}
+    for number, buffer in reversed(list(enumerate(buffers))):
+        view = buffer.owner
+        if isinstance(view, memref.ViewOp) and isinstance(
+            at := view.byte_shift.owner, arith.ConstantOp
+        ):
+            taken = known.setdefault((view.source, at.value), [])
+            live[number] = without(live[number], taken) or live[number]
+            taken += live[number]
+    return live
 
 
 class _NotPlannable(Exception):
@@ -208,7 +233,7 @@ class _Trace:
     def __init__(self, source: SSAValue):
         self.deallocs: list[Deallocation] = []
         self.accesses: list[tuple[Operation, SSAValue]] = []
-        self.compared: list[Operation] = []
+        self.compared: list[tuple[Operation, SSAValue]] = []
         """What compares the memory's address."""
         self.freed_copies: list[Deallocation] = []
         self._aliases = {source: None}
@@ -234,7 +259,8 @@ class _Trace:
                 elif (targets := moves(use)) is None:
                     self.accesses.append((op, alias))
                     if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
-                        self.compared += comparisons(op.results[0]) or ()
+                        compared = comparisons(op.results[0]) or ()
+                        self.compared += [(each, alias) for each in compared]
                 else:
                     new = [t for t in targets if t not in self._aliases]
                     self._aliases.update(dict.fromkeys(new))
@@ -280,7 +306,11 @@ def has_plan(func: FuncOp) -> bool:
 
 
 def _allocation(
-    alloc: memref.AllocOp, trace: _Trace, flow: ControlFlow, sizes: SizeReader | None
+    alloc: memref.AllocOp,
+    trace: _Trace,
+    flow: ControlFlow,
+    sizes: SizeReader | None,
+    most_slots: int,
 ) -> Allocation:
     """Finds the buffer's size and accesses; raises `_NotPlannable`."""
     size = _bytes(alloc, sizes)
@@ -290,13 +320,9 @@ def _allocation(
             f"it is inside {name_of(step)}, which may run concurrently with itself"
         )
     for alias in trace.aliases:
-        if is_carried(alias, alloc):
-            raise _NotPlannable(
-                "it is still live when the next iteration allocates it again"
-            )
         if _is_beyond(alias, size):
             raise _NotPlannable(f"{alias.type} extends beyond it")
-    if not all(_is_before_next(op, alloc) for op in trace.compared):
+    if not all(_is_before_next(op, alloc) for op, _ in trace.compared):
         raise _NotPlannable("its address escapes")
     if trace.freed_copies:
         raise _NotPlannable("memory that may alias it is freed as well")
@@ -313,9 +339,24 @@ def _allocation(
         accesses[at] = False
     if lives_on and over:  # until it is freed, whatever overwrites it
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
+    uses, references = Uses(at, accesses), References(flow, alloc.memref)
+    by_reference: Mapping[SSAValue, Uses] = references.uses(
+        _accesses_by_alias(trace, alloc.memref, flow)
+    )
+    count = slots(references, by_reference)
+    if lives_on or flow.barriers or flow.has_streams:
+        if any(is_carried(reference, alloc) for reference in by_reference):
+            count = None
+        by_reference = {alloc.memref: uses}
+    if count is None or count > most_slots:
+        raise _NotPlannable(
+            "it is still live when the next iteration allocates it again"
+        )
     asked = alloc.alignment.value.data if alloc.alignment else 1
     alignment = max(asked, element_alignment(alloc.memref.type.element_type))
-    return Allocation(alloc, trace.deallocs, size, alignment, Uses(at, accesses))
+    return Allocation(
+        alloc, trace.deallocs, size, alignment, uses, references, by_reference, count
+    )
 
 
 def _is_read_first(trace: _Trace, flow: ControlFlow) -> bool:
@@ -328,23 +369,36 @@ def _is_read_first(trace: _Trace, flow: ControlFlow) -> bool:
 
 
 def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, bool]:
-    """The accesses of the memory that `source` is, by step; and the waits for those
-    that go on: nothing in between overwrites the memory as if it were done with."""
+    """The accesses of the memory that `source` is, by step."""
     accesses: dict[int, bool] = {}
+    for steps in _accesses_by_alias(trace, source, flow).values():
+        for step, is_whole in steps.items():
+            accesses[step] = accesses.get(step, True) and is_whole
+    return accesses
+
+
+def _accesses_by_alias(
+    trace: _Trace, source: SSAValue, flow: ControlFlow
+) -> dict[SSAValue, dict[int, bool]]:
+    """The same through each alias; and the waits for those that go on: nothing in
+    between overwrites the memory as if it were done with."""
+    found: dict[SSAValue, dict[int, bool]] = {}
     spans: list[Steps] = []
     for op, alias in trace.accesses:
         step, whole = flow.step_of(op)
+        accesses = found.setdefault(alias, {})
         is_whole = op is whole and alias is source and overwrites(op, alias)
         accesses[step] = accesses.get(step, True) and is_whole
         for wait in _waits(op, whole):
             spans.append((step, flow.step_of(wait)[0]))
-    for op in trace.compared:
-        accesses[flow.step_of(op)[0]] = False
+            accesses[spans[-1][1]] = False
+    for op, alias in trace.compared:
+        found[alias][flow.step_of(op)[0]] = False
     for start, end in spans:
-        accesses[end] = False
-        for step in accesses:
-            accesses[step] &= not start <= step <= end
-    return accesses
+        for accesses in found.values():
+            for step in accesses:
+                accesses[step] &= not start <= step <= end
+    return found
 
 
 def _waits(op: Operation, step: Operation) -> Iterator[Operation]:

@@ -29,6 +29,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_barrier, is_buffer, is_view
+from ..dialects.tgraph.base import STREAM
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
 """One of the regions runs, at most once."""
@@ -66,6 +67,8 @@ class ControlFlow:
         self._add_region(func.body)
         self.barriers = [op for op in self.step if is_barrier(op)]
         """Where several agents that run the function wait for one another."""
+        self.has_streams = any(STREAM in op.attributes for op in self.step)
+        """Whether operations may run in another order."""
 
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""

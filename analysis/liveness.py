@@ -207,3 +207,14 @@ def merged(ranges: Sequence[Steps]) -> list[Steps]:
         else:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
     return merged
+
+
+def without(ranges: Sequence[Steps], others: Iterable[Steps]) -> list[Steps]:
+    """The steps of some ranges that are not in others."""
+    left = list(ranges)
+    for start, end in others:
+        parts = [
+            part for s, e in left for part in ((s, min(e, start)), (max(s, end), e))
+        ]
+        left = [(s, e) for s, e in parts if s < e]
+    return left

@@ -36,6 +36,7 @@ from .effects import (
     reached_from,
 )
 from .pointees import is_memref, leaves, operations_in, passes_on
+from .references import References
 from .unchecked import Unchecked
 from .written import Parts
 
@@ -52,6 +53,9 @@ class Access(NamedTuple):
     begun: int  # the buffers that it writes, or may write, as bits
     written: int  # what of them as a whole, as bits of `Parts`
     taken: int = 0  # the buffers that lose bytes to functions that are called
+    reached: int = 0  # what is touched, with references, as bits
+    handed_on: Sequence[SSAValue] = ()  # the operands that are references
+    rewritten: Sequence[SSAValue] = ()  # those of them that it may write
 
 
 class Memories:
@@ -129,6 +133,9 @@ class Accesses:
         self.frees = frees
         self.unchecked = unchecked
         self.parts = Parts(memories.buffers, may_be)
+        self.references = References(
+            body, len(memories.buffers), memories.number, may_be
+        )
         self.found: dict[Operation, Access | None] = {}
         self.waits = self._find_waits(body)
 
@@ -141,8 +148,10 @@ class Accesses:
     def _access(self, op: Operation) -> Access | None:
         touched: dict[int, bool] = {}  # whether it overwrites all
         read: dict[int, bool] = {}
-        begun = written = 0
+        begun = written = reached = 0
+        handed_on: dict[SSAValue, bool] = {}  # whether it may write it
         inside = self.memories.allocated_in(op)
+        outside = ~self.references.expanded(inside)
         is_unknown = bool(op.regions) and not is_over_at_its_end(op)
         for user in (op, *operations_in(op)):
             made = self.memories.makes.get(user)
@@ -173,6 +182,9 @@ class Accesses:
                     and user is op
                     and overwrites(op, value)
                 )
+                reached |= (known := self.references.reach[value] & outside)
+                if known & ~self.references.buffers:
+                    handed_on[value] = handed_on.get(value, False) or writes
                 for number in numbers:
                     touched[number] = touched.get(number, True) and is_whole
                     if writes:
@@ -190,12 +202,24 @@ class Accesses:
         for start in self.waits.get(op, ()):
             for value in _operands(start):
                 touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
+                reached |= self.references.reach.get(value, 0)
         if leaves(op):
             touched.update(dict.fromkeys(self.memories.kept, False))
+            reached |= bits_of(self.memories.kept)
         if not touched and not taken:
             return None
         overwritten = [number for number, is_whole in touched.items() if is_whole]
-        return Access(list(touched), overwritten, read, begun, written, taken)
+        return Access(
+            list(touched),
+            overwritten,
+            read,
+            begun,
+            written,
+            taken,
+            reached,
+            list(handed_on),
+            [value for value, is_written in handed_on.items() if is_written],
+        )
 
     def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
         """The buffers that a value may be, but for some."""

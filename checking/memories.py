@@ -39,8 +39,11 @@ from .buffers import (
 )
 from .caller_pools import buffers_of, caller_pools
 from .pointees import is_memref, operations_in
+from .references import is_slot
 from .symbolic_plan import CountedSizes
 from .unchecked import Unchecked
+
+SEVERAL = "buffers that may be in one of several memories, not checked"
 
 
 def find_memories(
@@ -65,10 +68,8 @@ def find_memories(
         elif place := finder.place(view.source):
             arena, start = place
             by_arena.setdefault(arena, []).append((view, start))
-        else:
-            unchecked.add(
-                "buffers that may be in one of several memories, not checked", view
-            )
+        elif not is_slot(view.source):
+            unchecked.add(SEVERAL, view)
     position: dict[Operation | Block, int] = {
         op: number for number, op in enumerate(operations_in(func))
     }

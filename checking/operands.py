@@ -12,7 +12,7 @@ the same element of the operand, or on elements in its row. Shares no code with 
 that makes these decisions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from itertools import combinations
@@ -38,17 +38,21 @@ from .unchecked import Unchecked
 
 
 def check_operands(
-    func: FuncOp, buffers: Sequence[ArenaBuffer], known: Known, unchecked: Unchecked
+    func: FuncOp,
+    buffers: Sequence[ArenaBuffer],
+    apart: Container[tuple[SSAValue, SSAValue]],
+    known: Known,
+    unchecked: Unchecked,
 ) -> None:
     """Raises `LocatedError` for an operation that writes what it still reads.
 
     `buffers` are those in arenas and arguments, which are memories of their own here
-    but for those that share bytes.
+    but for those that share bytes. Operands that are `apart` never are in the same.
     """
     placed = {buffer.value: buffer for buffer in buffers}
-    bases = _bases(func, list(placed))
-    aliases = may_be({b: n for n, b in enumerate(bases)}, set(bases))
-    checker = _Checker(bases, placed, aliases)
+    sources = bases(func, list(placed))
+    aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
+    checker = _Checker(sources, placed, aliases, apart)
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
@@ -61,7 +65,7 @@ def check_operands(
             checker.check_call(op, known, unchecked)
 
 
-def _bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
+def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
     """The buffers, and every other memref that is made of no memref."""
     found = dict.fromkeys(buffers)
     for argument in func.body.blocks[0].args:
@@ -81,10 +85,12 @@ class _Checker:
         bases: Sequence[SSAValue],
         placed: Mapping[SSAValue, ArenaBuffer],
         may_be: Mapping[SSAValue, Sequence[int]],
+        apart: Container[tuple[SSAValue, SSAValue]],
     ):
         self._bases = bases
         self._placed = placed
         self._may_be = may_be
+        self._apart = apart
 
     def check(
         self, op: Operation, written: Sequence[int], known: Known, unchecked: Unchecked
@@ -158,7 +164,10 @@ class _Checker:
         first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
         if a is b:
             return _Relation.EQUAL
-        if not set(first) & set(second):
+        common = {self._bases[number] for number in set(first) & set(second)}
+        if (a, b) in self._apart and common <= self._placed.keys():
+            return _Relation.DISJOINT
+        if not common:
             return max(
                 (self._across(a, m, b, n) for m in first for n in second),
                 default=_Relation.DISJOINT,

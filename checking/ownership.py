@@ -18,11 +18,16 @@ same address passes on ownership of the bytes; operands.py proves that it may. A
 operation that continues after it returns (a DMA) ends at its wait, which counts as
 another use of its buffers. Concurrent loops count as a single operation, except for
 memory allocated inside, which belongs to each iteration. A result is used when its
-function ends. Shares no code with the planner.
+function ends.
+
+What control flow hands on refers to other buffers on other paths, and loses bytes with
+those that it refers to (references.py). A buffer that is made anew leaves what refers
+to the one before stale: the next use of the new one takes its bytes. Loops that rotate
+slots are walked once for each rotation. Shares no code with the planner.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -33,17 +38,21 @@ from .buffers import MemoryPool, bits_of, origin_of
 from .pointees import (
     LOOPS,
     ONE_REGION_RUNS,
-    dominates,
+    carried,
+    initial,
     leaves,
+    passed_on,
+    yielded,
 )
 from .ranges import surely_runs
+from .references import numbers_in
 from .sharing import Overlaps, Sharing
 from .unchecked import Unchecked
 
 
 class _State(NamedTuple):
-    """Sets of buffers, a bit for each; of the memories that are not freed; and of the
-    parts of buffers that are not written (`Parts`)."""
+    """Sets of buffers, a bit for each, and of references to them; of the memories that
+    are not freed; and of the parts of buffers that are not written (`Parts`)."""
 
     used: int = 0
     lost: int = 0
@@ -51,9 +60,20 @@ class _State(NamedTuple):
     blank: int = 0
     missing: int = 0
     open: int = 0
+    held: int = 0  # the references that there are
+    stale: int = 0  # those to what a buffer was before it was made anew
 
     def united(self, other: "_State") -> "_State":
         return _State(*(a | b for a, b in zip(self, other, strict=True)))
+
+
+class Ownership(NamedTuple):
+    """How a function uses its buffers."""
+
+    accesses: Mapping[Operation, Access]
+    """By the operation that accesses some."""
+    apart: Container[tuple[SSAValue, SSAValue]]
+    """Pairs of operands that never share a byte, if one of them is handed on."""
 
 
 def check_owners(
@@ -63,8 +83,8 @@ def check_owners(
     frees: Mapping[SSAValue, Sequence[int]],
     unchecked: Unchecked,
     sharing: Sharing | None = None,
-) -> Mapping[Operation, Access]:
-    """The operations that access buffers of these memories, which are numbered through.
+) -> Ownership:
+    """What happens to the buffers of these memories, which are numbered through.
 
     `may_be` has the buffers, and `frees` the memories, that each memref may be. Which
     buffers share bytes is as their offsets and sizes say, or as `sharing` does.
@@ -73,10 +93,10 @@ def check_owners(
     """
     numbered = Memories(memories)
     accesses = Accesses(body, numbered, may_be, frees, unchecked)
-    _check_arguments(numbered, may_be)
     walk = _Walk(numbered, accesses, sharing, unchecked)
     walk.region(body, walk.start())
-    return {op: access for op, access in accesses.found.items() if access}
+    found = {op: access for op, access in accesses.found.items() if access}
+    return Ownership(found, {pair for pair, is_so in walk.apart.items() if is_so})
 
 
 class _Walk:
@@ -91,7 +111,10 @@ class _Walk:
         self.accesses = accesses
         self.sharing = sharing or Overlaps(memories.buffers, memories.members)
         self.unchecked = unchecked
+        self.references = accesses.references
         self.states: dict[tuple[Region, _State], _State] = {}
+        self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
+        """Whether two operands, one of which is handed on, have no byte in common."""
 
     def start(self) -> _State:
         """Where the function begins: what is given has contents, results and arenas
@@ -120,24 +143,36 @@ class _Walk:
         if first is None:
             return state
         if first.next_block is None:
-            return self._block(first, state)
-        before = {first: state}
+            return self._end(first, self._block(first, state))
+        before = {(first, self._rotation(state)): state}
         end: _State | None = None
-        pending = [first]
+        pending = list(before)
         while pending:
-            block = pending.pop()
-            after = self._block(block, before[block])
+            key = pending.pop()
+            block, _ = key
+            after = self._block(block, before[key])
             terminator = block.last_op
-            successors = terminator.successors if terminator else ()
-            if not successors:
+            if terminator is None or not terminator.successors:
+                after = self._end(block, after)
                 end = after if end is None else end.united(after)
-            for successor in successors:
-                known = before.get(successor)
-                met = after if known is None else known.united(after)
+                continue
+            for successor, passed in passed_on(terminator):
+                values = [terminator.operands[index] for index in passed]
+                entering = self._bind(after, successor.args, values)
+                key = successor, self._rotation(entering)
+                known = before.get(key)
+                met = entering if known is None else known.united(entering)
                 if met != known:
-                    before[successor] = met
-                    pending.append(successor)
+                    before[key] = met
+                    pending.append(key)
         return end or state
+
+    def _end(self, block: Block, state: _State) -> _State:
+        """After a block that is the last of its region to run."""
+        op, last = block.parent_op(), block.last_op
+        if op is None or last is None or name_of(op) not in ONE_REGION_RUNS:
+            return state
+        return self._bind(state, op.results, last.operands)
 
     def _block(self, block: Block, state: _State) -> _State:
         for op in block.ops:
@@ -148,10 +183,11 @@ class _Walk:
                 for other in others:
                     state = state.united(other)
             elif name in LOOPS:
-                after = self._loop(op.regions[0], None, state)
-                state = after if surely_runs(op) else state.united(after)
+                after = self._loop(op, state)
+                skipped = self._bind(state, op.results, initial(op))
+                state = after if surely_runs(op) else skipped.united(after)
             elif name == "scf.while":
-                state = self._loop(op.regions[0], op.regions[1], state)
+                state = self._loop(op, state)
             elif op in self.memories.makes:
                 state = self._make(op, state)
             elif op in self.memories.allocates:
@@ -163,18 +199,88 @@ class _Walk:
                     for region in op.regions:
                         self.region(region, state)
                 state = self._access(op, state)
+                if op.results and any(r in self.references.of for r in op.results):
+                    state = self._derive(op, state)
         return state
 
-    def _loop(self, region: Region, then: Region | None, state: _State) -> _State:
-        """After a loop that runs once at least; `while` has `then`."""
-        while True:
-            after = end = self.region(region, state)
-            if then is not None:
-                end = self.region(then, after)
-            again = state.united(end)
-            if again == state:
-                return after
-            state = again
+    def _loop(self, loop: Operation, state: _State) -> _State:
+        """After a loop that runs once at least, with each rotation of its slots."""
+        first, *then = loop.regions
+        heads: dict[int, _State] = {}
+        pending = [self._bind(state, carried(loop), initial(loop))]
+        while pending:
+            state = pending.pop()
+            key = self._rotation(state)
+            known = heads.get(key)
+            state = state if known is None else known.united(state)
+            if state == known:
+                continue
+            heads[key] = state
+            state = self.region(first, state)
+            for region in then:
+                entered = self._bind(state, region.block.args, yielded(first))
+                state = self.region(region, entered)
+            last = then[-1] if then else first
+            pending.append(self._bind(state, carried(loop), yielded(last)))
+        ends = [
+            self._bind(self.region(first, head), loop.results, yielded(first))
+            for head in heads.values()
+        ]
+        state = ends[0]
+        for end in ends[1:]:
+            state = state.united(end)
+        return state
+
+    def _rotation(self, state: _State) -> int:
+        """Which slots hold which bytes."""
+        return state.held & self.references.slots
+
+    def _bind(
+        self, state: _State, targets: Sequence[SSAValue], sources: Sequence[SSAValue]
+    ) -> _State:
+        """The targets become what the sources are, all at once."""
+        references = self.references
+        gone = held = lost = used = stale = 0
+        for target, source in zip(targets, sources, strict=False):
+            gone |= references.of.get(target, 0)
+            reached = references.reach.get(source, 0)
+            reached &= state.held | references.buffers
+            for buffer, number in references.by_value.get(target, {}).items():
+                same = reached & (references.aliases[buffer] | 1 << buffer)
+                held |= bool(same) << number
+                lost |= bool(same & state.lost) << number
+                used |= bool(same & state.used) << number
+                stale |= bool(same & state.stale) << number
+        if not gone:
+            return state
+        return state._replace(
+            held=state.held & ~gone | held,
+            lost=state.lost & ~gone | lost,
+            used=state.used & ~gone | used,
+            stale=state.stale & ~gone | stale,
+        )
+
+    def _derive(self, op: Operation, state: _State) -> _State:
+        """What an operation makes of other memrefs is one of these; a view of a slot is
+        a new buffer there."""
+        if isinstance(op, memref.ViewOp):
+            taken = self.references.reach[op.source] & state.held
+            for number in numbers_in(taken):
+                state = self._made(self.references.buffer[number], state)
+            made = self._bind(state, op.results, [op.source])
+            mine = self.references.of[op.result]
+            return made._replace(
+                lost=made.lost & ~mine, used=made.used & ~mine, stale=made.stale & ~mine
+            )
+        ends = [
+            self._bind(state, op.results, [source] * len(op.results))
+            for source in op.operands
+            if source in self.references.reach
+        ]
+        state = ends[0]
+        for end in ends[1:]:
+            state = state.united(end)
+        return state
 
     def _make(self, view: Operation, state: _State) -> _State:
         """A view is made: what its bytes held before is of no interest."""
@@ -182,11 +288,16 @@ class _Walk:
         bit = 1 << number
         if state.freed & bit:
             raise LocatedError("buffer is created after its arena was freed", view)
+        return self._made(number, state)
+
+    def _made(self, number: int, state: _State) -> _State:
+        bit = 1 << number
         return state._replace(
             used=state.used & ~bit,
             lost=state.lost & ~bit,
             blank=state.blank | bit,
             missing=state.missing | self.accesses.parts.all_of([number]),
+            stale=state.stale | (self.references.aliases[number] & state.held),
         )
 
     def _allocate(self, op: Operation, state: _State) -> _State:
@@ -197,7 +308,7 @@ class _Walk:
             self.unchecked.add("arenas not freed before the next allocation", op)
         number = self.memories.number.get(op.results[0])
         itself = [] if number is None else [number]
-        return _State(
+        return state._replace(
             used=state.used & ~members,
             lost=state.lost & ~members,
             freed=state.freed & ~members,
@@ -231,35 +342,79 @@ class _Walk:
             self._leave(op, state)
         if access is None:
             return state
-        used, lost, freed = state.used, state.lost, state.freed
-        touched = bits_of(access.touched)
-        if touched & freed:
+        used, lost, references = state.used, state.lost, self.references
+        reached = access.reached & (state.held | references.buffers)
+        touched = bits_of(references.buffer[n] for n in numbers_in(reached))
+        if touched & state.freed:
             raise LocatedError(
-                f"{name_of(op)} uses buffer {self._name(touched & freed)} after its "
-                "arena was freed",
+                f"{name_of(op)} uses buffer {self._name(touched & state.freed)} after "
+                "its arena was freed",
                 op,
             )
         if access.overwritten:
-            lost &= ~bits_of(access.overwritten)
-        if touched & lost:
-            raise self._fault(op, touched & lost, used & ~lost)
+            lost &= ~self._same(bits_of(access.overwritten), state)
+        if reached & lost:
+            raise self._fault(op, reached & lost, used & ~lost)
         for number, is_whole in access.read.items():
             if fault := self._unwritten(number, is_whole, state):
                 self._refuse(f"{name_of(op)} reads {fault}", number, op)
         others = given = 0
         handed_over = self._handed_over(access)
         for number in access.touched:
-            others |= self.sharing.with_(number) & ~handed_over.get(number, 0)
-        if others & touched:
-            raise self._fault(op, others & touched, touched)
+            if reached >> number & 1:
+                shared = self._others(number, state)
+                shared &= ~references.expanded(handed_over.get(number, 0))
+                is_written = access.begun >> number & 1
+                others |= shared if is_written else shared & references.buffers
+        for value in access.rewritten:
+            shared, own = 0, references.reach[value]
+            for number in numbers_in(own & state.held):
+                shared |= self._others(number, state)
+            others |= shared & ~own
+        for value in access.handed_on:
+            self._compare(op, value, state)
+        if others & reached:
+            raise self._fault(op, others & reached, reached)
         for number in access.overwritten:
             given |= handed_over.get(number, 0)
+        others |= references.expanded(access.taken)
         return state._replace(
-            used=used | touched,
-            lost=lost | ((others | access.taken) & used) | given,
+            used=used | self._same(reached, state),
+            lost=lost | (others & used) | references.expanded(given),
             blank=state.blank & ~access.begun,
             missing=state.missing & ~access.written,
         )
+
+    def _same(self, numbers: int, state: _State) -> int:
+        """Buffers and references, and what else refers to the same."""
+        bits = numbers
+        if self.references.of:
+            for number in numbers_in(numbers & ~state.stale):
+                buffer = self.references.buffer[number]
+                aliases = self.references.aliases[buffer] & state.held & ~state.stale
+                bits |= 1 << buffer | aliases
+        return bits
+
+    def _others(self, number: int, state: _State) -> int:
+        """What shares bytes with a buffer or a reference, and is not the same."""
+        references = self.references
+        buffer = references.buffer[number]
+        bits = references.expanded(self.sharing.with_(buffer))
+        aliases = references.aliases[buffer] | 1 << buffer
+        if state.stale >> number & 1:  # other stale ones may be older
+            return bits | (aliases & ~(1 << number))
+        return bits | (aliases & state.stale)
+
+    def _compare(self, op: Operation, value: SSAValue, state: _State) -> None:
+        """Notes whether other operands may be what one that is handed on is."""
+        reach = self.references.reach
+        mine = self._same(reach[value] & state.held, state)
+        for other in op.operands:
+            if other is not value and other in reach:
+                theirs = reach[other] & (state.held | self.references.buffers)
+                for pair in ((value, other), (other, value)):
+                    is_apart = not mine & theirs
+                    self.apart[pair] = self.apart.get(pair, True) and is_apart
 
     def _handed_over(self, access: Access) -> Mapping[int, int]:
         """Buffers that an operation overwrites, or only reads, each with those at the
@@ -318,7 +473,8 @@ class _Walk:
 
     def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
         """For the first of the buffers that have lost bytes to one of the owners."""
-        number = self.memories.first(lost)
+        number = self.references.buffer[self.memories.first(lost)]
+        owners &= self.references.buffers
         a = self.memories.buffers[number]
         takers = self.sharing.with_(number) & owners
         if not takers:  # on another path
@@ -343,25 +499,3 @@ class _Walk:
 
     def _name(self, bits: int) -> str:
         return self.memories.buffers[self.memories.first(bits)].name
-
-
-def _check_arguments(
-    memories: Memories, may_be: Mapping[SSAValue, Sequence[int]]
-) -> None:
-    """No buffer may be made anew while a block's argument still stands for it."""
-    for value, numbers in may_be.items():
-        block = value.owner
-        if not isinstance(block, Block) or block.parent is None:
-            continue
-        for number in numbers:
-            view = memories.buffers[number].value.owner
-            inside = view.parent_block()  # of a result: where its function is
-            assert inside is not None
-            around = block.parent.find_ancestor_block_in_region(inside)
-            if around is not None and dominates(block, around):
-                raise LocatedError(
-                    f"buffer {memories.buffers[number].name} is passed on to a "
-                    "point where "
-                    "it is created again",
-                    cast(Operation, view),
-                )

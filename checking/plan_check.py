@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import gcd
-from typing import cast
+from typing import TypeGuard, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -16,16 +16,23 @@ from ..analysis.functions import arena_alignment, arena_arguments
 from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import is_view
-from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes, is_static
+from ..dialects.tgraph.base import (
+    STREAM,
+    AnyMemRef,
+    element_alignment,
+    element_bytes,
+    is_static,
+)
 from .arenas import check_arenas
 from .buffers import ArenaBuffer, MemoryPool, alignment_of, maker_of, origin_of
 from .effects import callee_of
 from .extents import extent_of, is_reached, reach_of
 from .happens_before import HappensBefore
-from .memories import find_memories
-from .operands import check_operands
+from .memories import SEVERAL, find_memories
+from .operands import bases, check_operands
 from .ownership import Access, check_owners
 from .pointees import is_memref, may_be, operations_in
+from .references import is_slot
 from .symbolic_plan import CountedSizes, prove
 from .target import check_target
 from .unchecked import Unchecked
@@ -101,12 +108,16 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
         if isinstance(value.owner, Operation):
             for number in numbers:
                 base = buffers[number].value
+                if _is_in_slot(value.owner):
+                    _check_slot(value.owner, buffers[number], memories, sizes)
+                    continue
                 _check_view(value, base, value.owner, sizes, unchecked)
                 _check_alignment(value, buffers[number], memories, unchecked)
+    _check_slots_are_known(func, values, unchecked)
     _check_calls(func, aliases, buffers, memories)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
-    accesses = check_owners(func.body, memories, aliases, frees, unchecked)
-    check_operands(func, buffers, sizes.range, unchecked)
+    accesses, apart = check_owners(func.body, memories, aliases, frees, unchecked)
+    check_operands(func, buffers, apart, sizes.range, unchecked)
     check_target(func, memories, unchecked)
     if sizes.are_typical:
         prove(func, memories, aliases, frees, sizes)
@@ -223,6 +234,50 @@ def _check_view(
         f"within the buffer's {whole // width}",
         op,
     )
+
+
+def _is_in_slot(op: Operation) -> TypeGuard[memref.ViewOp]:
+    """Whether it makes a buffer of bytes that control flow hands on."""
+    return isinstance(op, memref.ViewOp) and is_slot(op.source)
+
+
+def _check_slot(
+    view: memref.ViewOp,
+    slot: ArenaBuffer,
+    memories: Sequence[MemoryPool],
+    sizes: CountedSizes,
+) -> None:
+    """A buffer that is made in a slot lies within it, and is as aligned."""
+    (memory,) = (m for m in memories if m.value is slot.pool)
+    start, size = sizes.offset(view), sizes.bytes(view.result)
+    if start is None or start < 0 or start + size > slot.size:
+        raise LocatedError(
+            f"a buffer of {size} bytes at byte {start} is made in buffer {slot.name}, "
+            f"expected within its {slot.size} bytes",
+            view,
+        )
+    natural = element_alignment(view.result.type.element_type)
+    if gcd(memory.alignment, slot.offset + start) % natural:
+        raise LocatedError(
+            f"a buffer is made at byte {start} of buffer {slot.name}, expected a "
+            f"multiple of {natural} for {view.result.type.element_type}",
+            view,
+        )
+
+
+def _check_slots_are_known(
+    func: FuncOp, buffers: Mapping[SSAValue, int], unchecked: Unchecked
+) -> None:
+    """What a buffer is made in must be buffers, whatever way control flow takes."""
+    views = [op for op in operations_in(func) if _is_in_slot(op)]
+    if not views:
+        return
+    sources = bases(func, list(buffers))
+    known = may_be({base: n for n, base in enumerate(sources)}, set(sources))
+    for view in views:
+        found = [sources[number] for number in known.get(view.source, ())]
+        if not found or not buffers.keys() >= set(found):
+            unchecked.add(SEVERAL, view)
 
 
 def _check_alignment(

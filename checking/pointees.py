@@ -4,10 +4,10 @@ The result of an operation on a memref may refer to the same buffers. Shares no 
 with the planner; see plan_check.py.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, get_effects
 
 from ..dialects.diagnostics import name_of
@@ -52,12 +52,9 @@ def may_be(
 def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
     """The memrefs that may be one, or a view of one, that is this operand."""
     if op.successors:
-        operands, taken = list(op.operands), 0
-        for successor in reversed(op.successors):  # whose arguments are the last
-            count = len(successor.args)
-            if len(operands) - taken - count <= index < len(operands) - taken:
-                yield successor.args[index - (len(operands) - taken - count)]
-            taken += count
+        for successor, passed in passed_on(op):
+            if index in passed:
+                yield successor.args[passed.index(index)]
         return
     name, outer = name_of(op), op.parent_op()
     if name == "scf.condition" and outer:
@@ -109,17 +106,34 @@ def is_memref(value: SSAValue) -> bool:
     return isinstance(value.type, _MEMREF)
 
 
-def dominates(block: Block, target: Block) -> bool:
-    """Whether control comes to `target` only through `block`, or is there."""
-    assert block.parent is not None
-    avoiding = {block.parent.blocks[0]} - {block}
-    pending = list(avoiding)
-    while pending:
-        terminator = pending.pop().last_op
-        new = set(terminator.successors if terminator else ()) - avoiding - {block}
-        avoiding |= new
-        pending += new
-    return target not in avoiding
+def carried(loop: Operation) -> Sequence[SSAValue]:
+    """The arguments of a loop's first region that each iteration gives the next."""
+    args = loop.regions[0].block.args
+    return args[len(args) - len(initial(loop)) :]
+
+
+def initial(loop: Operation) -> Sequence[SSAValue]:
+    """What they are in the first iteration."""
+    if name_of(loop) == "scf.while":
+        return loop.operands
+    return loop.operands[len(loop.operands) - len(loop.results) :]
+
+
+def yielded(region: Region) -> Sequence[SSAValue]:
+    """What a region of a loop passes on."""
+    last = region.blocks[-1].last_op
+    if last is None:
+        return ()
+    return last.operands[1:] if name_of(last) == "scf.condition" else last.operands
+
+
+def passed_on(branch: Operation) -> Iterator[tuple[Block, range]]:
+    """The blocks that may come next, and which operands their arguments will be."""
+    start = len(branch.operands) - sum(len(b.args) for b in branch.successors)
+    for successor in branch.successors:  # whose arguments are the last operands
+        end = start + len(successor.args)
+        yield successor, range(start, end)
+        start = end
 
 
 def operations_in(op: Operation) -> Iterator[Operation]:

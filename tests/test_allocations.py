@@ -262,6 +262,81 @@ def test_placed(
     assert not caplog.messages
 
 
+def each(*lines: str, starts: str = "%k = %x", types: str = M) -> list[str]:
+    """A loop, with what it is given and hands on."""
+    count = types.count("memref")
+    names = ", ".join(f"%r{number}" for number in range(count))
+    return [f"{names} = {FOR} iter_args({starts}) -> ({types}) {{", *lines, "}"]
+
+
+HANDED_ON = {
+    "two that are needed at once": (
+        each(A, copy("k", "a"), f"scf.yield %a : {M}"),
+        2,
+    ),
+    "one that is dead when the next is written": (
+        each(A, copy("k", "y"), copy("x", "a"), f"scf.yield %a : {M}"),
+        1,
+    ),
+    "one that is not read again": (each(A, copy("x", "a"), f"scf.yield %a : {M}"), 1),
+    "three, the oldest of which is read last": (
+        each(
+            *(A, copy("k", "a"), copy("l", "y"), f"scf.yield %a, %k : {MM}"),
+            starts="%k = %x, %l = %y",
+            types=MM,
+        ),
+        3,
+    ),
+    "three, the oldest of which is dead when the next is written": (
+        each(
+            *(A, copy("l", "y"), copy("k", "a"), f"scf.yield %a, %k : {MM}"),
+            starts="%k = %x, %l = %y",
+            types=MM,
+        ),
+        2,
+    ),
+    "the same one twice": (
+        each(
+            *(A, copy("k", "y"), copy("l", "y"), copy("x", "a")),
+            f"scf.yield %a, %a : {MM}",
+            starts="%k = %x, %l = %y",
+            types=MM,
+        ),
+        1,
+    ),
+    "in the first region of a while": (
+        [
+            *(f"%r = scf.while (%k = %x) : ({M}) -> {M} {{", A, copy("k", "a")),
+            *(f"scf.condition(%p) %a : {M}", "} do {", f"^bb0(%l: {M}):"),
+            *(f"scf.yield %l : {M}", "}"),
+        ],
+        2,
+    ),
+    "in the second region of a while": (
+        [
+            f"%r = scf.while (%k = %x) : ({M}) -> {M} {{",
+            *(f"scf.condition(%p) %k : {M}", "} do {", f"^bb0(%l: {M}):"),
+            *(A, copy("l", "a"), f"scf.yield %a : {M}", "}"),
+        ],
+        2,
+    ),
+    "by blocks, read before the next is written": (
+        [
+            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, copy("k", "y")),
+            *(copy("x", "a"), f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:"),
+        ],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "slots"), HANDED_ON.values(), ids=HANDED_ON)
+def test_as_many_slots_as_there_are_at_a_time(lines: list[str], slots: int) -> None:
+    func = function(*lines)
+    (allocation,) = find_allocations(func, ControlFlow(func))
+    assert allocation.slots == slots
+
+
 def unknown(name: str) -> str:
     return f"the effects of {name} on it are unknown"
 
@@ -352,10 +427,37 @@ LEFT = {
         [A, f'"other.op"(%a) : ({M}) -> ()'],
         [unknown("other.op")],
     ),
-    "carried": (
+    "carried for any number of iterations": (
         [
             *(f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{", A, copy("k", "a")),
-            *(f"scf.yield %a : {M}", "}"),
+            *(f"%s = arith.select %p, %a, %k : {M}", f"scf.yield %s : {M}", "}"),
+        ],
+        [NEXT],
+    ),
+    "carried for too many iterations": (
+        [
+            f"%r:5 = {FOR} iter_args(%k = %x, %l = %x, %m = %x, %o = %x, %q = %x) "
+            f"-> ({M}, {M}, {M}, {M}, {M}) {{",
+            *(A, copy("k", "a"), copy("q", "y")),
+            f"scf.yield %a, %k, %l, %m, %o : {M}, {M}, {M}, {M}, {M}",
+            "}",
+        ],
+        [NEXT],
+    ),
+    "carried from one run of the loop to the next": (
+        [
+            f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
+            f"%s = {FOR.replace('%i', '%j')} iter_args(%k = %o) -> ({M}) {{",
+            *(A, copy("k", "a"), f"scf.yield %a : {M}", "}"),
+            *(f"scf.yield %s : {M}", "}"),
+        ],
+        [NEXT],
+    ),
+    "allocated on one path of an iteration": (
+        [
+            f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
+            *(f"%s = scf.if %p -> ({M}) {{", A, copy("k", "a"), f"scf.yield %a : {M}"),
+            *("} else {", f"scf.yield %k : {M}", "}", f"scf.yield %s : {M}", "}"),
         ],
         [NEXT],
     ),

@@ -619,9 +619,10 @@ FAULTS = {
     "handed on and made anew": (
         [
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
-            *(A, copy("x", "a"), f"cf.cond_br %p, ^h(%a : {BUFFER}), ^e", "^e:"),
+            *(A, copy("x", "a"), copy("k", "y")),
+            *(f"cf.cond_br %p, ^h(%a : {BUFFER}), ^e", "^e:"),
         ],
-        "buffer %a is passed on to a point where it is created again",
+        "memref.copy uses buffer %a, whose bytes may now belong to another",
     ),
     "lost in a block of a region": (
         [
@@ -769,10 +770,10 @@ FAULTS = {
     "made anew after where it is handed on": (
         [
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
-            *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a")),
+            *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a"), copy("k", "y")),
             *(f"cf.br ^h(%a : {BUFFER})", "^e:"),
         ],
-        "buffer %a is passed on to a point where it is created again",
+        "memref.copy uses buffer %a, whose bytes may now belong to another",
     ),
     "after a while": (
         [

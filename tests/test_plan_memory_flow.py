@@ -21,8 +21,8 @@ from tensorplan.analysis import liveness
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
-from tensorplan.passes.plan import memory as plan_memory
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.placement import slots
 
 TYPE = "memref<16xf32>"
 
@@ -144,7 +144,7 @@ def test_what_the_check_lets_through_runs(text: str, chosen: int) -> None:
         return live
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_memory, "live_steps", wrong)
+        patch.setattr(slots, "live_steps", wrong)
         try:
             module = planned(text)
         except LocatedError:
@@ -175,6 +175,6 @@ def test_a_short_life_is_refused() -> None:
 
     planned(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_memory, "live_steps", short)
+        patch.setattr(slots, "live_steps", short)
         with pytest.raises(LocatedError, match=r"uses buffer %b, whose bytes"):
             planned(text)

@@ -15,4 +15,4 @@ func.func @f(%n: index, %in: memref<16xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-carried.mlir:9:10: error: buffer %b is passed on to a point where it is created again
+// CHECK:     plan-carried.mlir:10:5: error: tgraph.negate uses buffer %b, whose bytes may now belong to another buffer

@@ -50,7 +50,7 @@ func.func @concurrent(%n: index) {
   }) : (index, index, index) -> ()
   func.return
 }
-// %y is handed on to the next iteration, %z is freed together with %y.
+// %y may be handed on for any number of iterations, %z is freed together with %y.
 // REMARK-NEXT: remark: memref.alloc is not planned: it is still live when the next iteration allocates it again
 // REMARK-NEXT: remark: memref.alloc is not planned: its dealloc may also free memory that is not planned
 func.func @carried(%n: index, %in: memref<4xf32>) {
@@ -59,10 +59,16 @@ func.func @carried(%n: index, %in: memref<4xf32>) {
   %z = memref.alloc() : memref<4xf32>
   "memref.copy"(%in, %z) : (memref<4xf32>, memref<4xf32>) -> ()
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %z) -> (memref<4xf32>) {
-    %y = memref.alloc() : memref<4xf32>
-    "memref.copy"(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
-    memref.dealloc %v : memref<4xf32>
-    scf.yield %y : memref<4xf32>
+    %c = arith.cmpi eq, %i, %c0 : index
+    %w = scf.if %c -> (memref<4xf32>) {
+      %y = memref.alloc() : memref<4xf32>
+      "memref.copy"(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+      memref.dealloc %v : memref<4xf32>
+      scf.yield %y : memref<4xf32>
+    } else {
+      scf.yield %v : memref<4xf32>
+    }
+    scf.yield %w : memref<4xf32>
   }
   "memref.copy"(%r, %in) : (memref<4xf32>, memref<4xf32>) -> ()
   memref.dealloc %r : memref<4xf32>

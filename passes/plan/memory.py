@@ -15,15 +15,17 @@
 The steps of a function are its operations, including those in nested regions and other
 blocks (analysis/control_flow.py). A buffer is live at a step if its memory has been
 accessed and may be accessed again on some path (analysis/liveness.py). The live range
-of a buffer allocated in a loop is within one iteration. The alignment of a pool is the
-option `alignment`, or more if an element type requires it (8 for f64). A buffer whose
-allocation asks for more gets more, and the arena as much as the largest of them.
-If the module describes the target's memories (dialects/target_memory.py), a pool has
-the alignment of its memory instead, and an arena that exceeds the memory's capacity,
-less the bytes of arguments there, is an error. Offsets are relative to the arena, which
-lies at the memory's base address.
-If operations have streams (`tgraph.stream`), two buffers share bytes only if the last
-use of one precedes the first use of the other in every execution
+of a buffer allocated in a loop is within one iteration. If the loop hands the buffer
+on, it carries as many slots as there are of it at a time, and the iterations take
+turns. Buffers that reach one value on different paths share a slot
+(placement/slots.py). The alignment of a pool is the option `alignment`, or more if an
+element type requires it (8 for f64). A buffer whose allocation asks for more gets more,
+and the arena as much as the largest of them. If the module describes the target's
+memories (dialects/target_memory.py), a pool has the alignment of its memory instead,
+and an arena that exceeds the memory's capacity, less the bytes of arguments there, is
+an error. Offsets are relative to the arena, which lies at the memory's base address. If
+operations have streams (`tgraph.stream`), two buffers share bytes only if the last use
+of one precedes the first use of the other in every execution
 (placement/stream_order.py).
 
 Where it makes the arena smaller, the pass places buffers in the memory of a result
@@ -41,10 +43,10 @@ call tree, unless the function calls itself.
 Needs: memrefs, from tgraph-bufferize or from mlir-opt.
 Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan stay
 unchanged, with a remark: sizes that do not follow from the arguments, layouts other
-than the identity, buffers that escape or have unknown uses, buffers that a loop passes
-to its next iteration, and allocations that are freed together with one of these
-(analysis/allocations.py). A program that has only tensors is an error.
-Does not: reorder operations, or split a buffer that a loop passes on.
+than the identity, buffers that escape or have unknown uses, buffers that a loop may
+hand on for any number of iterations, and allocations that are freed together with one
+of these (analysis/allocations.py). A program that has only tensors is an error.
+Does not: reorder operations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +69,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -75,6 +77,7 @@ from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.functions import argument_bytes
 from ...analysis.liveness import buffer_of, for_all_agents, live_steps
+from ...analysis.references import MOST_SLOTS
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
@@ -106,6 +109,7 @@ from .placement.output_reuse import (
     move,
 )
 from .placement.runtime_offsets import place
+from .placement.slots import Slot, carry, find_slots
 from .placement.stream_order import Offsets, StreamOrder
 
 if TYPE_CHECKING:
@@ -154,7 +158,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
         sizes = None
         if self.dynamic != "allocator":
             sizes = SizeReader(func, name_operands=not self.bounds and _is_proved(func))
-        for allocation in find_allocations(func, flow, sizes=sizes):
+        most = MOST_SLOTS if self.bounds or not _has_sizes(func) else 1
+        for allocation in find_allocations(func, flow, sizes=sizes, most_slots=most):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
         if not pools:
@@ -174,7 +179,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
             solve = partial(solve_arena, strategy=self.strategy, capacity=left)
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
             measured = [self._measured(a, bounds) for a in allocations]
-            pool = _Pool(flow, order, measured, alignments)
+            slots = find_slots(measured, alignments, flow, is_joined=not is_symbolic)
+            pool = _Pool(flow, order, slots)
             if is_symbolic and not bounds:
                 plan = pool.place(range(len(allocations)), solve)
                 assert sizes is not None
@@ -192,9 +198,9 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
                 pool.spans,
                 () if is_symbolic else pool.spans_of(here),
                 lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
-                hand_overs(allocations, here, flow) if is_ordered else None,
+                hand_overs(pool.allocations, here, flow) if is_ordered else None,
             )
-            rest = [i for i in range(len(allocations)) if i not in reuses]
+            rest = [i for i in range(len(slots)) if i not in reuses]
             if rest:
                 if plan.peak > LARGEST_SIZE:
                     raise LocatedError(
@@ -206,11 +212,9 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
                     live = [pool.spans[i] for i in rest]
                     raise _too_large(plan.peak, placeable(live), memory, left, func)
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
-                placed = [allocations[i] for i in rest]
-                wanted = [alignments[i] for i in rest]
-                _rewrite(func, type, placed, wanted, plan.offsets)
+                _rewrite(func, type, [slots[i] for i in rest], plan.offsets)
             for index, (output, offset) in reuses.items():
-                move(allocations[index], here[output].argument, offset)
+                move(pool.allocations[index], here[output].argument, offset)
         return True
 
     def _measured(
@@ -246,19 +250,20 @@ def _has_tensors(func: FuncOp) -> bool:
 
 
 class _Pool:
-    """The allocations of a memory space, as buffers."""
+    """The slots of a memory space, as buffers."""
 
     def __init__(
         self,
         flow: ControlFlow,
         order: StreamOrder | None,
-        allocations: Sequence[Allocation],
-        alignments: Sequence[int],
+        slots: Sequence[Slot],
     ):
-        live = for_all_agents(flow, live_steps(flow, [a.uses for a in allocations]))
+        self.slots = slots
+        self.allocations = allocations = [slot.allocations[0] for slot in slots]
+        """The first in each slot."""
         buffers = [
-            buffer_of(a.name, a.size, ranges, alignment)
-            for a, ranges, alignment in zip(allocations, live, alignments, strict=True)
+            buffer_of(a.name, a.size, slot.steps, slot.alignment)
+            for a, slot in zip(allocations, slots, strict=True)
         ]
         self._flow = flow
         self._order = order
@@ -324,6 +329,13 @@ def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
         )
 
 
+def _has_sizes(func: FuncOp) -> bool:
+    """Whether allocations have sizes that are not in their types."""
+    return any(
+        isinstance(op, memref.AllocOp) and op.dynamic_sizes for op in func.walk()
+    )
+
+
 def _is_proved(func: FuncOp) -> bool:
     """Whether plan-check can prove a plan for all sizes: without streams, and where no
     size may be negative."""
@@ -354,40 +366,68 @@ def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
 
 
 def _rewrite(
-    func: FuncOp,
-    type: AnyMemRef,
-    allocations: Sequence[Allocation],
-    alignments: Sequence[int],
-    offsets: Sequence[int],
+    func: FuncOp, type: AnyMemRef, slots: Sequence[Slot], offsets: Sequence[int]
 ) -> None:
-    """Makes an arena of the allocations, which lie at `offsets` in it."""
-    alignment = max(alignments)
-    entry = func.body.blocks[0]
+    """Makes an arena of the slots, which lie at `offsets` in it."""
+    alignment = max(slot.alignment for slot in slots)
     arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
     arena.memref.name_hint = "arena"
-    last = entry.last_op
-    assert last is not None
-    constants: dict[int, arith.ConstantOp] = {}
-    for allocation, own, offset in zip(allocations, alignments, offsets, strict=True):
-        alloc = allocation.alloc
-        if offset not in constants:
-            # Where it dominates all that comes later in the text.
-            first = entry.find_ancestor_op_in_block(alloc) or last
-            constants[offset] = arith.ConstantOp(IntegerAttr(offset, IndexType()))
-            constants[offset].result.name_hint = f"c{offset}"
-            Rewriter.insert_op(constants[offset], InsertPoint.before(first))
-        view = memref.ViewOp(
-            arena.memref,
-            constants[offset].result,
-            alloc.dynamic_sizes,
-            alloc.memref.type,
-        )
-        view.location = alloc.location
-        if own < alignment:
-            view.attributes[ALIGNMENT] = IntegerAttr(own, i64)
-        Rewriter.replace_op(alloc, view)
-    Rewriter.insert_op(arena, InsertPoint.at_start(entry))
-    _free(func, arena, allocations)
+    constants = _Constants(func)
+
+    def view(
+        slot: Slot,
+        offset: int,
+        type: AnyMemRef,
+        op: Operation,
+        sizes: Sequence[SSAValue],
+    ) -> memref.ViewOp:
+        made = memref.ViewOp(arena.memref, constants.before(op, offset), sizes, type)
+        if slot.alignment < alignment:
+            made.attributes[ALIGNMENT] = IntegerAttr(slot.alignment, i64)
+        return made
+
+    places: dict[Allocation, list[tuple[Slot, int]]] = {}
+    for slot, offset in zip(slots, offsets, strict=True):
+        for allocation in slot.allocations:
+            places.setdefault(allocation, []).append((slot, offset))
+    for allocation in sorted(places, key=lambda a: a.uses.allocated):
+        alloc, given = allocation.alloc, allocation.alloc.memref.type
+        if allocation.slots == 1:
+            ((slot, offset),) = places[allocation]
+            made = view(slot, offset, given, alloc, alloc.dynamic_sizes)
+        else:
+            loop = alloc.parent_op()
+            assert loop is not None
+            bytes_ = MemRefType(i8, [allocation.size], NoneAttr(), given.memory_space)
+            views = [view(*place, bytes_, loop, ()) for place in places[allocation]]
+            Rewriter.insert_op(views, InsertPoint.before(loop))
+            for each in views:
+                each.result.name_hint = "slot"
+            source = carry(alloc, [each.result for each in views])
+            zero = constants.before(alloc, 0)
+            made = memref.ViewOp(source, zero, alloc.dynamic_sizes, given)
+        made.location = alloc.location
+        Rewriter.replace_op(alloc, made)
+    Rewriter.insert_op(arena, InsertPoint.at_start(func.body.blocks[0]))
+    _free(func, arena, list(places))
+
+
+class _Constants:
+    """Offsets, each where it dominates all that comes later in the text."""
+
+    def __init__(self, func: FuncOp):
+        self._entry = func.body.blocks[0]
+        self._made: dict[int, SSAValue] = {}
+
+    def before(self, op: Operation, number: int) -> SSAValue:
+        if number not in self._made:
+            first = self._entry.find_ancestor_op_in_block(op) or self._entry.last_op
+            assert first is not None
+            constant = arith.ConstantOp(IntegerAttr(number, IndexType()))
+            constant.result.name_hint = f"c{number}"
+            Rewriter.insert_op(constant, InsertPoint.before(first))
+            self._made[number] = constant.result
+        return self._made[number]
 
 
 def _free(

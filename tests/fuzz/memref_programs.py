@@ -32,9 +32,13 @@ class _Writer:
     def name(self) -> str:
         return f"%v{next(self.names)}"
 
-    def body(self, there: dict[str, list[str]], depth: int, size: int) -> Iterator[str]:
-        """Lines that read what is there, which is written, and write new buffers."""
-        there = {type: list(values) for type, values in there.items()}
+    def body(
+        self, there: dict[str, list[str]], depth: int, size: int, keeps: bool = False
+    ) -> Iterator[str]:
+        """Lines that read what is there, which is written, and write new buffers; these
+        are there afterwards if it `keeps` them."""
+        if not keeps:
+            there = {type: list(values) for type, values in there.items()}
         freed: list[tuple[str, str]] = []
         for _ in range(size):
             type = self.random.choice(TYPES)
@@ -43,7 +47,7 @@ class _Writer:
                 kinds += ["if", "for", "while", "execute"]
             kind = self.random.choice(kinds)
             yield from getattr(self, f"_{kind}")(there, type, depth, freed)
-        for name, type in freed:
+        for name, type in freed if not keeps else ():
             yield f"memref.dealloc {name} : memref<{type}>"
 
     def any(self, there: dict[str, list[str]], type: str) -> str:
@@ -94,43 +98,54 @@ class _Writer:
         name = self.name()
         yield f"{name} = scf.if %c -> (memref<{type}>) {{" if gives else "scf.if %c {"
         for line in ("} else {", "}"):
-            yield from self.body(there, depth - 1, self.random.randint(1, 3))
+            inside = {type: list(values) for type, values in there.items()}
+            yield from self.body(inside, depth - 1, self.random.randint(1, 3), gives)
             if gives:
-                yield f"scf.yield {self.any(there, type)} : memref<{type}>"
+                yield f"scf.yield {self.any(inside, type)} : memref<{type}>"
             yield line
         if gives:
             there[type].append(name)
 
     def _for(self, there, type, depth, freed) -> Iterator[str]:
         gives = self.random.random() < 0.4
-        name, index, argument = self.name(), self.name(), self.name()
+        index = self.name()
         if not gives:
             yield f"scf.for {index} = %zero to %n step %one {{"
             yield from self.body(there, depth - 1, self.random.randint(1, 4))
             yield "}"
             return
+        count = self.random.randint(1, 3)
+        names, arguments = ([self.name() for _ in range(count)] for _ in range(2))
+        starts = [f"{a} = {self.any(there, type)}" for a in arguments]
+        types = ", ".join([f"memref<{type}>"] * count)
         yield (
-            f"{name} = scf.for {index} = %zero to %n step %one iter_args({argument} = "
-            f"{self.any(there, type)}) -> (memref<{type}>) {{"
+            f"{', '.join(names)} = scf.for {index} = %zero to %n step %one iter_args("
+            f"{', '.join(starts)}) -> ({types}) {{"
         )
-        inside = {**there, type: [*there[type], argument]}
-        yield from self.body(inside, depth - 1, self.random.randint(1, 3))
-        yield f"scf.yield {self.any(inside, type)} : memref<{type}>"
+        inside = {t: list(values) for t, values in there.items()}
+        inside[type] += arguments
+        yield from self.body(inside, depth - 1, self.random.randint(1, 4), keeps=True)
+        yielded = [self.any(inside, type) for _ in names]
+        if self.random.random() < 0.5:  # the newest, and those before it
+            yielded = [inside[type][-1], *arguments[:-1]]
+        yield f"scf.yield {', '.join(yielded)} : {types}"
         yield "}"
-        there[type].append(name)
+        there[type] += names
 
     def _while(self, there, type, depth, freed) -> Iterator[str]:
         name, before, after = self.name(), self.name(), self.name()
         kind = f"memref<{type}>"
         start = f"{before} = {self.any(there, type)}"
         yield f"{name} = scf.while ({start}) : ({kind}) -> {kind} {{"
-        inside = {**there, type: [*there[type], before]}
-        yield from self.body(inside, depth - 1, 1)
+        inside = {t: list(values) for t, values in there.items()}
+        inside[type].append(before)
+        yield from self.body(inside, depth - 1, 1, keeps=True)
         yield f"scf.condition(%c) {self.any(inside, type)} : {kind}"
         yield "} do {"
         yield f"^bb0({after}: {kind}):"
-        inside = {**there, type: [*there[type], after]}
-        yield from self.body(inside, depth - 1, self.random.randint(1, 3))
+        inside = {t: list(values) for t, values in there.items()}
+        inside[type].append(after)
+        yield from self.body(inside, depth - 1, self.random.randint(1, 3), keeps=True)
         yield f"scf.yield {self.any(inside, type)} : {kind}"
         yield "}"
         there[type].append(name)
@@ -147,12 +162,14 @@ class _Writer:
         kind = f"memref<{type}>"
         yield f"cf.br ^head({self.any(there, type)} : {kind})"
         yield f"^head(%h: {kind}):"
-        inside = {**there, type: [*there[type], "%h"]}
-        yield from self.body(inside, 1, size)
+        inside = {t: list(values) for t, values in there.items()}
+        inside[type].append("%h")
+        yield from self.body(inside, 1, size, keeps=True)
         yield f"cf.cond_br %c, ^left({self.any(inside, type)} : {kind}), ^right"
         yield f"^left(%l: {kind}):"
-        of_left = {**inside, type: [*inside[type], "%l"]}
-        yield from self.body(of_left, 1, size)
+        of_left = {t: list(values) for t, values in inside.items()}
+        of_left[type].append("%l")
+        yield from self.body(of_left, 1, size, keeps=True)
         again, last = (self.any(of_left, type) for _ in range(2))
         yield f"cf.cond_br %c, ^head({again} : {kind}), ^end({last} : {kind})"
         yield "^right:"
@@ -315,7 +332,7 @@ class _Machine:
         constant = op.byte_shift.owner
         assert isinstance(constant, arith.ConstantOp)
         assert isinstance(constant.value, IntegerAttr)
-        first = constant.value.value.data
+        first = arena.places[0] + constant.value.value.data
         type = op.result.type
         width = element_bytes(type.element_type)
         size = width * type.element_count()

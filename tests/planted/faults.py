@@ -2,6 +2,7 @@
 
 import planted_aliases
 import planted_frees
+import planted_handed_on
 import planted_in_place
 import planted_paths
 import planted_places
@@ -14,6 +15,7 @@ FAMILIES = (
     planted_paths,
     planted_frees,
     planted_aliases,
+    planted_handed_on,
     planted_in_place,
     planted_transfers,
     planted_streams,

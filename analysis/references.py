@@ -1,0 +1,219 @@
+"""The values through which an allocation is reached, and when each of them is live.
+
+    %a = memref.alloc()                       reference %a
+    %r = scf.if %c -> (memref<16xf32>) {
+      %b = memref.alloc()                     reference %b
+      scf.yield %b                            the last use of %b: from here on it is %r
+    } else {
+      scf.yield %a                            the same of %a
+    }
+    read %r                                   a reference to either, never to both
+
+So %a is not live where %b is, and the two can have one slot. A view is no reference of
+its own: it is live with what it views.
+
+    %last = scf.for ... iter_args(%old = %first) {
+      %new = memref.alloc()
+      copy %old to %new                       %old is the %new of the iteration before
+      scf.yield %new
+    }
+
+What a loop hands on is allocated again while it is live. It needs as many slots as
+there are of it at a time: one if %old is dead when %new is first accessed, here two.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.memory import is_view
+from ..planning.problem import Steps, common
+from .control_flow import ControlFlow, is_carried, moves
+from .liveness import Uses, live_steps
+
+MOST_SLOTS = 4
+"""The slots that an allocation gets at most: a loop carries all of them."""
+
+
+class Move(NamedTuple):
+    """What one reference refers to, another refers to from an operation on."""
+
+    source: SSAValue
+    target: SSAValue
+    op: Operation
+
+
+@dataclass(slots=True)
+class References:
+    """The references to an allocation, and what becomes of them."""
+
+    flow: ControlFlow
+    source: SSAValue
+    of: dict[SSAValue, list[SSAValue]] = field(
+        default_factory=dict[SSAValue, list[SSAValue]]
+    )
+    """By alias: the references that it is, or is a view of."""
+    moves: list[Move] = field(default_factory=list[Move])
+
+    def __post_init__(self) -> None:
+        pending = [(self.source, self.source)]
+        while pending:
+            alias, reference = pending.pop()
+            known = self.of.setdefault(alias, [])
+            if reference in known:
+                continue
+            known.append(reference)
+            for use in alias.uses:
+                targets = moves(use)
+                if targets is None:  # an operation may return what it is given
+                    targets = filter(_is_memref, use.operation.results)
+                for target in targets:
+                    if self._is_reference(target):
+                        self.moves.append(Move(reference, target, use.operation))
+                        pending.append((target, target))
+                    else:
+                        pending.append((target, reference))
+
+    def _is_reference(self, target: SSAValue) -> bool:
+        """Whether it is no view, and made in a step of its own."""
+        owner = target.owner
+        if isinstance(owner, Block):
+            return owner.first_op in self.flow.step
+        return owner in self.flow.step and not is_view(owner)
+
+    def uses(
+        self, accesses: Mapping[SSAValue, Mapping[int, bool]]
+    ) -> Mapping[SSAValue, Uses]:
+        """What happens through each reference that anything happens through, given that
+        by alias and step."""
+        found: dict[SSAValue, dict[int, bool]] = {}
+        for alias, steps in accesses.items():
+            for reference in self.of[alias]:
+                known = found.setdefault(reference, {})
+                for step, is_whole in steps.items():
+                    known[step] = known.get(step, True) and is_whole
+        pending = list(found)
+        for target in pending:  # grows
+            if target is not self.source:
+                found[target][self._begin(target)] = False
+            for move in self.moves:
+                if move.target is target:
+                    if move.source not in found:
+                        found[move.source] = {}
+                        pending.append(move.source)
+                    found[move.source][self.flow.step_of(move.op)[0]] = False
+        found = found or {self.source: {}}
+        return {r: Uses(self._begin(r), steps) for r, steps in found.items()}
+
+    def _begin(self, reference: SSAValue) -> int:
+        """The first step in which it refers to something."""
+        owner = reference.owner
+        if isinstance(owner, Block):
+            assert owner.first_op is not None
+            return self.flow.step[owner.first_op]
+        if reference is self.source:
+            return self.flow.step_of(owner)[0]
+        assert owner.next_op is not None
+        return self.flow.step[owner.next_op]
+
+    def reached(
+        self, starts: Iterable[SSAValue], without: Iterable[SSAValue]
+    ) -> list[SSAValue]:
+        """The references that some become, and these, but for some others."""
+        found = dict.fromkeys(starts)
+        pending = list(found)
+        for reference in pending:  # grows
+            for move in self.moves:
+                if move.source is reference and move.target not in (*found, *without):
+                    found[move.target] = None
+                    pending.append(move.target)
+        return list(found)
+
+
+def _is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
+Ages = Mapping[SSAValue, set[int]]
+"""By reference in a loop: how many iterations ago what it refers to was allocated, once
+the iteration has allocated its own. The results count as of another iteration."""
+
+
+def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
+    """How many of an allocation there may be at a time; None if that is not known."""
+    alloc = references.source.owner
+    assert isinstance(alloc, Operation)
+    carried = [r for r in uses if is_carried(r, alloc)]
+    if not carried:
+        return 1
+    ranges = live_steps(references.flow, list(uses.values()))
+    live = dict(zip(uses, ranges, strict=True))
+    old = references.reached(carried, ())
+    new = references.reached([references.source], carried)
+    pairs = [(o, n) for o in old for n in new if o is not n]
+    if len(carried) > 1:
+        pairs += combinations(old, 2)
+    if not any(_meet(live, a, b) for a, b in pairs):
+        return 1
+    ages = ages_in_loop(references)
+    loop = alloc.parent_op()
+    if ages is None or loop is None or loop.next_op is None:
+        return None
+    step = references.flow.step
+    whole = [(step[loop] + 1, step[loop.next_op])]
+    outside = [r for r in live if r not in ages or r.owner is loop]
+    if any(common(live[reference], whole) for reference in outside):
+        return None
+    results = combinations((r for r in outside if r.owner is loop), 2)
+    if any(_meet(live, a, b) for a, b in results):  # no path says which has which slot
+        return None
+    young = [r for r in ages if 0 in ages[r]]
+    return max(
+        max(ages[r]) + any(_meet(live, r, y) for y in young if y is not r)
+        for r in ages
+        if r in live and max(ages[r])
+    )
+
+
+def _meet(live: Mapping[SSAValue, Sequence[Steps]], a: SSAValue, b: SSAValue) -> bool:
+    """Whether two references are live in the same step."""
+    return bool(common(live.get(a, ()), live.get(b, ())))
+
+
+def ages_in_loop(references: References) -> Ages | None:
+    """The ages of what is allocated once in each iteration of a loop of `scf`; None if
+    it is not, or may get too old."""
+    alloc = references.source.owner
+    assert isinstance(alloc, Operation)
+    loop = alloc.parent_op()
+    if not isinstance(loop, scf.ForOp | scf.WhileOp):
+        return None
+    back = loop.regions[-1].block.last_op
+    ages: dict[SSAValue, set[int]] = {references.source: {0}}
+    pending = [references.source]
+    for reference in pending:  # grows
+        for move in references.moves:
+            if move.op is loop:  # from one run of the loop to the next
+                return None
+            if move.source is not reference or not _is_of(move.target, loop):
+                continue
+            moved = {age + (move.op is back) for age in ages[reference]}
+            known = ages.setdefault(move.target, set())
+            if max(moved) > MOST_SLOTS:
+                return None
+            if not moved <= known:
+                known |= moved
+                pending.append(move.target)
+    return ages
+
+
+def _is_of(value: SSAValue, loop: Operation) -> bool:
+    """Whether a loop makes a value, or something inside."""
+    owner = value.owner
+    op = owner.parent_op() if isinstance(owner, Block) else owner
+    return op is not None and (op is loop or loop.is_ancestor(op))

@@ -1,0 +1,133 @@
+"""The buffers that a memref stands for at a time, for plan-check.
+
+    %r = scf.if %c -> (memref<16xf32>) {
+      scf.yield %a                          reference (%r, a)
+    } else {
+      scf.yield %b                          reference (%r, b)
+    }
+
+A reference is a value that control flow hands on, and a buffer that it may be. It loses
+its bytes on its own: where `%r` is b, what has happened to a does not matter. A slot is
+such a value of bytes that a view makes a buffer of. Shares no code with the planner.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..dialects.diagnostics import name_of
+from ..dialects.memory import is_view
+from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in
+
+_WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
+
+
+class References:
+    """The references of a function, numbered from the number of its buffers on.
+
+    `numbers` has the `count` buffers, and `known` those that each memref may be.
+    """
+
+    def __init__(
+        self,
+        body: Region,
+        count: int,
+        numbers: Mapping[SSAValue, int],
+        known: Mapping[SSAValue, Sequence[int]],
+    ):
+        self.buffers = (1 << count) - 1
+        """All buffers, as bits."""
+        self.buffer = list(range(count))
+        """By number of a buffer or a reference: the buffer."""
+        self.aliases = [0] * count
+        """By buffer: the references that may be it, as bits."""
+        self.of: dict[SSAValue, int] = {}
+        """By value that is handed on: its references, as bits."""
+        self.by_value: dict[SSAValue, dict[int, int]] = {}
+        """The same, by buffer."""
+        for value, buffers in known.items():
+            if value not in numbers and _is_handed_on(value, body):
+                self._add(value, buffers)
+        roots = (*numbers, *self.of)
+        sources = may_be({root: n for n, root in enumerate(roots)}, set(roots))
+        bits = [*(1 << n for n in numbers.values()), *self.of.values()]
+        self.reach = {v: _united(bits[n] for n in of) for v, of in sources.items()}
+        """By memref: the buffers and references that it may be, as bits."""
+        self.slots = self._slots(body)
+        """The references of values that a view makes buffers of, as bits."""
+
+    def _add(self, value: SSAValue, buffers: Sequence[int]) -> None:
+        self.by_value[value] = {}
+        self.of[value] = 0
+        for buffer in buffers:
+            number = len(self.buffer)
+            self.buffer.append(buffer)
+            self.aliases[buffer] |= 1 << number
+            self.by_value[value][buffer] = number
+            self.of[value] |= 1 << number
+
+    def _slots(self, body: Region) -> int:
+        """Those of the bytes that a view makes a buffer of."""
+        function = body.parent_op()
+        assert function is not None
+        return _united(
+            self.of[op.source]
+            for op in (operations_in(function) if self.of else ())
+            if isinstance(op, memref.ViewOp) and op.source in self.of
+        )
+
+    def expanded(self, buffers: int) -> int:
+        """The buffers, and the references that may be one of them."""
+        bits = buffers
+        if self.of:
+            for number in numbers_in(buffers & self.buffers):
+                bits |= self.aliases[number]
+        return bits
+
+
+def numbers_in(bits: int) -> list[int]:
+    """The numbers of a set, ascending."""
+    numbers: list[int] = []
+    while bits:
+        lowest = bits & -bits
+        numbers.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return numbers
+
+
+def is_slot(value: SSAValue) -> bool:
+    """Whether control flow hands on bytes, for views to make buffers of them."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return bool(owner.regions)
+    return bool(owner.prev_block) or not isinstance(owner.parent_op(), FuncOp)
+
+
+def _united(sets: Iterable[int]) -> int:
+    bits = 0
+    for each in sets:
+        bits |= each
+    return bits
+
+
+def _is_handed_on(value: SSAValue, body: Region) -> bool:
+    owner = value.owner
+    if isinstance(owner, Operation):
+        if isinstance(owner, memref.ViewOp):
+            return is_slot(owner.source) and _is_walked(owner, body)
+        if is_view(owner) or (owner.regions and name_of(owner) not in _WALKED):
+            return False
+    return _is_walked(owner, body)
+
+
+def _is_walked(owner: Operation | Block, body: Region) -> bool:
+    """Whether the walk visits what makes a value, instead of what is around it."""
+    region = owner.parent_region() if isinstance(owner, Operation) else owner.parent
+    while region is not None and region is not body:
+        outer = region.parent_op()
+        if outer is None or name_of(outer) not in _WALKED:
+            return False
+        region = outer.parent_region()
+    return region is body

@@ -1,0 +1,102 @@
+// Buffers that loops and branches hand on.
+// RUN: plan-opt %s -p plan-memory --split-input-file 2>/dev/null | filecheck %s
+// RUN: plan-opt %s -p plan-memory --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK --allow-empty
+// REMARK-NOT: not
+
+// %old is read while %new is written: two slots, in one of which %first lies.
+// CHECK-LABEL: func.func @ping_pong
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK:         %first = memref.view %arena[%[[FIRST:.*]]][] : memref<128xi8> to memref<16xf32>
+// CHECK:         %slot = memref.view %arena[%[[OTHER:.*]]][] : memref<128xi8> to memref<64xi8>
+// CHECK-NEXT:    %slot_1 = memref.view %arena[%[[FIRST]]][] : memref<128xi8> to memref<64xi8>
+// CHECK-NEXT:    scf.for {{.*}} iter_args(%old = %first, %[[A:.*]] = %slot, %[[B:.*]] = %slot_1)
+// CHECK-NEXT:      %new = memref.view %[[A]][%{{.*}}][] : memref<64xi8> to memref<16xf32>
+// CHECK-NEXT:      "memref.copy"(%old, %new)
+// CHECK-NEXT:      scf.yield %new, %[[B]], %[[A]]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "memref.copy"(%last, %out)
+// CHECK-NEXT:    memref.dealloc %arena
+func.func @ping_pong(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %first) : (memref<16xf32>, memref<16xf32>) -> ()
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%old = %first) -> (memref<16xf32>) {
+    %new = memref.alloc() : memref<16xf32>
+    "memref.copy"(%old, %new) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %old : memref<16xf32>
+    scf.yield %new : memref<16xf32>
+  }
+  "memref.copy"(%last, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %last : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// %old is dead when %new is written: one slot for all.
+// CHECK-LABEL: func.func @one_slot
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK:         scf.for {{.*}} iter_args(%old = %first) -> (memref<16xf32>)
+// CHECK:           %new = memref.view %arena
+func.func @one_slot(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %first) : (memref<16xf32>, memref<16xf32>) -> ()
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%old = %first) -> (memref<16xf32>) {
+    "memref.copy"(%old, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %old : memref<16xf32>
+    %new = memref.alloc() : memref<16xf32>
+    "memref.copy"(%in, %new) : (memref<16xf32>, memref<16xf32>) -> ()
+    scf.yield %new : memref<16xf32>
+  }
+  "memref.copy"(%last, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %last : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// Freed on one path, which allocates another.
+// CHECK-LABEL: func.func @one_path
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
+// CHECK:         %a = memref.view %arena[%c0]
+// CHECK:         %b = memref.view %arena[%c0]
+func.func @one_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
+  %a = memref.alloc() : memref<1024xf32>
+  "memref.copy"(%in, %a) : (memref<1024xf32>, memref<1024xf32>) -> ()
+  %r = scf.if %c -> (memref<1024xf32>) {
+    "memref.copy"(%a, %out) : (memref<1024xf32>, memref<1024xf32>) -> ()
+    memref.dealloc %a : memref<1024xf32>
+    %b = memref.alloc() : memref<1024xf32>
+    "memref.copy"(%in, %b) : (memref<1024xf32>, memref<1024xf32>) -> ()
+    scf.yield %b : memref<1024xf32>
+  } else {
+    scf.yield %a : memref<1024xf32>
+  }
+  "memref.copy"(%r, %out) : (memref<1024xf32>, memref<1024xf32>) -> ()
+  memref.dealloc %r : memref<1024xf32>
+  func.return
+}
+
+// -----
+
+// Each block allocates what it passes on.
+// CHECK-LABEL: func.func @blocks
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+func.func @blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  cf.cond_br %c, ^left, ^right
+^left:
+  %a = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+  cf.br ^end(%a : memref<16xf32>)
+^right:
+  %b = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %b) : (memref<16xf32>, memref<16xf32>) -> ()
+  cf.br ^end(%b : memref<16xf32>)
+^end(%r: memref<16xf32>):
+  "memref.copy"(%r, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %r : memref<16xf32>
+  func.return
+}

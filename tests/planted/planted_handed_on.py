@@ -1,0 +1,188 @@
+"""Buffers that branches and loops hand on share a slot, or take turns in several, while
+more of them are live than have room."""
+
+from planted import M, add, arena, copy, each, free, lines, plant, program, view
+
+BYTES = "memref<64xi8>"
+TURN = "(d0) -> (15 - d0)"
+
+
+def slots(*places: str, type: str = BYTES) -> str:
+    return lines(*(view(f"slot{n}", at, type) for n, at in enumerate(places)))
+
+
+def rotating(
+    body: list[str],
+    *places: str,
+    first: str = "%c0",
+    passed: str = "%s1, %s0",
+    after: str = "",
+    type: str = BYTES,
+) -> str:
+    """%now is made in %s0, and is the %was of the next iteration."""
+    types = ", ".join((M, *(type for _ in places)))
+    carried = "".join(f", %s{n} = %slot{n}" for n in range(len(places)))
+    return program(
+        *(arena(), view("first", first), copy("x", "first"), slots(*places, type=type)),
+        f"%last:{len(places) + 1} = scf.for %t = %c0 to %n step %c1 iter_args("
+        f"%was = %first{carried}) -> ({types}) {{",
+        *(view("now", of="s0", arena=type), *body),
+        *(f"scf.yield %now, {passed} : {types}", "}", after),
+        f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
+        free(),
+    )
+
+
+STEP = lines(each("was", "now", read=TURN), add("now", "x", "now"))
+
+
+@plant(sound="%s1, %s0", faulty="%s0, %s1")
+def slots_that_are_not_swapped(passed: str) -> str:
+    return rotating([STEP], "%c64", "%c0", passed=passed)
+
+
+@plant(sound="%s1, %s0", faulty="%s1, %s1")
+def a_slot_that_is_passed_on_twice(passed: str) -> str:
+    return rotating([STEP], "%c64", "%c0", passed=passed)
+
+
+@plant(sound="%c64", faulty="%c0")
+def two_slots_at_one_place(at: str) -> str:
+    return rotating([STEP], at, "%c0", first="%c128")
+
+
+@plant(sound="%c0", faulty="%c64")
+def the_first_in_the_slot_that_is_written_first(first: str) -> str:
+    return rotating([STEP], "%c64", "%c0", first=first)
+
+
+@plant(sound="%c128", faulty="%c0")
+def the_first_is_read_after_the_loop(first: str) -> str:
+    return rotating([STEP], "%c64", "%c0", first=first, after=copy("first", "z"))
+
+
+@plant(sound="%c128", faulty="%c0")
+def another_in_a_slot_after_the_loop(at: str) -> str:
+    after = lines(view("b", at), each("x", "b"), copy("b", "z"))
+    return rotating([STEP], "%c64", "%c0", after=after)
+
+
+@plant(sound="%c128", faulty="%c64")
+def another_in_a_slot_in_the_loop(at: str) -> str:
+    body = lines(STEP, view("b", at), each("x", "b"), copy("b", "z"))
+    return rotating([body], "%c64", "%c0")
+
+
+@plant(sound=BYTES, faulty="memref<32xi8>", unsound=False)
+def a_slot_that_is_too_small(type: str) -> str:
+    return rotating([STEP], "%c64", "%c0", first="%c128", type=type)
+
+
+def of_three(*places: str, passed: str = "%s1, %s2, %s0") -> str:
+    """Each iteration reads the two before it."""
+    types = ", ".join((M, M, BYTES, BYTES, BYTES))
+    return program(
+        *(arena(), view("first", "%c128"), view("second", "%c64")),
+        *(copy("x", "first"), each("x", "second"), slots(*places)),
+        f"%last:5 = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first, "
+        "%older = %second, %s0 = %slot0, %s1 = %slot1, %s2 = %slot2) "
+        f"-> ({types}) {{",
+        *(view("now", of="s0", arena=BYTES), STEP),
+        copy("older", "z"),
+        f"scf.yield %now, %was, {passed} : {types}\n}}",
+        f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
+        free(),
+    )
+
+
+@plant(sound="%c64", faulty="%c128")
+def two_slots_where_three_are_live(at: str) -> str:
+    return of_three("%c0", at, "%c128")
+
+
+@plant(sound="%s1, %s2, %s0", faulty="%s2, %s0, %s1")
+def slots_that_rotate_the_wrong_way(passed: str) -> str:
+    return of_three("%c0", "%c64", "%c128", passed=passed)
+
+
+READ = copy("was", "z")
+WRITE = lines(each("x", "now"), f"memref.store %twice, %now[%c0] : {M}")
+
+
+@plant(sound=lines(READ, WRITE), faulty=lines(WRITE, READ))
+def one_slot_where_the_one_before_is_read_later(body: str) -> str:
+    return program(
+        *(arena(), view("first", "%c64"), copy("x", "first")),
+        f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first) -> ({M}) {{",
+        *(view("now"), f"%once = memref.load %was[%c0] : {M}"),
+        *("%twice = arith.addf %once, %once : f32", body),
+        *(f"scf.yield %now : {M}", "}", copy("last", "y"), free()),
+    )
+
+
+@plant(sound="%s1, %s0", faulty="%s0, %s1")
+def slots_of_a_while_that_are_not_swapped(passed: str) -> str:
+    types = f"index, {M}, {BYTES}, {BYTES}"
+    return program(
+        *(arena(), view("first"), copy("x", "first"), slots("%c64", "%c0")),
+        "%last:4 = scf.while (%i = %c0, %o = %first, %a = %slot0, %b = %slot1) : "
+        f"({types}) -> ({types}) {{",
+        "%more = arith.cmpi slt, %i, %n : index",
+        f"scf.condition(%more) %i, %o, %a, %b : {types}",
+        f"}} do {{\n^bb0(%j: index, %was: {M}, %s0: {BYTES}, %s1: {BYTES}):",
+        *(view("now", of="s0", arena=BYTES), STEP),
+        "%next = arith.addi %j, %c1 : index",
+        f"scf.yield %next, %now, {passed} : {types}\n}}",
+        f'"memref.copy"(%last#1, %y) : ({M}, {M}) -> ()',
+        free(),
+    )
+
+
+@plant(sound="%s1, %s0", faulty="%s0, %s1")
+def slots_of_blocks_that_are_not_swapped(passed: str) -> str:
+    types = f"index, {M}, {BYTES}, {BYTES}"
+    return program(
+        *(arena(), view("first"), copy("x", "first"), slots("%c64", "%c0")),
+        f"cf.br ^head(%c0, %first, %slot0, %slot1 : {types})",
+        f"^head(%i: index, %was: {M}, %s0: {BYTES}, %s1: {BYTES}):",
+        "%more = arith.cmpi slt, %i, %n : index",
+        "cf.cond_br %more, ^body, ^end",
+        *("^body:", view("now", of="s0", arena=BYTES), STEP),
+        "%next = arith.addi %i, %c1 : index",
+        f"cf.br ^head(%next, %now, {passed} : {types})",
+        *("^end:", copy("was", "y"), free()),
+    )
+
+
+def either(at: str, then: str, after: str = "") -> str:
+    """%r is %a, or %b, which is allocated on one path."""
+    return program(
+        *(arena(), view("a"), copy("x", "a"), f"%r = scf.if %p -> ({M}) {{"),
+        *(view("b", at), each("x", "b", read=TURN), then),
+        *(f"scf.yield %b : {M}", "} else {", f"scf.yield %a : {M}", "}"),
+        *(after, copy("r", "y"), free()),
+    )
+
+
+@plant(sound="", faulty=copy("a", "z"))
+def one_slot_where_the_other_is_read_on_the_same_path(then: str) -> str:
+    return either("%c0", then)
+
+
+@plant(sound="%c64", faulty="%c0")
+def one_slot_where_the_other_is_read_after_both_paths(at: str) -> str:
+    return either(at, "", after=copy("a", "z"))
+
+
+@plant(sound="%c64", faulty="%c0")
+def a_third_where_either_is_still_read(at: str) -> str:
+    third = lines(view("c", at), each("x", "c"), copy("c", "z"))
+    return either("%c0", "", after=third)
+
+
+@plant(sound="%c64", faulty="%c0")
+def one_slot_of_two_that_are_selected_from(at: str) -> str:
+    return program(
+        *(arena(), view("a"), view("b", at), copy("x", "a"), each("x", "b", read=TURN)),
+        *(f"%r = arith.select %p, %a, %b : {M}", copy("r", "y"), free()),
+    )

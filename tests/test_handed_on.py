@@ -1,0 +1,237 @@
+"""Buffers that loops and branches hand on: how many slots they get, and what they hold.
+
+Each program has buffers of 64 bytes: an arena of 128 bytes has two slots.
+"""
+
+import logging
+
+import pytest
+from mlir_programs import LIBRARIES
+from native_oracle import behaviors, complaint
+from oracles import text_of
+from planted import M, add, copy, each, lines, program
+from unchanged_ir import parsed
+from upstream import TOOLS, needs_mlir
+from xdsl.dialects.builtin import ModuleOp
+
+import tensorplan
+from tensorplan.passes import driver
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.remarks import REMARKS
+
+MM = f"{M}, {M}"
+TURN = "(d0) -> (15 - d0)"
+
+
+def alloc(name: str) -> str:
+    return f"%{name} = memref.alloc() : {M}"
+
+
+def free(name: str) -> str:
+    return f"memref.dealloc %{name} : {M}"
+
+
+def step(source: str, target: str) -> str:
+    """What depends on how often it ran, and can't be computed in place."""
+    return lines(each(source, target, read=TURN), add(target, "x", target))
+
+
+def loop(*body: str, starts: str, types: str = M, name: str = "last") -> str:
+    count = types.count("memref")
+    names = f"%{name}" if count == 1 else f"%{name}:{count}"
+    carried = f"{names} = scf.for %{name}i = %c0 to %n step %c1 iter_args({starts})"
+    return lines(f"{carried} -> ({types}) {{", *body, "}")
+
+
+FIRST = lines(alloc("first"), copy("x", "first"))
+REPLACED = loop(
+    *(alloc("now"), step("was", "now"), free("was"), f"scf.yield %now : {M}"),
+    starts="%was = %first",
+)
+LAST = lines(copy("last", "y"), free("last"))
+
+PROGRAMS = {
+    "replaced in each iteration": ([FIRST, REPLACED, LAST], 128),
+    "replaced in a loop in a loop": (
+        [
+            "scf.for %k = %c0 to %n step %c1 {",
+            *(FIRST, REPLACED, LAST, "}"),
+        ],
+        128,
+    ),
+    "dead when the next one is written": (
+        [
+            FIRST,
+            loop(
+                *(copy("was", "z"), free("was"), alloc("now"), step("z", "now")),
+                f"scf.yield %now : {M}",
+                starts="%was = %first",
+            ),
+            LAST,
+        ],
+        64,
+    ),
+    "the first is read after the loop": (
+        [
+            FIRST,
+            loop(
+                *(alloc("now"), step("was", "now"), f"scf.yield %now : {M}"),
+                starts="%was = %first",
+            ),
+            *(copy("first", "z"), LAST),
+        ],
+        192,
+    ),
+    "two in one loop": (
+        [
+            *(FIRST, alloc("other"), each("x", "other")),
+            loop(
+                *(alloc("now"), step("was", "now"), free("was")),
+                *(alloc("then"), add("that", "now", "then"), free("that")),
+                f"scf.yield %now, %then : {MM}",
+                starts="%was = %first, %that = %other",
+                types=MM,
+            ),
+            f'"memref.copy"(%last#0, %y) : ({MM}) -> ()',
+            f'"memref.copy"(%last#1, %z) : ({MM}) -> ()',
+        ],
+        256,
+    ),
+    "the two before are read": (
+        [
+            *(FIRST, alloc("second"), each("x", "second")),
+            loop(
+                *(alloc("now"), step("was", "now"), add("now", "older", "now")),
+                *(free("older"), f"scf.yield %now, %was : {MM}"),
+                starts="%was = %first, %older = %second",
+                types=MM,
+            ),
+            f'"memref.copy"(%last#0, %y) : ({MM}) -> ()',
+        ],
+        192,
+    ),
+    "alternating": (
+        [
+            FIRST,
+            loop(
+                *(alloc("now"), step("was", "now"), free("was")),
+                *(alloc("then"), step("now", "then"), free("now")),
+                f"scf.yield %then : {M}",
+                starts="%was = %first",
+            ),
+            LAST,
+        ],
+        128,
+    ),
+    "in a while": (
+        [
+            FIRST,
+            f"%r:2 = scf.while (%i = %c0, %was = %first) : (index, {M}) -> "
+            f"(index, {M}) {{",
+            "%more = arith.cmpi slt, %i, %n : index",
+            f"scf.condition(%more) %i, %was : index, {M}",
+            f"}} do {{\n^bb0(%j: index, %that: {M}):",
+            *(alloc("now"), step("that", "now"), free("that")),
+            f"%next = arith.addi %j, %c1 : index\nscf.yield %next, %now : index, {M}",
+            "}",
+            f'"memref.copy"(%r#1, %y) : ({MM}) -> ()',
+        ],
+        128,
+    ),
+    "before the condition of a while": (
+        [
+            FIRST,
+            f"%r:2 = scf.while (%i = %c0, %was = %first) : (index, {M}) -> "
+            f"(index, {M}) {{",
+            *(alloc("now"), step("was", "now"), free("was")),
+            "%more = arith.cmpi slt, %i, %n : index",
+            f"scf.condition(%more) %i, %now : index, {M}",
+            f"}} do {{\n^bb0(%j: index, %that: {M}):",
+            "%next = arith.addi %j, %c1 : index",
+            f"scf.yield %next, %that : index, {M}\n}}",
+            f'"memref.copy"(%r#1, %y) : ({MM}) -> ()',
+        ],
+        128,
+    ),
+    "one of two paths replaces it": (
+        [
+            *(FIRST, f"%last = scf.if %p -> ({M}) {{", copy("first", "z")),
+            *(free("first"), alloc("now"), step("x", "now"), f"scf.yield %now : {M}"),
+            *("} else {", f"scf.yield %first : {M}", "}", LAST),
+        ],
+        64,
+    ),
+    "one of two paths computes another from it": (
+        [
+            *(FIRST, f"%last = scf.if %p -> ({M}) {{", alloc("now")),
+            *(step("first", "now"), free("first"), f"scf.yield %now : {M}"),
+            *("} else {", f"scf.yield %first : {M}", "}", LAST),
+        ],
+        128,
+    ),
+    "each path allocates it": (
+        [
+            *(f"%last = scf.if %p -> ({M}) {{", alloc("a"), step("x", "a")),
+            *(f"scf.yield %a : {M}", "} else {", alloc("b"), each("x", "b")),
+            *(f"scf.yield %b : {M}", "}", LAST),
+        ],
+        64,
+    ),
+    "each block allocates it": (
+        [
+            *("cf.cond_br %p, ^l, ^r", "^l:", alloc("a"), step("x", "a")),
+            *(f"cf.br ^e(%a : {M})", "^r:", alloc("b"), each("x", "b")),
+            *(f"cf.br ^e(%b : {M})", f"^e(%last: {M}):", LAST),
+        ],
+        64,
+    ),
+    "selected": (
+        [
+            *(alloc("a"), step("x", "a"), alloc("b"), each("x", "b")),
+            *(f"%last = arith.select %p, %a, %b : {M}", LAST),
+        ],
+        128,
+    ),
+    "a path's own begins a loop": (
+        [
+            *(f"%first = scf.if %p -> ({M}) {{", alloc("a"), step("x", "a")),
+            *(f"scf.yield %a : {M}", "} else {", alloc("b"), each("x", "b")),
+            *(f"scf.yield %b : {M}", "}", REPLACED, LAST),
+        ],
+        128,
+    ),
+}
+
+by_program = pytest.mark.parametrize(("body", "size"), PROGRAMS.values(), ids=PROGRAMS)
+
+
+def planned(text: str) -> ModuleOp:
+    module = parsed(text)
+    driver.run(tensorplan.context(), module, [PlanMemory()])
+    return module
+
+
+@by_program
+def test_the_slots(
+    body: list[str], size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, REMARKS.name):
+        module = planned(program(*body))
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] == size
+    assert pool["lower_bound_bytes"] <= size
+    assert not [m for m in caplog.messages if "not" in m]
+
+
+@pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
+@needs_mlir
+def test_the_values() -> None:
+    """Of all trip counts and conditions, in a memory that notices what is not freed."""
+    texts = [program(*body) for body, _ in PROGRAMS.values()]
+    plans = [text_of(planned(text)) for text in texts]
+    bare = [text[text.index("{") + 1 : text.rindex("}")] for text in plans]
+    ran = behaviors([*texts, *bare], TOOLS[0])
+    for name, want, got in zip(
+        PROGRAMS, ran[: len(texts)], ran[len(texts) :], strict=True
+    ):
+        assert complaint(got, want) is None, name
