@@ -135,8 +135,12 @@ def time(op: Operation) -> int:
         return 0
     if isinstance(op, _CONTROL):
         return _over_regions(op, time)
-    arithmetic = _contracted(op) / CONTRACTED_PER_NS + _others(op) / OTHERS_PER_NS
-    return LAUNCH + max(time_to_move(moved(op)), round(arithmetic))
+    return LAUNCH + max(time_to_move(moved(op)), arithmetic(op))
+
+
+def arithmetic(op: Operation) -> int:
+    """Nanoseconds that its FLOPs take, as part of a group that moves the bytes."""
+    return round(_contracted(op) / CONTRACTED_PER_NS + _others(op) / OTHERS_PER_NS)
 
 
 def time_to_move(bytes: int) -> int:

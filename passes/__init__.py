@@ -33,7 +33,6 @@ _REWRITES = {
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
-    "tgraph-mask-from-output": "TGraphMaskFromOutput",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""

@@ -185,9 +185,8 @@ def test_the_same_in_every_run(option: str):
 
 @pytest.mark.thorough
 def test_rewrites_are_left_out_where_they_have_done_something() -> None:
-    """ReLU's mask is taken from its result there, and no loop stacks anything. Without
-    that, most of what is then kept too long is computed again."""
+    """Numbers are added to gradients there, and no loop stacks anything."""
     step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
     left = {t.change: t.worth for t in tensorplan.explain(step).trials}
-    assert left["without tgraph-mask-from-output"] > 2**12
+    assert "without tgraph-scatter-into" in left
     assert "without tgraph-fuse-updates-into-scan" not in left

@@ -29,9 +29,15 @@ bitwise identical.
 A group runs at the position of its last operation, so everything that it reads must
 stay live until then. With `keep-peak`, the pass leaves a value stored if fusion would
 raise live bytes above the peak of the original program (`analysis/storage`), or if
-storing the value lowers the peak. With `duplicate`, the pass takes values at the peak
-that a few simple operations compute, and recomputes them in each group that reads them
-if that lowers the peak (`fusion/duplication.py`).
+storing the value lowers the peak.
+
+With `duplicate`, the pass also chooses what to keep across the peak, for a backward
+pass as a rule: the values with the fewest bytes from which elementwise operations
+compute all others, found as a minimum cut (`fusion/residuals.py`). Each group that
+reads one of the others after the peak computes its own copy, in at most 2 % more of the
+function's estimated time. A batch norm and its activation then keep only their input. A
+mask, `x > c`, is computed from `maximum(x, c)` where nothing else reads `x`
+(`fusion/clipping.py`).
 
 Needs: level 1, preferably after tgraph-eliminate-assigns, which decides what is stored.
 Leaves: level 1; each group has one result.
@@ -53,6 +59,7 @@ from ...choices import ChoiceError
 from ...dialects.tgraph.base import segments, tensor_type_of
 from ...dialects.tgraph.structure import FusionOp, YieldOp
 from ..optional import OptionalPass
+from .fusion.clipping import compare_results
 from .fusion.duplication import duplicate
 from .fusion.groups import (
     MODES,
@@ -67,7 +74,13 @@ from .fusion.groups import (
 from .fusion.peak import Peak
 
 LOWERED = 4
-"""How often groups are given up to lower the peak further."""
+"""How often groups are given up, or values duplicated, to lower the peak further."""
+
+LITTLE = 0.02
+"""Of a block's time, what duplicates may take in all."""
+
+WORTH = 0.01
+"""Of the peak, what they have to save."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,8 @@ class TGraphFuse(OptionalPass):
             raise ValueError(f"max-depth is {self.max_depth}, expected 1 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in tensor_blocks(op):
+            compare_results(block)
         if self.mode == "none":
             return
         for block in tensor_blocks(op):  # goes into what is left of a block
@@ -112,15 +127,19 @@ class TGraphFuse(OptionalPass):
             return function, _settled(function, candidate, set(), None)
         peak = Peak(function)
         grouping = _settled(function, candidate, set(), peak)
+        longest = (1 + LITTLE) * peak.time(grouping) if self.duplicate else 0
         for _ in range(LOWERED if self.duplicate else 0):
-            duplication = duplicate(function, grouping, peak.liveness(grouping))
+            liveness = peak.liveness(grouping)
+            allowed = longest - peak.time(grouping)
+            duplication = duplicate(function, grouping, liveness, allowed)
             if not duplication:
                 break
             trial = Function(block)
             trial_peak = Peak(trial, peak.limits)
             trial_candidate = candidates(trial, self.mode, self.max_depth)
             trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
-            if trial_peak.height(trial_grouping) >= peak.height(grouping):
+            most = (1 - WORTH) * peak.height(grouping)
+            if trial_peak.height(trial_grouping) > most:
                 duplication.undo()
                 break
             function, peak, grouping = trial, trial_peak, trial_grouping

@@ -9,6 +9,7 @@ beam.py                      beam search: parts too large for that
 improve.py                   local search: tasks moved across the peak
 schedule.py                  all of them together
 makespan.py                  how long an order takes
+residuals.py                 what is kept so that the rest can be computed again
 rematerialization.py         what is computed again rather than kept
 exact_rematerialization.py   the same with the fewest FLOPs, for small graphs
 residency.py                 what leaves a memory between two uses, at the least cost

@@ -7,7 +7,7 @@ from xdsl.ir import Block, SSAValue
 
 from ....analysis.operations import Fused
 from ....analysis.storage import Home, TensorBuffer, during, storage_of
-from ....dialects.tgraph.base import typical_bytes
+from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from ....planning.problem import round_up
 
 ALIGNMENT = 64
@@ -29,6 +29,13 @@ class Liveness:
         """The memory of the function's own that a value lies in, if any."""
         place = self._storage.places.get(value)
         return place.buffer if place and place.buffer.home is Home.OWN else None
+
+    def bytes(self, value: SSAValue) -> int:
+        """The bytes that a value takes, or would if it were stored."""
+        place = self._storage.places.get(value)
+        if place is None:
+            return round_up(typical_bytes(tensor_type_of(value.type)), ALIGNMENT)
+        return bytes_of(place.buffer) if place.buffer.home is Home.OWN else 0
 
 
 def bytes_of(buffer: TensorBuffer) -> int:

@@ -6,8 +6,10 @@ from itertools import accumulate
 
 from xdsl.ir import SSAValue
 
+from ....analysis.cost import LAUNCH, arithmetic, time, time_to_move
 from ....analysis.operations import Fused
 from ....analysis.storage import TensorBuffer
+from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from .groups import Function, Grouping, fused
 from .liveness import Liveness, bytes_of
 
@@ -60,6 +62,18 @@ class Peak:
             groups = [g for g in self._fusions(grouping) if g]
             self._latest = grouping, Liveness(self.function.block, groups)
         return self._latest[1]
+
+    def time(self, grouping: Grouping) -> int:
+        """Nanoseconds that all operations take with these groups."""
+        total = 0
+        alone = dict.fromkeys(self.function.ops)
+        for group in filter(None, self._fusions(grouping)):
+            for op in group.ops:
+                alone.pop(op, None)
+            values = (*group.inputs, group.root.result)
+            bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
+            total += max(time_to_move(bytes), sum(map(arithmetic, group.ops))) + LAUNCH
+        return total + sum(map(time, alone))
 
     def _fusions(self, grouping: Grouping) -> Iterator[Fused | None]:
         for root, members in grouping.members.items():

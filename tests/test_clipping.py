@@ -1,5 +1,5 @@
-"""`tgraph-mask-from-output` changes no mask: NaN, infinities and both zeros
-included."""
+"""`tgraph-fuse` compares clipped values instead, and changes no mask: NaN, infinities
+and both zeros included."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from modules import parse, run
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.passes.tgraph.mask_from_output import TGraphMaskFromOutput
+from tensorplan.passes.tgraph.fuse import TGraphFuse
 
 SPECIAL = np.array([np.nan, -np.inf, -1, -0.0, 0.0, 1, 2, np.inf], "f4")
 
@@ -34,7 +34,7 @@ ANSWERED = {
 def test_masks_stay_as_they_are(clip: str, operands: str, direction: str) -> None:
     text = MASK.format(clip=clip, operands=operands, direction=direction)
     before = parse(text)
-    after = run(before, TGraphMaskFromOutput())
+    after = run(before, TGraphFuse(mode="none"))
     a, b = np.repeat(SPECIAL, 8), np.tile(SPECIAL, 8)
     for got, want in zip(
         run_reference(after, [a, b]), run_reference(before, [a, b]), strict=True

@@ -1,58 +1,34 @@
-"""`tgraph-mask-from-output`: computes masks from the clipped result, not from the
-input.
+"""Masks of clipped values: computed from the result, so that nothing else is kept.
 
-    %y = tgraph.maximum %x, %zero : tensor<4x8xf32>
-    ...
-    %mask = tgraph.compare %x, %zero {direction = "GT"} : ...
+    %y = maximum %x, %c                      %y = maximum %x, %c
+    ...                                      ...
+    %m = compare %x, %c {direction = "GT"}   %m = compare %y, %c {direction = "GT"}
 
-    %mask = tgraph.compare %y, %zero {direction = "GT"} : ...
-
-The gradient of a ReLU then needs only the result, as in PyTorch, and the input can be
-overwritten. The pass uses that `x > c` is `maximum(x, c) > c`, and that `x <= c` is its
-negation; for `minimum`, it uses `<` and `>=`. This also holds for NaN and signed zeros,
-so results are bitwise identical.
-
-The pass applies only if all other readers of `%x` are such comparisons after the
-`maximum`. Live bytes therefore never grow.
-
-Needs: level 1, before fusion.
-Leaves: level 1.
-Does not: look through views, or into fusions.
+`x > c` is `maximum(x, c) > c`, and `x <= c` is its negation; for `minimum`, these are
+`<` and `>=`. This also holds for NaN and signed zeros. Only if nothing else reads the
+value after it is clipped, so that live bytes never grow.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from ...analysis.functions import tensor_blocks
-from ...dialects.tgraph.base import TensorOp
-from ...dialects.tgraph.elementwise import CompareOp, MaximumOp, MinimumOp
-from ...dialects.tgraph.shaping import ConstantOp
-from ..optional import OptionalPass
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.elementwise import CompareOp, MaximumOp, MinimumOp
+from ....dialects.tgraph.shaping import ConstantOp
 
 _ANSWERED = {MaximumOp: ("GT", "LE"), MinimumOp: ("LT", "GE")}
-"""The comparisons of the clipped value with the bound that the result answers."""
+"""The comparisons with the bound that the result answers."""
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
-@dataclass(frozen=True)
-class TGraphMaskFromOutput(OptionalPass):
-    """Compares the results of maximum and minimum instead of their inputs."""
-
-    name = "tgraph-mask-from-output"
-    LOWERS_PEAK = True
-    TOPIC = "in place"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for block in tensor_blocks(op):
-            position = {op: index for index, op in enumerate(block.ops)}
-            for clip in block.ops:
-                if isinstance(clip, MaximumOp | MinimumOp) and not clip.outs:
-                    _rewrite(clip, position)
+def compare_results(block: Block) -> None:
+    """Makes comparisons read the results of maximum and minimum."""
+    position = {op: index for index, op in enumerate(block.ops)}
+    for clip in block.ops:
+        if isinstance(clip, MaximumOp | MinimumOp) and not clip.outs:
+            _rewrite(clip, position)
 
 
 def _rewrite(clip: MaximumOp | MinimumOp, position: Mapping[Operation, int]) -> None:

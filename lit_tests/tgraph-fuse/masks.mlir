@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p tgraph-mask-from-output | filecheck %s
+// RUN: plan-opt %s -p 'tgraph-fuse{mode=none}' | filecheck %s
 
 // The gradient of a relu: only %y is needed after it was computed.
 // CHECK-LABEL: func.func @relu

@@ -1,0 +1,188 @@
+"""What is kept across the peak, and what is computed again after it.
+
+What is read after the peak is kept, or computed again by each group that reads it, from
+other values that are kept: `planning/scheduling/residuals.py` finds the fewest bytes
+that suffice. Of a batch norm and an activation these are those of the input, though to
+keep it instead of any one value alone would gain nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+
+from xdsl.ir import Operation, SSAValue
+
+from ....analysis.cost import arithmetic, time, time_to_move
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.reducing import ReduceOp
+from ....dialects.tgraph.shaping import ViewOp
+from ....planning.scheduling.residuals import Residual, recomputed
+from .groups import Function, Grouping, has_destination, is_repeatable, place_of
+from .liveness import Liveness
+
+MOST = 8
+"""Groups that compute a value again."""
+
+LOWEST, PER_OCTAVE, NUMBERS = 0.01, 4, range(128)
+"""Prices of time, in bytes for a nanosecond: the first, how many there are until they
+double, and their numbers."""
+
+
+def is_seen_through(op: object) -> bool:
+    """Whether another one, of a copy of its operand, costs nothing."""
+    return isinstance(op, Operation) and (
+        (isinstance(op, ViewOp) and not has_destination(op)) or is_repeatable(op)
+    )
+
+
+def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
+    """What values are views or broadcasts of, none of them one of another."""
+    found = dict.fromkeys(values)
+    for value in (queue := list(found)):  # grows
+        if isinstance(op := value.owner, Operation) and is_seen_through(op):
+            del found[value]
+            new = [v for v in op.operands if v not in found]
+            found |= dict.fromkeys(new)
+            queue += new
+    return found
+
+
+class Crossing:
+    """What is computed before the peak and read from there on.
+
+    readers: the operations that do, in order, by their groups.
+    """
+
+    def __init__(
+        self, function: Function, grouping: Grouping, liveness: Liveness, peak: int
+    ):
+        self._function = function
+        self._grouping = grouping
+        self._liveness = liveness
+        self._peak = peak
+        self.readers: dict[int, list[Operation]] = {}
+        self._groups: dict[SSAValue, set[int]] = {}  # that read a value, or its readers
+        self._stored: set[SSAValue] = set()  # for what is no part of a group
+        for op in function.ops:
+            if not is_seen_through(op) and self._group(op) >= peak:
+                self._read(op, self._group(op))
+        self._needed = list(self._groups)
+        self._values = self._reached()
+
+    def _group(self, op: Operation) -> int:
+        """Where the operation is computed."""
+        index = self._function.position[op]
+        return max(index, self._grouping.roots[index])
+
+    def _is_before(self, value: SSAValue) -> bool:
+        owner = value.owner
+        return isinstance(owner, Operation) and self._group(owner) < self._peak
+
+    def _read(self, op: Operation, group: int) -> None:
+        is_stored = not isinstance(op, ElementwiseOp | ReduceOp)
+        if is_stored and group == self._peak:
+            return  # what it reads is live at the peak in any case
+        read = [v for v in _sources(op.operands) if self._is_before(v)]
+        for value in read:
+            self._groups.setdefault(value, set()).add(group)
+        if is_stored:
+            self._stored.update(read)
+        if read:
+            self.readers.setdefault(group, []).append(op)
+
+    def _reached(self) -> Mapping[SSAValue, Sequence[SSAValue] | None]:
+        """The values that are needed, or that these are computed from; of each what it
+        is computed from, if it may be computed again."""
+        found: dict[SSAValue, Sequence[SSAValue] | None]
+        found = dict.fromkeys(self._needed)
+        for op in reversed(self._function.ops[: self._peak]):
+            if self._may_be_copied(op):
+                (value,) = op.results
+                found[value] = read = list(_sources(op.operands))
+                for source in read:
+                    found.setdefault(source, None)
+                    groups = self._groups.setdefault(source, set())
+                    groups |= self._groups[value]
+        return found
+
+    def _may_be_copied(self, op: Operation) -> bool:
+        if not isinstance(op, ElementwiseOp) or not op.results or has_destination(op):
+            return False
+        groups = self._groups.get(op.results[0], ())
+        ops = self._function.ops
+        return (
+            0 < len(groups) <= MOST
+            and self._is_before(op.results[0])
+            and all(place_of(ops[group]) == place_of(op) for group in groups)
+        )
+
+    def cheapest(self, allowed: float) -> set[SSAValue]:
+        """The values to compute again, so that the fewest bytes are kept; this takes at
+        most so many nanoseconds."""
+
+        def is_allowed(number: int) -> bool:
+            return self._time(self._recomputed(number)) <= allowed
+
+        number = 0 if is_allowed(0) else bisect_left(NUMBERS, True, 1, key=is_allowed)
+        return self._recomputed(number) if number < len(NUMBERS) else set()
+
+    def _recomputed(self, number: int) -> set[SSAValue]:
+        """The values to compute again at a price of time."""
+        price = LOWEST * 2 ** (number / PER_OCTAVE) * len(self._function.ops)
+        index = {value: i for i, value in enumerate(self._values)}
+        residuals: list[Residual] = []
+        for value, read in self._values.items():
+            held = self._held(value)
+            if read is None:
+                residuals.append(Residual(held))
+                continue
+            again = arithmetic(_maker(value)) * len(self._groups[value])
+            cost = int(price * (again + self._time_to_store(value)))
+            residuals.append(Residual(held, cost, [index[v] for v in read]))
+        found = recomputed(residuals, [index[value] for value in self._needed])
+        return {value for value, i in index.items() if i in found}
+
+    def _held(self, value: SSAValue) -> int:
+        """The bytes that it takes to keep a value: more of an old one, so that not all
+        of many equal layers have to be treated alike."""
+        if not self._is_before(value):
+            return 0
+        age = len(self._function.ops) - self._function.position[_maker(value)]
+        return self._liveness.bytes(value) * (len(self._function.ops) + age)
+
+    def _time_to_store(self, value: SSAValue) -> int:
+        return time(_maker(value)) if value in self._stored else 0
+
+    def _time(self, again: Set[SSAValue]) -> int:
+        """Nanoseconds that all copies take."""
+        return sum(
+            self._time_in(group, self._copied(readers, again))
+            for group, readers in self.readers.items()
+        )
+
+    def _copied(
+        self, readers: Iterable[Operation], again: Set[SSAValue]
+    ) -> Collection[SSAValue]:
+        """What a group computes again."""
+        found: dict[SSAValue, None] = {}
+        queue = [v for op in readers for v in _sources(op.operands)]
+        for value in queue:  # grows
+            if value in again and value not in found:
+                found[value] = None
+                queue += self._values[value] or ()
+        return found.keys()
+
+    def _time_in(self, group: int, copied: Collection[SSAValue]) -> int:
+        """Nanoseconds that copies take in a group, beyond those in which it waits for
+        memory."""
+        members = [self._function.ops[m] for m in self._grouping.members.get(group, ())]
+        waiting = 0
+        if members:
+            bytes = self._liveness.bytes(members[-1].results[0])
+            waiting = time_to_move(2 * bytes) - sum(map(arithmetic, members))
+        again = sum(arithmetic(_maker(value)) for value in copied)
+        return max(again - max(waiting, 0), 0) + sum(map(self._time_to_store, copied))
+
+
+def _maker(value: SSAValue) -> Operation:
+    assert isinstance(value.owner, Operation)
+    return value.owner

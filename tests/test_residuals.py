@@ -1,0 +1,124 @@
+"""What is kept for the backward pass: the choice with the fewest bytes, and no other
+values for it."""
+
+from collections.abc import Sequence
+from itertools import chain, combinations
+from random import Random
+
+import numpy as np
+import pytest
+from modules import parse, run
+
+import tensorplan
+from tensorplan.analysis.cost import duration
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.gradient import TGraphGradient
+from tensorplan.planning.scheduling.residuals import NEVER, Residual, recomputed
+
+
+def cost(values: Sequence[Residual], needed: Sequence[int], again: set[int]) -> int:
+    read = chain(needed, *(values[value].operands for value in again))
+    kept = sum(values[value].keep for value in set(read) - again)
+    return kept + sum(values[value].compute for value in again)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_choice_costs_less(seed: int) -> None:
+    random = Random(seed)
+    values = [
+        Residual(
+            random.randint(0, 6),
+            random.choice((NEVER, 0, 1, 2, 3)) if value else NEVER,
+            [other for other in range(value) if random.random() < 0.4],
+        )
+        for value in range(random.randint(1, 8))
+    ]
+    numbers = range(len(values))
+    needed = [value for value in numbers if random.random() < 0.4]
+    again = recomputed(values, needed)
+    subsets = chain(*(combinations(numbers, n) for n in range(len(values) + 1)))
+    least = min((cost(values, needed, set(s)), len(s)) for s in subsets)
+    assert (cost(values, needed, again), len(again)) == least
+
+
+def test_long_chains() -> None:
+    values = [Residual(1)] + [Residual(2, 0, [n]) for n in range(20_000)]
+    assert recomputed(values, [20_000]) == set(range(1, 20_001))
+
+
+ACTIVATIONS = {
+    "relu": "%y{0} = tgraph.maximum %n{0}, %zero : {1}",
+    "relu6": """
+  %m{0} = tgraph.maximum %n{0}, %zero : {1}
+  %y{0} = tgraph.minimum %m{0}, %six : {1}""",
+    "leaky relu": """
+  %s{0} = tgraph.multiply %n{0}, %slope : {1}
+  %y{0} = tgraph.maximum %n{0}, %s{0} : {1}""",
+    "swish": """
+  %s{0} = tgraph.logistic %n{0} : {1}
+  %y{0} = tgraph.multiply %n{0}, %s{0} : {1}""",
+    "gelu": """
+  %a{0} = tgraph.multiply %n{0}, %half : {1}
+  %b{0} = tgraph.multiply %n{0}, %slope : {1}
+  %c{0} = tgraph.tanh %b{0} : {1}
+  %d{0} = tgraph.add %c{0}, %one : {1}
+  %y{0} = tgraph.multiply %a{0}, %d{0} : {1}""",
+}
+LAYERS = 5
+CONSTANTS = {"zero": 0.0, "six": 6.0, "slope": 0.1, "half": 0.5, "one": 1.0}
+
+
+def network(activation: str, rows: int, width: int) -> str:
+    """The gradient of products, norms over the batch, and activations."""
+    full, row = f"tensor<{rows}x{width}xf32>", f"tensor<{width}xf32>"
+    matrix = f"tensor<{width}x{width}xf32>"
+    lines = [f"func.func @main(%y0: {full}, %w: {matrix}) -> {matrix} {{"]
+    lines += [
+        f"  %{name} = tgraph.constant<{number} : f32> : {full}"
+        for name, number in CONSTANTS.items()
+    ]
+    for i in range(1, LAYERS + 1):
+        lines += [
+            f"  %x{i} = tgraph.dot_general %y{i - 1}, %w",
+            "    {lhs_contracting_dimensions = array<i64: 1>,",
+            "     rhs_contracting_dimensions = array<i64: 0>}",
+            f"    : ({full}, {matrix}) -> {full}",
+            f'  %t{i} = tgraph.reduce %x{i} {{kind = "add",',
+            f"    dimensions = array<i64: 0>}} : ({full}) -> {row}",
+            f"  %u{i} = tgraph.broadcast_in_dim %t{i}",
+            f"    {{broadcast_dimensions = array<i64: 1>}} : ({row}) -> {full}",
+            f"  %v{i} = tgraph.multiply %u{i}, %slope : {full}",
+            f"  %n{i} = tgraph.subtract %x{i}, %v{i} : {full}",
+            f"  {ACTIVATIONS[activation].format(i, full)}",
+        ]
+    lines += [
+        f"  %q = tgraph.multiply %y{LAYERS}, %y{LAYERS} : {full}",
+        '  %l = tgraph.reduce %q {kind = "add", dimensions = array<i64: 0, 1>}',
+        f"    : ({full}) -> tensor<f32>",
+        f"  %g = tgraph.gradient %l wrt %w : tensor<f32> wrt {matrix}",
+        f"  func.return %g : {matrix}",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_one_value_of_each_layer_is_kept(activation: str) -> None:
+    """The product: the norm, what is activated, and masks follow from it."""
+    planned = tensorplan.plan(parse(network(activation, 2048, 1024)))
+    (pool,) = tensorplan.report(planned)["pools"]
+    one = 4 * 2048 * 1024
+    assert pool["bytes"] < (LAYERS + 4) * one  # and what a layer's gradient takes
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_copies_take_little_time_and_change_no_values(activation: str) -> None:
+    before = run(parse(network(activation, 64, 64)), TGraphGradient())
+    kept = run(before, TGraphFuse(duplicate=False))
+    after = run(before, TGraphFuse())
+    assert duration(after) <= 1.02 * duration(kept)
+    rng = np.random.default_rng(0)
+    y, w = rng.normal(size=(2, 64, 64)).astype("f4") / 8
+    (want,), (got,) = (run_reference(module, [y, w]) for module in (kept, after))
+    np.testing.assert_array_equal(got, want)
