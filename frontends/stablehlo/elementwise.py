@@ -1,15 +1,9 @@
-"""Elementwise operations, those of CHLO too.
-
-Functions that tgraph lacks are written out: hyperbolic ones and their inverses by
-`expm1` and `log1p`, inverse trigonometric ones by `atan2`, `erf_inv` by M. Giles'
-polynomials ("Approximating the erfinv function", 2012) and, for f64, Newton's steps.
-"""
+"""Elementwise operations, those of CHLO too."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeAlias, cast
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -21,22 +15,21 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     f32,
-    i1,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.tgraph import elementwise, reducing, shaping, terms
+from ...dialects.tgraph import elementwise, reducing, shaping
 from ...dialects.tgraph.base import (
-    TensorOp,
     element_bytes,
     ints,
     shape_of,
     with_element,
     with_shape,
 )
-from ...dialects.tgraph.terms import erf, exp, expm1, log, log1p, sign, sqrt
+from ..builder import TensorBuilder
 from ..unsupported import Unsupported
+from ..written import FORMULAS, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
 
 
@@ -165,134 +158,9 @@ def _reduce_precision(c: Conversion) -> Values:
     return (c.emit(elementwise.ConvertOp, (narrow,)),)
 
 
-# Functions that are written out
-
-Term: TypeAlias = terms.Term[SSAValue]
-
-
-@dataclass(frozen=True)
-class _Writer(terms.TermBuilder[SSAValue]):
-    """Writes formulas on tensors of one type."""
-
-    c: Conversion
-
-    def term(self, value: SSAValue) -> Term:
-        return terms.Term(self, value, type_of(value).element_type)
-
-    def constant(self, number: float, like: Term) -> Term:
-        return self.term(self.c.number(number, type_of(like.value)))
-
-    def apply(self, kind: type[TensorOp], *terms: Term) -> Term:
-        values = [term.value for term in terms]
-        return self.term(self.c.emit(kind, values, type_of(values[-1])))
-
-    def compare(self, direction: str, x: Term, y: Term) -> Term:
-        type, text = with_element(type_of(x.value), i1), StringAttr(direction)
-        values = (x.value, y.value)
-        return self.term(
-            self.c.emit(elementwise.CompareOp, values, type, direction=text)
-        )
-
-    def select(self, condition: Term, x: Term, y: Term) -> Term:
-        return self.apply(elementwise.SelectOp, condition, x, y)
-
-
-Formula: TypeAlias = Callable[[Term], Term]
-
-
-def _atan2(y: Term, x: Term | float) -> Term:
-    return y.apply(elementwise.Atan2Op, x)
-
-
-def _formula(formula: Formula, c: Conversion) -> Values:
-    """A formula in f32 at least."""
+def _written_out(name: str, c: Conversion) -> Values:
     (x,) = c.inputs
-    type = type_of(x)
-    if element_bytes(type.element_type) >= 4:
-        return (formula(_Writer(c).term(x)).value,)
-    x = c.emit(elementwise.ConvertOp, (x,), with_element(type, f32))
-    result = formula(_Writer(c).term(x)).value
-    return (c.emit(elementwise.ConvertOp, (result,)),)
-
-
-def _acosh(x: Term) -> Term:
-    """For large x, its square would be infinite."""
-    near = log(x + sqrt((x + 1.0) * (x - 1.0)))
-    return (log(x) + math.log(2)).where(x >= 1e16, near)
-
-
-def _asinh(x: Term) -> Term:
-    size = abs(x)
-    square = size * size
-    near = log1p(size + square / (sqrt(square + 1.0) + 1.0))
-    return sign(x) * (log(size) + math.log(2)).where(size >= 1e16, near)
-
-
-def _atanh(x: Term) -> Term:
-    return (log1p(x) - log1p(-x)) * 0.5
-
-
-def _cosh(x: Term) -> Term:
-    return exp(x - math.log(2)) + exp(-x - math.log(2))
-
-
-def _sinh(x: Term) -> Term:
-    near = expm1(x)
-    near = (near + near / (near + 1.0)) * 0.5
-    far = exp(x - math.log(2)) - exp(-x - math.log(2))
-    return near.where(abs(x) < 1.0, far)
-
-
-def _acos(x: Term) -> Term:
-    return _atan2(sqrt((-x + 1.0) * (x + 1.0)), x)
-
-
-def _asin(x: Term) -> Term:
-    return _atan2(x, sqrt((-x + 1.0) * (x + 1.0)))
-
-
-_CENTRE = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
-_TAILS = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
-
-
-def _erf_inv(x: Term) -> Term:
-    w = -(log1p(-x) + log1p(x))
-    centre, tails = w - 2.5, sqrt(w) - 3.0
-    near, far = _polynomial(_CENTRE, centre), _polynomial(_TAILS, tails)
-    y = near.where(w < 5.0, far) * x
-    if isinstance(x.element, Float64Type):
-        for _ in range(2):
-            step = (erf(y) - x) / (exp(-(y * y)) * (2 / math.sqrt(math.pi)))
-            y = (y - step).where(abs(x) < 1.0, y)
-    return (x * math.inf).where(abs(x).equals(1.0), y)
-
-
-def _polynomial(coefficients: Sequence[float], x: Term) -> Term:
-    """The highest power's coefficient comes first."""
-    result = x * coefficients[0] + coefficients[1]
-    for coefficient in coefficients[2:]:
-        result = result * x + coefficient
-    return result
+    return (written_out(TensorBuilder(c.into, c.op.location), name, x),)
 
 
 def _infinite(sign: int, c: Conversion) -> Values:
@@ -305,27 +173,12 @@ def _infinite(sign: int, c: Conversion) -> Values:
     return (c.emit(elementwise.CompareOp, (x, infinity), direction=direction),)
 
 
-_FORMULAS: Mapping[str, Formula] = {
-    "acos": _acos,
-    "acosh": _acosh,
-    "asin": _asin,
-    "asinh": _asinh,
-    "atan": lambda x: _atan2(x, 1.0),
-    "atanh": _atanh,
-    "cosh": _cosh,
-    "erf_inv": _erf_inv,
-    "sinh": _sinh,
-}
-
 CONVERSIONS: Mapping[str, Converter] = {
     **{
         f"stablehlo.{op_type.name.removeprefix('tgraph.')}": partial(same, op_type)
         for op_type in elementwise.ELEMENTWISE_OPS
     },
-    **{
-        f"chlo.{name}": partial(_formula, formula)
-        for name, formula in _FORMULAS.items()
-    },
+    **{f"chlo.{name}": partial(_written_out, name) for name in FORMULAS},
     "chlo.erf": partial(same, elementwise.ErfOp),
     "chlo.erfc": partial(same, elementwise.ErfcOp),
     "chlo.is_inf": partial(_infinite, 0),
