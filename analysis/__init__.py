@@ -14,6 +14,7 @@ scans.py            tensors that loops write row by row
 loops.py            trip counts of loops
 control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
+references.py       the values through which an allocation is reached, and their lives
 liveness.py         the steps in which buffers are live
 dependencies.py     dependencies between operations
 addresses.py        escaping addresses of buffers

@@ -11,6 +11,7 @@ memories.py         the memories of a function that hold buffers
 arenas.py           arenas of callers, in globals, and at addresses
 caller_pools.py     arguments with buffers in their memory
 pointees.py         the buffers that a memref may refer to
+references.py       the buffers that a memref stands for at a time
 ranges.py           bounds of indices
 extents.py          the bytes of its buffer that a memref may access
 effects.py          effects of operations on memrefs, through calls and regions
