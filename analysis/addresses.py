@@ -1,14 +1,15 @@
-"""Where the address of a buffer goes, for plan-memory: whether it is only compared.
+"""Follows the address of a buffer, to find whether the program only compares it.
 
-Upstream's `-buffer-deallocation-pipeline` asks at run time which of several memrefs are
-one. It writes their addresses into tables and hands these to a function that compares:
+Upstream's `-buffer-deallocation-pipeline` finds out at run time which of several
+memrefs are the same. It writes their addresses into tables, and passes these to a
+function that compares them:
 
     %p = memref.extract_aligned_pointer_as_index %x
     memref.store %p, %table[%c0]
     func.call @dealloc_helper(%table, ...)
 
-Such a buffer can be planned. It is needed until the last comparison: buffers that are
-not one must not have one address by then.
+plan-memory can plan such a buffer. The buffer is needed until the last comparison:
+until then, different buffers must have different addresses.
 """
 
 from xdsl.dialects import arith, func, memref

@@ -1,12 +1,13 @@
 """The allocations of a function that plan-memory can place, and how they are used.
 
-An allocation is followed to wherever its memref goes: through views, selects, results
-of `scf.if`, loops and branches. It can be placed if everything that happens there is
-understood, or over when a `memref.dealloc` in its own block frees it.
+The analysis follows a memref through views, selects, results of `scf.if`, loops and
+branches. It can place an allocation if it understands all uses, or if a
+`memref.dealloc` in the allocation's own block ends them.
 
-What one `memref.dealloc` may free goes together: if one of these stays as it is, so
-must the others, since the `memref.dealloc` has to stay. A function's arguments and
-globals are not freed: they belong to others, as in MLIR's ownership-based deallocation.
+All allocations that one `memref.dealloc` may free are placed together or not at all:
+if one of them stays as it is, the `memref.dealloc` has to stay. Nothing frees a
+function's arguments and globals: they belong to others, as in MLIR's ownership-based
+deallocation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

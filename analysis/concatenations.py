@@ -1,4 +1,4 @@
-"""Concatenations that are made in place: their operands are computed into the result.
+"""Concatenations in place: operations write their operands directly into the result.
 
     %a = tgraph.exponential %x : tensor<4x8xf32>
     %b = tgraph.tanh %y : tensor<4x8xf32>
@@ -10,8 +10,8 @@
     %1 = memref.reinterpret_cast %c to offset: [32], ...
     tgraph.tanh %y outs(%1) : ...
 
-The result is stored from its first operand on. Of operands that lie elsewhere, as
-arguments and constants do, it gets copies.
+The memory of the result exists from the first operand on. Operands that lie elsewhere,
+such as arguments and constants, are copied into it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A function as plan-memory sees it: numbered steps, and how control goes on.
+"""A function as plan-memory sees it: numbered steps and the control flow between them.
 
     func.func @f(%c: i1) {
       %x = memref.alloc()      step 0    node 0, goes on to 1 and 2
@@ -12,12 +12,12 @@
       func.return              step 6
     }
 
-Each operation is a step, in the order of the text, those in the regions of structured
-control flow too. A node is a run of steps without branches; blocks of `cf` have nodes
-like regions of `scf` and `affine`. Any other operation with regions is one step, a
-concurrent loop too.
+Each operation is a step, in textual order, also in the regions of structured control
+flow. A node is a sequence of steps without branches. Blocks of `cf` and regions of
+`scf` and `affine` have nodes. Any other operation with regions is one step, even a
+concurrent loop.
 
-Also: where a memref goes (`moves`), through views, selects, yields and branches.
+`moves` follows a memref through views, selects, yields and branches.
 """
 
 from collections.abc import Iterator, Sequence

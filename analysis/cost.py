@@ -1,22 +1,23 @@
-"""What operations cost: their FLOPs, the bytes that they move, and the time of both.
+"""Estimates the cost of operations: FLOPs, bytes moved, and time.
 
     %r = tgraph.dot_general %a, %b       201,326,592 FLOPs, 9,437,184 bytes, 2.0 ms
          (96x128x64, 96x64x128)
 
-FLOPs are exact. A contraction has two for each product that it sums; a convolution has
-no products with padding or with the holes of a dilation. A reduction has one for each
-element but the first. An elementwise operation has one for each element, or as many as
-the polynomial by which a kernel computes it. What only moves data has none. A group has
-those of its body; a loop those of an iteration as often as it runs, where that is known
-(loops.py), once otherwise; a branch those of the larger side.
+FLOPs are exact. A contraction has two FLOPs for each product that it sums; a
+convolution has no products with padding or with the holes of a dilation. A reduction
+has one for each element but the first. An elementwise operation has one for each
+element, or as many as the polynomial that its kernel evaluates. An operation that only
+moves data has none. A group has the FLOPs of its body. A loop has those of one
+iteration times its trip count, or times one if that is unknown (loops.py). A branch has
+those of the larger side.
 
-Bytes are what is read and written in memory, each operand once. Of what is sliced,
-gathered from or updated in place it is the part.
+Bytes are those that are read and written in memory, each operand once. A slice, a
+gather or an update in place counts only the part of the operand that it touches.
 
-Time is the roofline model's (Williams, Waterman and Patterson, 2009): the longer of
-moving the bytes and doing the FLOPs, and what it takes to start. The constants are
-measured on one core (`benchmarks/kernels.py`, which compares the estimates with kernels
-too). Symbolic sizes count as typical ones.
+Time follows the roofline model (Williams, Waterman and Patterson, 2009): the longer of
+moving the bytes and computing the FLOPs, plus a constant to start. The constants were
+measured on one core by `benchmarks/kernels.py`, which also compares the estimates with
+kernels. Symbolic sizes count as typical ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,14 +1,15 @@
-"""Which operations have to wait for which: values, and reads and writes of memory.
+"""Dependencies between operations: through values, and through reads and writes.
 
     0  tgraph.exponential %a outs(%x)      waits for
     1  tgraph.add %x, %v outs(%r)          0        writes what it reads
     2  tgraph.negate %a outs(%v)           1        must not write before 1 has read
     3  tgraph.tanh %v outs(%x)             2, 1
 
-NNVM's OrderMutation, for whatever has memory: variables on level 1, memrefs, through
-views, on levels 2 and 3. Each write of a memory makes a new version of it. Readers wait
-for the write of their version; a writer waits for all readers of the version before, or
-for its writer if nobody reads it. What follows from other orderings is left out.
+This is NNVM's OrderMutation for everything that has memory: variables at level 1, and
+memrefs with their views at levels 2 and 3. Each write to a memory makes a new version
+of it. A reader waits for the write of its version. A writer waits for all readers of
+the previous version, or for its writer if there are none. Dependencies that follow from
+others are omitted.
 """
 
 from collections import Counter

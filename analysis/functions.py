@@ -1,4 +1,4 @@
-"""Functions as the passes see them: which ones are on tensors, and their attributes."""
+"""Finds the functions on tensors, and reads and writes their attributes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod

@@ -1,7 +1,8 @@
 """How a tensor lies in a buffer: shape, strides and offset, counted in elements.
 
-What `tgraph`'s view operations do to a tensor, done to its layout; memref's strided
-layouts say the same in types. Strides may be 0 (repeated) and negative (reversed).
+`Layout` applies `tgraph`'s view operations to a layout instead of a tensor. The strided
+layouts of memref types express the same. Strides may be 0 (repeated) and negative
+(reversed).
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,9 @@
 
 report.py             statistics of a planned module
 placements.py         the buffers of a planned module
-kept_values.py        what a plan keeps of the forward pass for the gradient
-checkpoints.py        that as a policy for jax.checkpoint
-torch_checkpoints.py  that as selective checkpointing of PyTorch's modules
+kept_values.py        values of the forward pass that a plan keeps
+checkpoints.py        the plan's recomputation as a policy for jax.checkpoint
+torch_checkpoints.py  the same as selective checkpointing in PyTorch
 roles.py              what memory is for: parameters, activations, gradients, ...
 printed.py            its text, with operation lines and value names
 peaks.py              what makes up the peak of an arena

@@ -10,7 +10,7 @@
       tgraph.assign %a, %1 : tensor<4xf32>
       func.return
 
-As `donate_argnums` of `jax.jit` does it, and convert-stablehlo-to-tgraph for it.
+`donate_argnums` of `jax.jit` and convert-stablehlo-to-tgraph have the same effect.
 """
 
 from collections.abc import Iterator

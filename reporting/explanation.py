@@ -1,7 +1,8 @@
 """`tensorplan.explain` and `plan-opt --explain`: the peak, in words.
 
-What is live at each arena's peak and why (`reporting/peaks.py`), and what would
-help and by how much, tried on copies of the program (`reporting/trials.py`).
+An explanation lists what is live at each arena's peak and why (`reporting/peaks.py`),
+and what would help and by how much. It tries each option on a copy of the program
+(`reporting/trials.py`).
 `explanation_text.py` prints it for people; `plan-view --explain` shows it.
 """
 

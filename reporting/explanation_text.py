@@ -35,7 +35,7 @@ def lines(
     trials: Sequence[Trial],
     colour: bool,
 ) -> Iterator[str]:
-    """All of it; `now` is the outcome of the plan as it is. `colour`: with a terminal's
+    """The whole text. `now` is the outcome of the current plan; `colour` adds terminal
     escapes."""
     if not peaks:
         yield "there is no arena: all values are stored in the caller's memory"

@@ -5,10 +5,10 @@ bytes      time   longer  plan-pipeline{budget=...}
 24576  38.0 us     +2.7%  27645: more tiles
  6144  44.0 us    +18.7%  15360: many tiles
 
-Each point is the plan for a budget. The first is that of the default sequence before
-anything is computed again; the last has the fewest bytes that are found. The budgets
-in between halve the widest gap, again and again. What takes no less time with more
-bytes than another point is left out.
+Each point is the plan for a budget. The first point is the plan of the default
+sequence without recomputation, and the last one has the fewest bytes that the search
+finds. Each budget in between halves the widest gap that is left. The frontier omits a
+plan that needs more bytes than another and is no faster.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a plan keeps of the forward pass for the gradient: what its recomputation is.
+"""Finds the values of the forward pass that a plan keeps for the gradient.
 
     %h = tgraph.dot_general ...      jit(step)/jvp()/dot_general, step.py:5:10
     %a = tgraph.tanh %h              jit(step)/jvp()/tanh, step.py:6:10
@@ -6,10 +6,10 @@
     %b = tgraph.tanh %h {tgraph.recomputed}
     %g = tgraph.multiply %b, ...
 
-The plan keeps %h and recomputes %a: what is live when the gradient starts to read is
-kept. Frontends keep the framework's name for an operation as part of its location
-(`path_of`): JAX puts the transformations that the operation comes from into it, and
-tgraph-gradient does the same for PyTorch. Reads level 3.
+The plan keeps %h and recomputes %a. A value is kept if it is live when the gradient
+first reads a value of the forward pass. Frontends store the framework's name for an
+operation in its location (`path_of`): JAX puts the transformations that the operation
+comes from into it, and tgraph-gradient does the same for PyTorch. Reads level 3.
 """
 
 import re
@@ -71,7 +71,7 @@ def kept_values(module: ModuleOp) -> list[KeptValue]:
 
 
 def is_of_gradient(op: Operation) -> bool:
-    """Whether the backward pass computes it, be it a value of the forward pass."""
+    """Whether the backward pass runs the operation, perhaps to recompute a value."""
     return RECOMPUTED in op.attributes or bool(_GRADIENT.search(path_of(op)))
 
 

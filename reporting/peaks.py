@@ -6,11 +6,11 @@
     ...
     tgraph.multiply %3, %c outs(%r)           step 20
 
-At step 12 %3 is live: made by tgraph.dot_general, it waits for tgraph.multiply. It does
-not lie in %a's place, since tgraph.dot_general reads %a while it writes.
+At step 12, %3 is live: tgraph.dot_general has written it, and tgraph.multiply has yet
+to read it. It cannot overwrite %a, because tgraph.dot_general reads %a while it writes.
 
-Reads level 3, as `plan-view` does, and changes nothing. With streams it is program
-order that is looked at: what runs side by side may be live, too.
+The module reads level 3, as `plan-view` does, and changes nothing. With streams, it
+follows program order; concurrent operations may keep other buffers live, too.
 """
 
 from collections.abc import Mapping, Sequence

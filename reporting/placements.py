@@ -1,4 +1,4 @@
-"""The buffers of a planned module, one by one: for reports and for pictures.
+"""Lists the buffers of a planned module, for reports and pictures.
 
     %3 = memref.view %arena[%c128][] ...           step 5
     tgraph.matmul %a, %b outs(%3) ...              step 7, in model.mlir:4:3
@@ -36,8 +36,8 @@ from .roles import Role, Roles, accesses
 
 
 class PlacedBuffer(NamedTuple):
-    """A view of an arena, or of a result's memory, or a result itself. All its lives
-    are one lifespan, with gaps between them."""
+    """A view of an arena or of a result's memory, or a result itself. Its lifespan
+    covers all its lives, with gaps between them."""
 
     buffer: Buffer  # its id is the value's name in the text
     offset: int  # bytes
@@ -48,16 +48,17 @@ class PlacedBuffer(NamedTuple):
 
     @property
     def op(self) -> str:
-        """What accesses it first, as a rule by writing it: `tgraph.tanh`.
+        """The operation that accesses it first, usually to write it: `tgraph.tanh`.
 
-        For a group also what it computes (`described`). Of a workspace, whose it is.
+        A group also says what it computes (`described`). A workspace says which
+        operation it belongs to.
         """
         name = described(self.ops[0])
         return f"workspace of {name}" if self.is_workspace else name
 
     @property
     def is_workspace(self) -> bool:
-        """Whether an operation has it for its kernel only."""
+        """Whether only the kernel of an operation uses it."""
         views = self.view.results if self.view else ()
         return isinstance(self.ops[0], TensorOp) and self.ops[0].workspace in views
 
@@ -68,7 +69,7 @@ class PlacedBuffer(NamedTuple):
 
     @property
     def ops(self) -> Sequence[Operation]:
-        """What accesses it, or what makes it if nothing does."""
+        """The operations that access it, or the one that makes it if none does."""
         if self.accesses:
             return self.accesses
         assert self.view is not None  # a pool's result is accessed
@@ -89,7 +90,7 @@ def described(op: Operation) -> str:
 
 
 class CallerBuffer(NamedTuple):
-    """The memory of an argument, which is there during all of a run."""
+    """The memory of an argument, which exists during the whole run."""
 
     name: str  # the model's, or else that in the text
     size: int  # bytes
@@ -108,8 +109,8 @@ class PlacedPool(NamedTuple):
 
 
 def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
-    """The module's arenas, and arguments with others in them, named as in `text`, its
-    print.
+    """The module's arenas, and the arguments whose memory holds other buffers. Names
+    are those of `text`, the printed module.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
@@ -166,7 +167,7 @@ def _pool(
 def _callers(
     func: FuncOp, device: str, roles: Roles, text: Printed
 ) -> list[CallerBuffer]:
-    """Those in the memory of a device, grouped by role, the largest first."""
+    """The caller's buffers on a device, grouped by role, the largest first."""
     order = list(Role)
     found: list[CallerBuffer] = []
     for argument, attributes in zip(func.args, argument_attributes(func), strict=True):
@@ -192,8 +193,9 @@ def _type(value: SSAValue) -> str:
 def _without_hand_overs(
     buffers: Sequence[PlannedBuffer], lives: Sequence[Sequence[Steps]]
 ) -> Sequence[Sequence[Steps]]:
-    """Of two buffers at one place, the other of which is computed from the one in some
-    step, the one is live before that step."""
+    """The lives, each shortened by the step in which another buffer at the same offset
+    is computed from it: the two overlap in this step only because one replaces the
+    other."""
     starts = {
         (b.offset, b.size, start): b
         for b, live in zip(buffers, lives, strict=True)
@@ -209,7 +211,7 @@ def _without_hand_overs(
 
 
 def memref_bytes(type: Attribute) -> int | None:
-    """Bytes of what a memref type holds, if that is one of static sizes."""
+    """The bytes of a memref type; None for other types and dynamic sizes."""
     if not isinstance(type, MemRefType):
         return None
     memref_type = cast(AnyMemRef, type)

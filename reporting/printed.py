@@ -1,7 +1,7 @@
 """The text of a module, with the line of each operation and the name of each value.
 
-Values without a name of their own are `%0`, `%1`, ... only while they are printed; who
-speaks of them beside the text has to use the names that are in it.
+A value without a name is `%0`, `%1`, ... only in the printed text. Whatever refers to
+such a value next to the text has to use the names in it.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def printed(module: ModuleOp) -> Printed:
 
 
 class _Lines(StringIO):
-    """Knows the number of the line that is being written."""
+    """Counts the lines that are written."""
 
     line = 1
 

@@ -130,7 +130,7 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
 
 
 def _is_repeated(op: Operation) -> bool:
-    """Whether it computes again, and is not part of another that does."""
+    """Whether the operation recomputes a value and is in no group that does."""
     around = op.parent_op()
     return RECOMPUTED in op.attributes and not (
         around and RECOMPUTED in around.attributes

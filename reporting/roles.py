@@ -1,16 +1,15 @@
-"""What memory is for: parameters, activations, gradients, and so on, by what depends on
-what.
+"""Finds what memory is for (parameters, activations, gradients, ...) from data flow.
 
-    %h = exp(x @ %w)    activation: the loss depends on it, and what it does not
-                        depend on reads it, too
-    %t = reduce(%h)     temporary: only what the loss depends on reads it
+    %h = exp(x @ %w)    activation: the loss depends on it, and so does %g, on which the
+                        loss does not depend
+    %t = reduce(%h)     temporary: only operations that lead to the loss read it
     %loss = sum(%t)
     %g = %h @ ...       gradient: the loss does not depend on it
     %w -= %g            %w is a parameter; a variable that the loss does not depend on,
                         such as Adam's moments, is optimizer state
 
-A loss is a result that is one float, of a program that gives or updates something
-else, too. Without one, all buffers are temporaries.
+A loss is a result that is a single float, in a program that also returns or updates
+other values. In a program without a loss, all buffers are temporaries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +48,8 @@ class Access(NamedTuple):
 
 
 def accesses(buffer: SSAValue) -> Iterator[Access]:
-    """What uses the buffer, under whatever name, and does more than to pass it on."""
+    """The operations that use the buffer or a view of it, without those that only pass
+    it on."""
     aliases = {buffer: None}
     pending = [buffer]
     while pending:

@@ -143,7 +143,7 @@ def torch_checkpoint_policy(
 
 
 def _bytes(op: Operation) -> int:
-    """Of the first result; 0 for what only views memory."""
+    """The bytes of the first result; 0 for an operation that only views memory."""
     if not isinstance(op, TensorOp):
         return 0
     value = op.outs[0] if op.outs else op.results[0]

@@ -1,4 +1,4 @@
-"""What else could be done about a program's memory, and what it would do: by trying it.
+"""Tries other ways to plan a program, and measures what each would save.
 
 Each alternative is a sequence of passes for the same program, or the same passes for a
 program with donated arguments. `try_out` runs it on a copy, and measures the outcome.
@@ -7,7 +7,7 @@ program with donated arguments. `try_out` runs it on a copy, and measures the ou
     plan-pipeline{budget=1400832}             arenas 1400832 bytes, 2 % more FLOPs
     the same with argument 3 donated          401408 bytes less of results
 
-An alternative that leaves out what is done already tells what that is worth.
+An alternative that leaves out a pass of the pipeline tells what that pass is worth.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -83,7 +83,7 @@ class MemoryNeeds(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """An alternative, and what came of it: an outcome, or why there is none."""
+    """An alternative with its outcome, or the reason why it has none."""
 
     alternative: Alternative
     outcome: MemoryNeeds | str | None  # None: the time was up

@@ -1,4 +1,4 @@
-"""What texts for people are made of: sizes, tables, bold print."""
+"""Formats sizes, times, tables and bold print for people."""
 
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal

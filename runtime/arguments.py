@@ -1,7 +1,7 @@
 """Binds a caller's arrays to a program's arguments, without copies where possible.
 
-The memory of an argument is what the caller gave, if its layout allows that, else the
-program's own. `copies` counts what had to be copied, and why.
+The memory of an argument is the caller's array if the layout allows that, otherwise the
+program's own. `copies` counts the copies and their reasons.
 """
 
 from collections import Counter

@@ -16,8 +16,8 @@ moves the update into the loop: each iteration consumes its own gradient, so no 
 is stored for longer than an iteration. Every element is computed from the same elements
 as before, so results are bitwise identical. The loop updates the variables in place
 (tgraph-eliminate-assigns, tgraph-bufferize), and reads weights and other contents
-directly from them. If an iteration writes several rows, it updates each one as soon as its
-gradient is there, and reads each one as late as possible.
+directly from them. If an iteration writes several rows, it updates each one as soon as
+its gradient is there, and reads each one as late as possible.
 
 Each iteration of the loop must write a row of its own, or several adjacent rows,
 starting with either the first or the last row.

@@ -1,6 +1,6 @@
-"""Beam search: the best of the orders built so far, a few, are built on together.
+"""Beam search: extends only the few best of the partial orders at each step.
 
-Each is judged by its peak so far, then by what it leaves live.
+It compares partial orders by their peak so far, then by the bytes that they leave live.
 """
 
 from heapq import nsmallest
@@ -11,7 +11,7 @@ from .partial import OrderBuilder, Partial
 
 
 def beam(graph: TaskGraph, width: int, below: int) -> list[int] | None:
-    """An order with a peak under `below` bytes, or None if it comes to none."""
+    """An order with a peak under `below` bytes, or None if the search finds none."""
     builder = OrderBuilder(graph)
     front = [builder.start] if builder.start.peak < below else []
     for _ in graph.tasks:

@@ -1,8 +1,8 @@
 """The order with the lowest peak, by best-first search over sets of done tasks.
 
-What is live depends on which tasks are done, not on their order, so a set needs to be
-reached only once, with the lowest peak: dynamic programming over ideals, as in Serenity
-(Ahn et al., MLSys 2020).
+The live values depend on which tasks are done, not on their order. The search thus
+reaches each set of tasks only once, with the lowest peak. This is dynamic programming
+over ideals, as in Serenity (Ahn et al., MLSys 2020).
 """
 
 from heapq import heappop, heappush
@@ -16,7 +16,8 @@ from .partial import OrderBuilder, Partial
 def search(graph: TaskGraph, below: int, states: int) -> tuple[list[int] | None, bool]:
     """The order with the lowest peak, if that is under `below` bytes; else None.
 
-    Also returns whether that is proved: at most `states` sets of tasks are looked at.
+    Also returns whether that is proved. The search visits at most `states` sets of
+    tasks.
     """
     builder = OrderBuilder(graph)
     if builder.start.peak >= below:

@@ -1,9 +1,10 @@
 """The cheapest repetitions that fit a budget, by constraint programming.
 
-The model of Checkmate (Jain et al., MLSys 2020), solved by OR-tools' CP-SAT: the given
-order is a sequence of stages, in each of which one task runs for the first time, after
-repetitions of tasks before it. What is held between the stages, and what is computed in
-each, is free. Its size is cubic in the tasks, so it is for small graphs.
+OR-tools' CP-SAT solves the model of Checkmate (Jain et al., MLSys 2020). The given
+order is a sequence of stages. In each stage, one task runs for the first time, after
+repetitions of earlier tasks. The solver chooses what is held between the stages and
+what is computed in each. The model's size is cubic in the number of tasks, so it is for
+small graphs.
 
 Needs OR-tools (the extra `exact`).
 """

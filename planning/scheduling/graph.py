@@ -1,8 +1,8 @@
-"""What is scheduled: tasks, the values that they write and read, and live bytes.
+"""The task graph: tasks, the values that they write and read, and live bytes.
 
-A value is live from the task that writes it to the last that reads it. While a task
-runs, what it reads and what it writes are both live, unless the first written value
-takes over the memory of a read one, of the same size, that nobody reads afterwards.
+A value is live from the task that writes it to the last task that reads it. While a
+task runs, both its operands and its results are live. The exception is a first result
+that takes over the memory of an operand of the same size that no later task reads.
 """
 
 from collections.abc import Collection, Sequence
@@ -83,8 +83,8 @@ class TaskGraph:
 def profile(graph: TaskGraph, order: Sequence[int]) -> list[int]:
     """The live bytes while each task of the order runs.
 
-    A task may run several times: it writes its values anew each time, and whoever reads
-    them reads what was written last. In between they are not live.
+    A task may run several times. Each run writes its values again, and a reader gets
+    those of the last run. In between they are not live.
     """
     sizes = graph.sizes
     live = list(graph.kept)  # whether each value is, after the task that is looked at
@@ -119,7 +119,7 @@ def peak_of(graph: TaskGraph, order: Sequence[int]) -> int:
 
 
 def least_live(graph: TaskGraph, index: int) -> int:
-    """The bytes that live while a task runs at least, whatever the order."""
+    """A lower bound on the live bytes while a task runs, for any order."""
     earlier, later = (
         _reached(edges, index) for edges in (graph.predecessors, graph.successors)
     )

@@ -1,9 +1,10 @@
-"""List scheduling: what lowers live bytes is taken as soon as it is possible.
+"""List scheduling: takes a task that lowers the live bytes as soon as it is ready.
 
-Forwards, a task is taken when it frees at least what it writes; backwards, when it ends
-at least as many bytes as it makes live, so that a task which only makes values runs as
-late as possible. Where no task is such, the next is the first (backwards: last) of the
-order given, or the one that adds least. Each takes time near-linear in the graph.
+Forwards, a task qualifies if it frees at least what it writes. Backwards, it qualifies
+if it ends at least as many bytes as it makes live, so that a task which only produces
+values runs as late as possible. If no task qualifies, the next one is the first
+(backwards: last) in the given order, or the one that adds the fewest bytes. Both
+directions take time near-linear in the graph.
 """
 
 from collections.abc import Sequence

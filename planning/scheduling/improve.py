@@ -1,7 +1,8 @@
-"""Local search: tasks are moved across the peak, as long as that lowers it.
+"""Local search: moves tasks across the peak as long as that lowers it.
 
-What is live at the peak and was not needed yet is written later; what is live there and
-could already be freed is read earlier, with the tasks which that needs.
+The search delays the writer of a value that is live at the peak before anything reads
+it. It advances the last readers of a value that could be freed before the peak, along
+with the tasks that they depend on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ WIDEST = 32
 
 
 def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
-    """An order with a peak that is lower, or the order itself; looks at `tries`."""
+    """An order with a lower peak, or the order itself, after at most `tries` moves."""
     live = profile(graph, order)
     while live:
         worst = max(live)

@@ -1,4 +1,4 @@
-"""How long an order takes, where tasks of several queues run side by side."""
+"""Computes how long an order takes when several queues run their tasks concurrently."""
 
 from collections.abc import Hashable, Iterator, Sequence
 

@@ -1,21 +1,21 @@
-"""Values that are in another memory between two uses, until the peak fits a budget.
+"""Moves values to another memory between two uses until the peak fits a budget.
 
     task    0    1    2    3    4    5    6
             writes v                      reads v
     v here  ##########               ########
     copies       out->               <-in
 
-A value that nobody uses for long is copied out after its use and fetched ahead of the
-next one; in between its bytes are free. Copies run beside the tasks, one at a time in
-each direction: while a task runs, as much can be copied as takes its time. So a copy
-out may end as late, and a fetch start as early, as that needs, except where too much is
-live without the value's bytes: there the next task waits for the copy (`stall`).
+A value that no task uses for a long time is copied out after one use and fetched ahead
+of the next; in between, its bytes are free. Copies run concurrently with the tasks, one
+at a time in each direction, so the duration of a task limits how much can be copied
+while it runs. A copy out ends as late, and a fetch starts as early, as this requires.
+If too many bytes would be live even so, the next task waits for the copy (`stall`).
 
-This is the prefetch interval of XLA's memory-space assignment, with the asynchronous
-copies' resource of each step. `residency.py` chooses the gaps in which values are away:
-those that cost the least time. vDNN (Rhu et al. 2016) moves the activations of layers
-so, SuperNeurons (Wang et al. 2018) in addition to computing them again, and Capuchin
-(Peng et al. 2020) whatever has the longest time between two uses.
+This is the prefetch interval of XLA's memory-space assignment, with its resource for
+asynchronous copies in each step. `residency.py` chooses the gaps in which values are
+away, at the least cost in time. vDNN (Rhu et al. 2016) moves the activations of layers
+in this way. SuperNeurons (Wang et al. 2018) also recomputes them. Capuchin (Peng et al.
+2020) moves the values with the longest time between two uses.
 """
 
 from bisect import bisect_left

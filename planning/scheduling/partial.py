@@ -1,4 +1,4 @@
-"""Orders built task by task, as the searches build them."""
+"""Partial orders, which the searches extend task by task."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The parts of a graph that every order does one after the other."""
+"""Splits a graph into parts that every order runs one after the other."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from .graph import Task, TaskGraph
 
 
 def parts(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Half-open ranges of positions that every order of the graph keeps to.
+    """Half-open ranges of positions, one per part, the same in every order.
 
     A part ends with a task that depends on all tasks before it, and that all tasks
     after it depend on (an articulation point). Takes time near-linear in the graph.

@@ -1,16 +1,17 @@
-"""Values that are computed again rather than kept, until the peak fits a budget.
+"""Recomputes values instead of keeping them until the peak fits a budget.
 
-An order may name a task several times: each time it writes its values anew, and who
-reads them reads what was written last (`scheduling.profile`). So a value that is not
-read for long is dead in between.
+An order may contain a task several times. Each time, the task writes its values again,
+and a reader gets the values of the last run (`scheduling.profile`). Between its last
+reader and the next run of its task, a value is dead.
 
-The search starts from the given order, and from one that frees as soon as it can. It is
-greedy, as in XLA's rematerialization: where the most is live, that value is computed
-again before its next reader whose bytes, over all steps with too much, come at the
-least cost. What that needs and is dead by then is kept for longer where there is room;
-otherwise it is computed again too, so that whole segments are recomputed from what was
-kept (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). At the end,
-repetitions that later ones made needless are taken out again.
+The search starts from the given order, and from one that frees values as early as it
+can. It is greedy, as in XLA's rematerialization. At the peak, it picks the value that
+frees the most bytes, over all steps above the budget, per unit of cost, and recomputes
+it before its next reader. If an operand of that computation is dead by then, the search
+keeps it for longer if there is room. Otherwise it recomputes the operand too, so that
+whole segments are recomputed from the kept values (Chen et al., Training Deep Nets with
+Sublinear Memory Cost, 2016). Finally, it removes the repetitions that later ones made
+redundant.
 """
 
 from bisect import bisect_left

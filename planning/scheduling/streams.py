@@ -1,8 +1,9 @@
-"""Streams: no reuse that would make an operation wait for one it need not wait for.
+"""Prevents reuse that would make an operation wait for an unrelated one.
 
-With several streams, operations run in the order of their stream and after what they
-depend on; else in any order. Lifespans, which are ranges of one total order, do not say
-that two operations may run at the same time. `across_streams` makes them say it:
+With several streams, operations run in the order of their stream, after the operations
+that they depend on, and otherwise in any order. Lifespans are ranges of one total
+order, so they cannot express that two operations may run at the same time.
+`across_streams` extends them accordingly:
 
     step 0  stream 0   writes a
     step 1  stream 0   reads a           a: [0, 2)
@@ -12,8 +13,9 @@ that two operations may run at the same time. `across_streams` makes them say it
 `a` is then also live in step 2, the first of another stream that is not ordered after
 all of its accesses: [0, 3). So `b` cannot have its bytes, and `c` can.
 
-The general rule after NNVM's colouring of nodes and PyTorch Inductor's stream in the
-key of reuse, both of which forbid more: any sharing between colours or streams.
+The rule generalizes NNVM's coloring of nodes, and the stream in PyTorch Inductor's key
+for reuse. Both of these are stricter: they forbid any sharing between colors or
+streams.
 """
 
 from bisect import bisect_left

@@ -1,9 +1,9 @@
-"""The interface of allocators, and what they have in common.
+"""The interface of allocators, and the code that they share.
 
 An allocator takes regions from a sub-allocator and gives parts of them, blocks, to
-callers. Addresses are plain integers, whatever the sub-allocator counts in; sizes are
-in bytes. A policy (bfc.py, buddy.py, ...) only says where blocks lie (`place`,
-`release`); the lock, the accounts, labels, waiting, refusals and reports are here.
+callers. Addresses are plain integers, whatever the sub-allocator uses; sizes are in
+bytes. A policy (bfc.py, buddy.py, ...) only decides where blocks lie (`place`,
+`release`). This file has the lock, statistics, labels, waiting, refusals and reports.
 """
 
 import threading
@@ -29,7 +29,7 @@ B = TypeVar("B", bound=AllocatorBlock)
 class Allocator(ABC, Generic[B]):
     """Gives blocks of a device's memory. Safe to use from several threads.
 
-    With `retry_seconds`, an allocation that fails waits so long for others to free
+    With `retry_seconds`, a failing allocation waits that long for others to free memory
     (TensorFlow's AllocatorRetry).
     """
 

@@ -1,20 +1,21 @@
 """Best fit with coalescing: the allocator of TensorFlow (`tsl::BFCAllocator`).
 
 Requests are rounded up to 256 bytes and get the smallest free chunk that is large
-enough, the lowest in address among equals. What a chunk has too much is split off if it
-is as large as the request, or larger than a limit; else it is waste. A freed chunk is
-merged with its free neighbours. Regions are taken as needed, each twice the last.
+enough, or of several such chunks the one with the lowest address. The rest of a chunk
+is split off if it is as large as the request, or larger than a limit; otherwise it is
+wasted. A freed chunk is merged with its free neighbors. The allocator takes regions as
+needed, each twice as large as the last.
 
 TensorFlow keeps 21 bins by size, each ordered by (size, address). They are consecutive
-ranges of one order, so one sorted list finds the same chunks; bins are for reports.
+ranges of one order, so one sorted list finds the same chunks. Only reports have bins.
 
 Frees may be stamped, for devices that work through a queue: with a `clock`, a free
 takes a stamp from it, and the chunk is not merged before `set_safe_frontier` says that
 work with that stamp is done. An allocation may take a stamped chunk, as its own work is
 queued later; one with `freed_before` only those with an earlier or the same stamp.
 
-A request that nothing else can serve merges stamped chunks before they are safe, one
-after the other, until one of them has room (a forced merge).
+If nothing else can serve a request, it merges stamped chunks one by one before they are
+safe, until one of them has room (a forced merge).
 
 Three defects of the original are impossible here. Its queue of stamped chunks holds
 handles that dangle when a region is given back; this queue holds addresses, looked up

@@ -1,7 +1,7 @@
 """Host memory as a sub-allocator: each region is a block of its own.
 
-Addresses count from 0 in the order of the calls, so that they, and what allocators
-decide by them, are the same in every run.
+Addresses count from 0 in the order of the calls, so they are the same in every run, and
+so are the decisions that allocators base on them.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Regions: what an allocator has taken from its sub-allocator, up to a limit."""
+"""Regions: the memory that an allocator takes from its sub-allocator, up to a limit."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

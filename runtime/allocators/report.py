@@ -1,4 +1,4 @@
-"""What an allocator tells about itself: blocks, statistics, dumps, a lack of memory."""
+"""Reports of allocators: blocks, statistics, dumps, and errors when memory runs out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

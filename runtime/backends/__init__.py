@@ -1,10 +1,10 @@
-"""What computes: kernels for the operations of a program.
+"""Backends: kernels for the operations of a program.
 
 dispatch.py     asks the backends in turn
-interface.py    what a backend is, and the calls that it gives
+interface.py    the interface of a backend, and of the calls that it returns
 arrays.py       views of arrays, and copies where there is no view
 contraction.py  a contraction, then elementwise operations on its result
-parts.py        what threads do at the same time
+parts.py        the parts of calls that threads run concurrently
 numpy/          for every operation, in NumPy
 native/         the same, compiled, for elementwise operations, reductions and groups
 onednn/         the same for contractions and convolutions, by oneDNN

@@ -1,11 +1,11 @@
-"""Asks the backends in turn: the first that has calls for an operation computes it.
+"""Asks the backends in turn; the first one that has calls for an operation computes it.
 
     onednn   contractions
     native   elementwise operations, reductions and groups; what is a contraction in a
              group, by onednn or numpy
     numpy    all operations
 
-Copies that NumPy would make in between are native, too, whoever asks for them.
+Copies that NumPy would make in between are native, too, for every backend.
 """
 
 import os

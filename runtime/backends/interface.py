@@ -1,12 +1,12 @@
-"""What a backend is, and what the calls are that it gives.
+"""The interface of a backend, and of the calls that it returns.
 
-A backend does not compute. It is given an operation and its arrays, and returns the
-calls that compute: `(function, arguments)`, with all views, slices and constants made
-ahead. What runs later allocates nothing that grows with the arrays (but for index
-arrays, see numpy/indexing.py).
+A backend does not compute. It takes an operation and its arrays, and returns the calls
+that compute: `(function, arguments)`, with all views, slices and constants prepared. A
+call allocates nothing that grows with the arrays, except for index arrays (see
+numpy/indexing.py).
 
-An output array may be the very memory of an input that the operation's `overwritable()`
-lists, as seen through the same strides; no other overlap occurs.
+An output array may be the memory of an input that the operation's `overwritable()`
+lists, with the same strides. Arrays overlap in no other way.
 """
 
 from collections.abc import Callable, Sequence
