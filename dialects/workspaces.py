@@ -9,7 +9,9 @@ imports makes no difference. MLIR attaches external interfaces to operations in 
 way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pkgutil import resolve_name
 from typing import TypeAlias, cast
 
@@ -25,6 +27,11 @@ _measures: dict[str, str | Callable[[], Measure]] = {
 }
 """What gives the measure, or `module:name` of that, as entry points are written."""
 
+_known: ContextVar[dict[tuple[str, int], Measure] | None] = ContextVar(
+    "_known", default=None
+)
+"""Measures that are in use, by kernels and threads."""
+
 
 def provide(name: str, load: Callable[[], Measure]) -> None:
     """Makes kernels known; `load` is called whenever they are asked."""
@@ -37,10 +44,27 @@ def check_kernels(option: str, name: str) -> None:
         raise ChoiceError(option, name, ("none", *_measures))
 
 
+@contextmanager
+def measured_once() -> Generator[None]:
+    """Within it all who measure some kernels have one measure, which may remember."""
+    known = _known.get()
+    token = _known.set({} if known is None else known)
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
 def measure_of(kernels: str, threads: int) -> Measure:
     """That of some kernels; ours for so many threads."""
-    load = _measures[kernels]
-    return resolve_name(load)(threads) if isinstance(load, str) else load()
+    known = _known.get()
+    if known is None:
+        known = {}
+    if (kernels, threads) not in known:
+        load = _measures[kernels]
+        measure = resolve_name(load)(threads) if isinstance(load, str) else load()
+        known[kernels, threads] = measure
+    return known[kernels, threads]
 
 
 def workspace_of(op: TensorOp, measure: Measure) -> int:

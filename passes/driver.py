@@ -40,6 +40,7 @@ from ..dialects.garbage import seldom_collected
 from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, YieldOp
+from ..dialects.workspaces import measured_once
 
 
 @runtime_checkable
@@ -86,7 +87,7 @@ def run(
 
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
-    with depth_limited(module), seldom_collected(), _clocked():
+    with depth_limited(module), seldom_collected(), _clocked(), measured_once():
         verifier = Verifier()
         if verify:
             verifier.verify(module)

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -344,6 +344,24 @@ def test_a_prediction_asks_kernels_once_for_equal_layers(
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
     workspaces.provide("counted", lambda: measure)
     assert asked_of(12) == asked_of(3) == 1
+
+
+def test_the_passes_of_a_run_share_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+
+    def load() -> Callable[[TensorOp], int]:
+        loaded.append("kernels")
+        return lambda op: 0
+
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+    workspaces.provide("counted", load)
+    passes = [PlanWorkspaces("counted"), PlanWorkspaces("counted")]
+    driver.run(tensorplan.context(), product(), passes)
+    assert len(loaded) == 1
+    driver.run(tensorplan.context(), product(), passes[:1])
+    assert len(loaded) == 2
 
 
 def test_of_operations_that_are_alike_one_is_measured(
