@@ -75,6 +75,10 @@ class Copies:
         _expect("bandwidth", self.bandwidth, self.bandwidth > 0, "more than 0")
         _expect("latency", self.latency, self.latency >= 0, "0 or more")
 
+    def time(self, bytes: int) -> int:
+        """Nanoseconds that a copy of so many bytes takes."""
+        return round(self.latency + bytes / self.bandwidth)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TargetMemory:

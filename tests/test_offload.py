@@ -18,6 +18,8 @@ import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.dialects.tgraph.base import tensor_type_of, typical_bytes
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.offload import TGraphOffload
@@ -50,6 +52,72 @@ def test_random_programs(program: Program, tenths: int) -> None:
     plan = run(moved, *REST)
     assert planned(plan) <= planned(run(ready, *REST))
     assert_same_values(program, moved, plan)
+
+
+def described(module: ModuleOp, capacity: int, how: str) -> ModuleOp:
+    """The module with a target whose cpu:0 has a capacity in bytes."""
+    target = parse(f"""module attributes {{
+      {TARGET} = #dlti.target_system_spec<
+        "cpu:0" = #dlti.target_device_spec<"capacity" = {capacity}, "alignment" = 64,
+          "copies" = #dlti.map<"cpu:1" = #dlti.map<"bandwidth" = 1, {how}>>>,
+        "cpu:1" = #dlti.target_device_spec<"capacity" = 1048576>>}} {{}}""")
+    copy = module.clone()
+    copy.attributes[TARGET] = target.attributes[TARGET]
+    return copy
+
+
+@pytest.mark.thorough
+@settings(max_examples=examples(200))
+@given(programs(max_ops=40), st.integers(3, 9), st.booleans())
+def test_random_programs_in_a_memory_of_limited_capacity(
+    program: Program, tenths: int, asynchronous: bool
+) -> None:
+    ready = run(program.module, *READY)
+    ((func, _),) = tensor_functions(ready)
+    types = (*func.function_type.inputs, *func.function_type.outputs)
+    given = sum(typical_bytes(tensor_type_of(type)) for type in types)
+    capacity = given + max(modelled(ready) * tenths // 10, 64)
+    how = f'"asynchronous" = {str(asynchronous).lower()}'
+    moved = run(described(ready, capacity, how), TGraphOffload())
+    try:
+        plan = run(moved, *REST)  # which plan-check proves
+    except LocatedError:
+        assert modelled(moved) + given > capacity
+        return
+    assert planned(plan) + given <= capacity
+    assert_same_values(program, moved, plan)
+
+
+CHAIN = """
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %a = tgraph.exponential %x : tensor<64x64xf32>
+  %b = tgraph.dot_general %a, %x {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %c = tgraph.dot_general %b, %b {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %d = tgraph.dot_general %c, %b {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %e = tgraph.dot_general %d, %a {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %f = tgraph.dot_general %e, %d {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  func.return %f : tensor<64x64xf32>
+}"""
+
+
+def test_the_pipeline_fits_a_capacity() -> None:
+    size = 16 * 1024
+    module = parse(CHAIN)
+    plan = PlanPipeline(reuse_outputs=False)
+    assert planned(run(module, plan)) > 3 * size
+    fitting = run(described(module, 2 * size + 3 * size, '"latency" = 9'), plan)
+    assert planned(fitting) == 3 * size
+    assert planned(fitting, "cpu:1") == size
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32) / 64
+    (got,), (want,) = (Executable(p)(x) for p in (fitting, run(module, plan)))
+    np.testing.assert_array_equal(got, want)
+    with pytest.raises(LocatedError, match="bytes are live at once"):
+        run(described(module, 2 * size + 2 * size - 1, '"latency" = 9'), plan)
 
 
 @settings(max_examples=50)

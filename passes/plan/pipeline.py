@@ -34,6 +34,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.fuse import TGraphFuse
         from ..tgraph.gradient import TGraphGradient
         from ..tgraph.infer_shapes import TGraphInferShapes
+        from ..tgraph.offload import TGraphOffload
         from ..tgraph.place_devices import TGraphPlaceDevices
         from ..tgraph.rematerialize import TGraphRematerialize
         from ..tgraph.schedule import TGraphSchedule
@@ -80,6 +81,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             UnplannedCommonSubexpressionElimination(),
             *(rewrite() for rewrite in rewrites()),
             *lower,
+            *([TGraphOffload(**placing)] if self.streams == 1 else []),
             *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
             TGraphBufferize(),
             *(

@@ -1,4 +1,4 @@
-"""`tgraph-offload`: moves values to another device between two uses, to meet a budget.
+"""`tgraph-offload`: moves values to another memory between two uses, to meet a budget.
 
     %a = tgraph.exponential %x : tensor<1024xf32, "cpu:0">
     %b = tgraph.dot_general %a, ...          // %a is read, and much is live from here
@@ -15,9 +15,15 @@
 The bytes of %a are free between its two readers. The pass counts live bytes as
 tgraph-bufferize will store them (analysis/memory_graph.py), and lowers the peak until
 plan-memory meets the budget (passes/tgraph/shared/fitting.py).
-planning/scheduling/offload.py chooses the values and the times. As in XLA's
+planning/scheduling/residency.py chooses the values, and planning/scheduling/offload.py
+the times. As in XLA's
 memory-space assignment, a copy overlaps with operations that take at least as long,
 both estimated from types, unless there is too little memory for that.
+
+Without options, the budgets are what the module says of its target
+(dialects/target_memory.py): each memory that has copies to another one has its capacity
+as budget, less the bytes of arguments and results there, and its values go to the
+memory to which copies are the fastest. Copies that are not asynchronous stop all else.
 
 The lifetime of a copy's operand ends, and that of its result starts, at the position of
 the copy. Copies run in parallel with other operations, in a queue of their own
@@ -36,21 +42,29 @@ whose operations have streams; limit the other device's arena; or fail if it mis
 budget. It then leaves the lowest peak that it found.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ...analysis.concatenations import is_in_place
 from ...analysis.cost import time, time_to_copy
 from ...analysis.dependencies import queue_of
-from ...analysis.functions import tensor_functions
+from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
 from ...dialects.diagnostics import place_of, remark
-from ...dialects.tgraph.base import STREAM, device_of, on_device, tensor_type_of
+from ...dialects.target_memory import target_memories
+from ...dialects.tgraph.base import (
+    STREAM,
+    device_of,
+    on_device,
+    tensor_type_of,
+    typical_bytes,
+)
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling.offload import Move, offload
 from ..optional import OptionalPass
@@ -60,38 +74,83 @@ from .shared.fitting import Peaks, fit, live_peaks
 
 
 @dataclass(frozen=True)
-class TGraphOffload(OptionalPass, Budget, Placing):
+class TGraphOffload(OptionalPass, Placing):
     """Moves values to another device and back, until a budget is met.
 
-    device: the device whose live bytes to reduce.
+    budget: the bytes that the arena may have, such as 64MiB; by default the capacity of
+        the memory.
+    device: the device whose live bytes to reduce; by default each memory of the target.
     to: the device that holds the values in the meantime.
     """
 
     name = "tgraph-offload"
     IDEMPOTENT = False
 
-    device: str
-    to: str
+    budget: int | str | None = None
+    device: str = ""
+    to: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_offload(self.device, self.to)
+        given = [self.budget is not None, bool(self.device), bool(self.to)]
+        if any(given) and not all(given):
+            raise ValueError("budget, device and to are given together, or none is")
+        if self.budget is not None:
+            Budget(self.budget)
+            check_offload(self.device, self.to)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        budget = self.bytes_allowed
         for func, block in tensor_functions(op):
+            if not (routes := list(self._routes(func))):
+                continue
             if any(STREAM in op.attributes for op in block.ops):
                 remark("nothing is moved: its operations have streams", func)
                 continue
             if None in live_peaks(func, self.alignment):
                 remark("nothing is moved: its tensors have no devices", func)
                 continue
-            before, after = fit(func, budget, (self.device,), self._move, self)
-            if (peak := before.get(self.device, 0)) > budget:
-                text = change_of_peak(self.device, peak, after[self.device], budget)
-                remark(text, func)
+            for route, budget in routes:
+                placing = replace(self, alignment=route.alignment)
+                peaks = fit(func, budget, (route.device,), route.move, placing)
+                before, after = (peak.get(route.device, 0) for peak in peaks)
+                if before > budget:
+                    text = change_of_peak(route.device, before, after, budget)
+                    remark(text, func)
 
-    def _move(self, func: FuncOp, budgets: Peaks) -> None:
+    def _routes(self, func: FuncOp) -> Iterator[tuple["_Route", int]]:
+        """From where to where values may move, and what may stay, in bytes."""
+        if self.budget is not None:
+            budget = Budget(self.budget).bytes_allowed
+            yield _Route(self.device, self.to, self.alignment, time_to_copy), budget
+            return
+        memories = target_memories(func).values()
+        for memory in memories:
+            if not isinstance(memory.memory_space, StringAttr) or not memory.copies:
+                continue
+            to = max(memory.copies, key=lambda name: memory.copies[name].bandwidth)
+            (other,) = (each for each in memories if each.name == to)
+            ways = [memory.copies[to], *filter(None, [other.copies.get(memory.name)])]
+            route = _Route(
+                memory.memory_space.data,
+                cast(StringAttr, other.memory_space).data,
+                memory.alignment,
+                lambda bytes, ways=ways: max(way.time(bytes) for way in ways),
+                all(way.asynchronous for way in ways),
+            )
+            yield route, max(memory.capacity - _given(func, route.device), 0)
+
+
+@dataclass(frozen=True)
+class _Route:
+    """From one device to another and back."""
+
+    device: str
+    to: str
+    alignment: int
+    time: Callable[[int], int]  # nanoseconds, of a copy of so many bytes
+    is_beside: bool = True  # whether operations run at the same time
+
+    def move(self, func: FuncOp, budgets: Peaks) -> None:
         """Moves values, until at most so much is live."""
         memory = memory_graph(func.body.block, self.alignment)
         moves = self._moves(memory, budgets[self.device])
@@ -108,8 +167,11 @@ class TGraphOffload(OptionalPass, Budget, Placing):
 
     def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:
         graph = memory.graphs[self.device]
-        times = [time(op) if queue_of(op)[0] == self.device else 0 for op in memory.ops]
-        copies = list(map(time_to_copy, graph.sizes))
+        times = [
+            time(op) if self.is_beside and queue_of(op)[0] == self.device else 0
+            for op in memory.ops
+        ]
+        copies = list(map(self.time, graph.sizes))
         return offload(graph, times, copies, list(_movable(memory)), budget)
 
     def _copied(
@@ -160,6 +222,13 @@ class TGraphOffload(OptionalPass, Budget, Placing):
             "the function's time",
             func,
         )
+
+
+def _given(func: FuncOp, device: str) -> int:
+    """The bytes of arguments and results on a device: they are the caller's memory."""
+    types = (*func.function_type.inputs, *func.function_type.outputs)
+    here = (tensor_type_of(t) for t in types if is_tensor(t) and device_of(t) == device)
+    return sum(map(typical_bytes, here))
 
 
 def _movable(memory: MemoryGraph) -> Iterator[int]:
