@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from modules import parse, run
+from plan_checks import unproved
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -171,3 +172,114 @@ def test_a_plan_for_a_target_of_the_python_api(tmp_path: Path) -> None:
     target = described(tmp_path, '["cpu:0"]\ncapacity = 100\n')
     with pytest.raises(LocatedError, match="has 100, 128 of them arguments'"):
         tensorplan.plan(parse(program), target_memory=target)
+
+
+MOVED = """
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "sram" = #dlti.target_device_spec<"capacity" = 1024>,
+  "psram" = #dlti.target_device_spec<"capacity" = 256, "base" = 4096,
+    "readers" = ["memref.copy"], "writers" = ["memref.copy"]>>} {
+func.func @main(%x: memref<64xf32, "sram">, %y: memref<64xf32, "sram">) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<512xi8, "sram">
+  %far = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "psram">
+  %c0 = arith.constant 0 : index
+  %c256 = arith.constant 256 : index
+  %a = memref.view %arena[%c0][] : memref<512xi8, "sram"> to memref<64xf32, "sram">
+  tgraph.negate %x outs(%a) : memref<64xf32, "sram">
+  %away = memref.view %far[%c0][] : memref<256xi8, "psram"> to memref<64xf32, "psram">
+  STORE
+  %b = memref.view %arena[%c0][] : memref<512xi8, "sram"> to memref<64xf32, "sram">
+  tgraph.tanh %x outs(%b) : memref<64xf32, "sram">
+  LATER
+  %c = memref.view %arena[%c256][] : memref<512xi8, "sram"> to memref<64xf32, "sram">
+  tgraph.reverse %b outs(%c) {dimensions = array<i64: 0>} : memref<64xf32, "sram">
+  %back = memref.view %arena[%c0][] : memref<512xi8, "sram"> to memref<64xf32, "sram">
+  FETCH
+  tgraph.add %c, %back outs(%y) : memref<64xf32, "sram">
+  memref.dealloc %arena : memref<512xi8, "sram">
+  memref.dealloc %far : memref<256xi8, "psram">
+  func.return
+}
+}
+"""
+STORE, FETCH = (
+    f'"memref.copy"({values}) : (memref<64xf32, "{a}">, memref<64xf32, "{b}">) -> ()'
+    for values, a, b in (
+        ("%a, %away", "sram", "psram"),
+        ("%away, %back", "psram", "sram"),
+    )
+)
+OTHER = (
+    '%other = memref.view %far[%c0][] : memref<256xi8, "psram"> to '
+    'memref<64xf32, "psram">\n' + STORE.replace("%a, %away", "%b, %other")
+)
+
+
+def moved(store: str = STORE, later: str = "", fetch: str = FETCH) -> str:
+    """A value that is in psram while its bytes hold another one."""
+    text = MOVED.replace("STORE", store).replace("LATER", later)
+    return text.replace("FETCH", fetch)
+
+
+MOVED_WRONG = {
+    "stored too late": (moved(store="", later=STORE), "uses buffer %a, whose bytes"),
+    "not fetched": (moved(fetch=""), "reads buffer %back"),
+    "another value where it is away": (
+        moved(later=OTHER),
+        "uses buffer %away, whose bytes .* %other",
+    ),
+    "read where it was": (
+        moved().replace("%c, %back", "%c, %a"),
+        "uses buffer %a, whose",
+    ),
+    "fetched over a value that is read": (
+        moved().replace(
+            "%back = memref.view %arena[%c0]", "%back = memref.view %arena[%c256]"
+        ),
+        "uses buffer %c, whose bytes .* %back",
+    ),
+    "beyond its slot": (
+        moved().replace("%far[%c0]", "%far[%c256]"),
+        r"buffer %away lies in bytes \[256, 512\), expected within",
+    ),
+    "beyond the slow memory": (
+        moved().replace('"capacity" = 256', '"capacity" = 255'),
+        "has 256 bytes in psram",
+    ),
+    "beyond the fast memory": (
+        moved().replace('"capacity" = 1024', '"capacity" = 1023'),
+        "has 1024 bytes in sram, 512 of them arguments'",
+    ),
+    "at an address of another alignment": (
+        moved().replace('"base" = 4096', '"base" = 4128'),
+        "arena has alignment 64, expected one that divides .* psram, 0x1020",
+    ),
+    "stored by an operation that may not": (
+        moved().replace('"writers" = ["memref.copy"]', '"writers" = ["dma.*"]'),
+        "memref.copy writes psram, which only these do: dma",
+    ),
+    "fetched by an operation that may not": (
+        moved().replace('"readers" = ["memref.copy"]', '"readers" = ["dma.*"]'),
+        "memref.copy reads psram, which only these do: dma",
+    ),
+}
+
+
+def test_a_moved_value_is_proved() -> None:
+    fast, slow = sorted(check_plan(parse(moved())), key=lambda pool: -pool.size)
+    assert (fast.device, fast.size, slow.device, slow.size) == (
+        *("sram", 512),
+        *("psram", 256),
+    )
+
+
+def test_what_was_never_stored_is_not_proved() -> None:
+    (remark,) = unproved(moved(store=""))
+    assert remark == "reads of memory that may not be written yet: 1 (memref.copy)"
+
+
+@pytest.mark.parametrize("name", MOVED_WRONG)
+def test_a_value_that_is_moved_wrong_is_refused(name: str) -> None:
+    text, message = MOVED_WRONG[name]
+    with pytest.raises(LocatedError, match=message):
+        check_plan(parse(text))

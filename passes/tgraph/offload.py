@@ -56,7 +56,7 @@ from ...analysis.cost import time, time_to_copy
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
-from ...dialects.diagnostics import place_of, remark
+from ...dialects.diagnostics import LocatedError, place_of, remark
 from ...dialects.target_memory import target_memories
 from ...dialects.tgraph.base import (
     STREAM,
@@ -67,6 +67,7 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling.offload import Move, offload
+from ...planning.scheduling.residency import cheapest
 from ..optional import OptionalPass
 from ..options import Budget, Placing, check_offload
 from .rematerialize import change_of_peak
@@ -81,6 +82,8 @@ class TGraphOffload(OptionalPass, Placing):
         the memory.
     device: the device whose live bytes to reduce; by default each memory of the target.
     to: the device that holds the values in the meantime.
+    exact: whether to prove that the copies of a small function take the least time;
+        needs the extra `exact`.
     """
 
     name = "tgraph-offload"
@@ -89,6 +92,7 @@ class TGraphOffload(OptionalPass, Placing):
     budget: int | str | None = None
     device: str = ""
     to: str = ""
+    exact: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,7 +125,10 @@ class TGraphOffload(OptionalPass, Placing):
         """From where to where values may move, and what may stay, in bytes."""
         if self.budget is not None:
             budget = Budget(self.budget).bytes_allowed
-            yield _Route(self.device, self.to, self.alignment, time_to_copy), budget
+            route = _Route(
+                self.device, self.to, self.alignment, self.exact, time_to_copy
+            )
+            yield route, budget
             return
         memories = target_memories(func).values()
         for memory in memories:
@@ -134,6 +141,7 @@ class TGraphOffload(OptionalPass, Placing):
                 memory.memory_space.data,
                 cast(StringAttr, other.memory_space).data,
                 memory.alignment,
+                self.exact,
                 lambda bytes, ways=ways: max(way.time(bytes) for way in ways),
                 all(way.asynchronous for way in ways),
             )
@@ -147,6 +155,7 @@ class _Route:
     device: str
     to: str
     alignment: int
+    exact: bool
     time: Callable[[int], int]  # nanoseconds, of a copy of so many bytes
     is_beside: bool = True  # whether operations run at the same time
 
@@ -172,7 +181,16 @@ class _Route:
             for op in memory.ops
         ]
         copies = list(map(self.time, graph.sizes))
-        return offload(graph, times, copies, list(_movable(memory)), budget)
+        choose = cheapest
+        if self.exact:
+            from ...planning.scheduling.exact_residency import proved
+
+            choose = proved
+        movable = list(_movable(memory))
+        try:
+            return offload(graph, times, copies, movable, budget, choose)
+        except ImportError as error:
+            raise LocatedError(str(error)) from None
 
     def _copied(
         self, memory: MemoryGraph, moves: Sequence[Move]

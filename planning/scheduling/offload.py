@@ -19,12 +19,12 @@ in this way. SuperNeurons (Wang et al. 2018) also recomputes them. Capuchin (Pen
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from . import TaskGraph, profile
-from .residency import Gap, ResidencyProblem, cheapest
+from .residency import Gap, Residency, ResidencyProblem, cheapest
 
 BESIDE = 8
 """Copying costs this part of its time where it runs beside tasks: they share memory's
@@ -48,12 +48,14 @@ def offload(
     copies: Sequence[int],
     movable: Collection[int],
     budget: int,
+    choose: Callable[[ResidencyProblem], Residency] = cheapest,
 ) -> list[Move]:
     """Moves that bring the tasks, in their order, to at most `budget` live bytes.
 
     `times` are those of the tasks, `copies` of copying each value in one direction, in
-    the same unit. If the budget cannot be met, the moves give the lowest peak that
-    there is. Moves of one value are disjoint; only the first needs to copy it out.
+    the same unit; `choose` finds the gaps in which values are away. If the budget cannot
+    be met, the moves give the lowest peak that there is. Moves of one value are
+    disjoint; only the first needs to copy it out.
     """
     gaps = [gap for value in movable for gap in _gaps(graph, value)]
     kept = sum([size for size, k in zip(graph.sizes, graph.kept, strict=True) if k])
@@ -71,7 +73,7 @@ def offload(
         replace(gap, cost=gap.cost + stall)
         for gap, stall in zip(problem.gaps, stalls, strict=True)
     ]
-    found = cheapest(replace(problem, capacity=budget, gaps=costly))
+    found = choose(replace(problem, capacity=budget, gaps=costly))
     moves = _Moves(graph, times, copies, budget, live)
     for index in found.gaps:
         gap = gaps[index]
