@@ -116,11 +116,13 @@ class Source:
         )
 
     def transpose(self, a: str) -> str:
-        shape = self.shapes[a][::-1]
+        *outer, rows, columns = self.shapes[a]
+        shape = (*outer, columns, rows)
         e = self.empty(shape)
+        dimensions = [*range(len(outer)), len(outer) + 1, len(outer)]
         return self.add(
             f"linalg.transpose ins({a} : {self.of(a)}) outs({e} : {self.of(e)}) "
-            "permutation = [1, 0]",
+            f"permutation = {dimensions}",
             shape,
         )
 
@@ -166,6 +168,58 @@ class Source:
             self.shapes[into],
         )
 
+    def number(self, value: int) -> str:
+        return self.scalar(f"arith.constant {value} : index")
+
+    def block(self, a: str, at: Sequence[str], shape: Shape) -> str:
+        """A part that begins at indices."""
+        sizes, ones = ", ".join(map(str, shape)), ", ".join("1" for _ in shape)
+        return self.add(
+            f"tensor.extract_slice {a}[{', '.join(at)}] [{sizes}] [{ones}] : "
+            f"{self.of(a)} to {self.type(shape)}",
+            shape,
+        )
+
+    def put_block(self, a: str, into: str, at: Sequence[str]) -> str:
+        shape = self.shapes[a]
+        sizes, ones = ", ".join(map(str, shape)), ", ".join("1" for _ in shape)
+        place = f"[{', '.join(at)}] [{sizes}] [{ones}]"
+        return self.add(
+            f"tensor.insert_slice {a} into {into}{place} : {self.of(a)} into "
+            f"{self.of(into)}",
+            self.shapes[into],
+        )
+
+    def reshape(self, a: str, groups: str, shape: Shape) -> str:
+        """With more dimensions, or with fewer."""
+        sizes = ", ".join(map(str, shape))
+        if len(shape) > len(self.shapes[a]):
+            text = f"tensor.expand_shape {a} {groups} output_shape [{sizes}]"
+        else:
+            text = f"tensor.collapse_shape {a} {groups}"
+        return self.add(f"{text} : {self.of(a)} into {self.type(shape)}", shape)
+
+    def named(self, op: str, a: str, b: str, out: str, attributes: str = "") -> str:
+        """A named operation that adds to `out`, or the like."""
+        return self.add(
+            f"linalg.{op} {attributes} ins({a}, {b} : {self.of(a)}, {self.of(b)}) "
+            f"outs({out} : {self.of(out)}) -> {self.of(out)}",
+            self.shapes[out],
+        )
+
+    def pad(self, a: str, by: int) -> str:
+        """Zeros around the second and the third of four dimensions."""
+        n, h, w, c = self.shapes[a]
+        shape = (n, h + 2 * by, w + 2 * by, c)
+        zero = self.scalar("arith.constant 0.0 : f32")
+        amounts = f"[0, {by}, {by}, 0]"
+        return self.add(
+            f"tensor.pad {a} low{amounts} high{amounts} {{\n"
+            f"^bb0(%p0: index, %p1: index, %p2: index, %p3: index):\n"
+            f"tensor.yield {zero} : f32\n}} : {self.of(a)} to {self.type(shape)}",
+            shape,
+        )
+
     def first(self, a: str) -> str:
         """The first element, a number."""
         zero = self.scalar("arith.constant 0 : index")
@@ -199,16 +253,22 @@ class Source:
 
     def repeat(self, init: str, body: Callable[[str], str], count: str = "%n") -> str:
         """`scf.for` that carries a tensor."""
+        return self.steps(init, lambda _, value: body(value), count)
+
+    def steps(
+        self, init: str, body: Callable[[str, str], str], count: str, step: int = 1
+    ) -> str:
+        """The same, with a body that knows the index."""
         zero = self.scalar("arith.constant 0 : index")
-        one = self.scalar("arith.constant 1 : index")
-        argument = f"%s{self.count}"
+        one = self.scalar(f"arith.constant {step} : index")
+        index, argument = f"%i{self.count}", f"%s{self.count}"
         result = self.add(
-            f"scf.for %i{self.count} = {zero} to {count} step {one} iter_args("
+            f"scf.for {index} = {zero} to {count} step {one} iter_args("
             f"{argument} = {init}) -> ({self.of(init)}) {{",
             self.shapes[init],
         )
         self.shapes[argument] = self.shapes[init]
-        last = body(argument)
+        last = body(index, argument)
         self.add(f"scf.yield {last} : {self.of(last)}")
         self.add("}")
         return result
@@ -495,6 +555,119 @@ def control_flow(s: Source, number: int) -> str:
             return control_flow(s, 4)
 
 
+def network(s: Source, number: int) -> str:
+    """Ten programs like parts of networks: windows, tiles, steps in time, training."""
+    x, y = s.x, s.y
+    rows, columns = s.shape
+    strides = (
+        "{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}"
+    )
+
+    def image(v: str) -> str:
+        return s.reshape(v, "[[0, 1], [2, 3]]", (1, rows, columns, 1))
+
+    def convolved(v: str, features: int, size: int = 3) -> str:
+        n, h, w, c = s.shapes[v]
+        kernel = s.fill(0.1, (size, size, c, features))
+        out = s.fill(0, (n, h - size + 1, w - size + 1, features))
+        return s.named("conv_2d_nhwc_hwcf", v, kernel, out, strides)
+
+    match number:
+        case 0:  # two convolutions, which make the image smaller
+            a = s.map("tanh", convolved(image(x), 4))
+            return s.map("tanh", convolved(a, 2))
+        case 1:  # convolutions that keep its size, and a sum with what came in
+            a = s.map("tanh", convolved(s.pad(image(x), 1), 4))
+            b = convolved(s.pad(a, 1), 1)
+            return s.map("add", b, image(y))
+        case 2:  # pooling
+            a = s.map("exp", convolved(image(x), 4))
+            window, out = s.fill(0, (2, 2)), s.fill(0, (1, 5, 5, 4))
+            return s.named("pooling_nhwc_max", a, window, out, strides)
+        case 3:  # attention with two heads
+            half = (2, rows // 2, columns)
+            q = s.reshape(x, "[[0, 1], [2]]", half)
+            k = s.reshape(y, "[[0, 1], [2]]", half)
+            p = s.named("batch_matmul", q, s.transpose(k), s.fill(0, (2, 4, 4)))
+            p = s.map("tanh", p)
+            o = s.named("batch_matmul", p, k, s.fill(0, half))
+            return s.reshape(s.map("exp", o), "[[0, 1], [2]]", s.shape)
+        case 4:  # a product in tiles of rows
+
+            def rows_of(i: str, out: str) -> str:
+                part = s.block(x, (i, "0"), (2, columns))
+                tile = s.map("tanh", s.matmul(part, y))
+                return s.put_block(tile, out, (i, "0"))
+
+            return s.steps(s.fill(0, s.shape), rows_of, s.number(rows), 2)
+        case 5:  # in tiles of rows and columns, added up over a third loop
+            wide = s.number(columns)
+
+            def tile(i: str, j: str) -> Callable[[str, str], str]:
+                def add(k: str, sum: str) -> str:
+                    a = s.block(x, (i, k), (4, 4))
+                    return s.named("matmul", a, s.block(y, (k, j), (4, 4)), sum)
+
+                return add
+
+            def columns_of(i: str) -> Callable[[str, str], str]:
+                def put(j: str, out: str) -> str:
+                    sums = s.steps(s.fill(0, (4, 4)), tile(i, j), wide, 4)
+                    return s.put_block(s.map("tanh", sums), out, (i, j))
+
+                return put
+
+            return s.steps(
+                s.fill(0, s.shape),
+                lambda i, out: s.steps(out, columns_of(i), wide, 4),
+                s.number(rows),
+                4,
+            )
+        case 6:  # a recurrent network that writes each state
+
+            def step(i: str, states: str) -> str:
+                old = s.block(states, ("0", "0"), (1, columns))
+                new = s.block(x, (i, "0"), (1, columns))
+                h = s.map("tanh", s.map("add", s.matmul(old, y), s.matmul(new, y)))
+                return s.put_block(h, states, (i, "0"))
+
+            return s.steps(s.fill(0, s.shape), step, s.number(rows))
+        case 7:  # a training step of two layers
+            w1, w2 = s.map("abs", y), s.map("tanh", y)
+            h = s.map("tanh", s.matmul(x, w1))
+            d = s.map("sub", s.matmul(h, w2), x)
+            g2 = s.matmul(s.transpose(h), d)
+            one = s.fill(1, s.shape)
+            slope = s.map("sub", one, s.map("mul", h, h))
+            g1 = s.matmul(
+                s.transpose(x), s.map("mul", slope, s.matmul(d, s.transpose(w2)))
+            )
+            rate = s.fill(0.01, s.shape)
+            new1 = s.map("sub", w1, s.map("mul", g1, rate))
+            return s.map("sub", new1, s.map("mul", g2, rate))
+        case 8:  # the rows' sums, until they are large enough
+
+            def larger(v: str) -> str:
+                total = s.spread(s.rows(s.map("exp", v)), columns)
+                return s.map("add", v, s.map("tanh", total))
+
+            return s.repeat_while(
+                s.map("abs", x), lambda v: s.less(s.first(v), 3.0), larger
+            )
+        case _:  # a branch for each block of rows
+
+            def choose(i: str, out: str) -> str:
+                part = s.block(x, (i, "0"), (2, columns))
+                made = s.choose(
+                    lambda: s.map("exp", s.matmul(part, y)),
+                    lambda: s.map("tanh", s.map("negf", part)),
+                    s.less(s.first(part), 2.0),
+                )
+                return s.put_block(made, out, (i, "0"))
+
+            return s.steps(s.fill(0, s.shape), choose, s.number(rows), 2)
+
+
 def sources() -> Iterator[tuple[str, Source, str]]:
     for number in range(20):
         source = Source()
@@ -502,6 +675,9 @@ def sources() -> Iterator[tuple[str, Source, str]]:
     for number in range(20):
         source = Source()
         yield f"flow_{number:02}", source, source.text(control_flow(source, number))
+    for number in range(10):
+        source = Source()
+        yield f"net_{number:02}", source, source.text(network(source, number))
 
 
 def run(tool: str, arguments: Sequence[str], text: str) -> str:
