@@ -1,8 +1,8 @@
 // Who owns the arenas, and where those of callees lie.
-// RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file 2>/dev/null | filecheck %s --check-prefix=ARGUMENT
-// RUN: plan-opt %s -p 'plan-memory{arena=global}' --split-input-file 2>/dev/null | filecheck %s --check-prefix=GLOBAL
-// RUN: plan-opt %s --target-memory %S/arenas.toml -p 'plan-memory{arena=address}' --split-input-file 2>/dev/null | filecheck %s --check-prefix=ADDRESS
-// RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
+// RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=ARGUMENT
+// RUN: plan-opt %s -p 'plan-memory{arena=global}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=GLOBAL
+// RUN: plan-opt %s --target-memory %S/arenas.toml -p 'plan-memory{arena=address}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=ADDRESS
+// RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
 // The frame of @leaf lies in the arena of @main, over what is not live in the call.
 // ARGUMENT:      func.func private @leaf(
@@ -113,5 +113,36 @@ func.func @root(%x: memref<16xf32>, %c: i1, %n: index) {
     func.call @taken(%x) : (memref<16xf32>) -> ()
     "scf.reduce"() : () -> ()
   }) : (index, index, index) -> ()
+  func.return
+}
+
+// -----
+
+// Functions of a module within have theirs, and one whose address is taken keeps its type.
+// ARGUMENT-LABEL: builtin.module @inner
+// ARGUMENT:         func.func @within(
+// ARGUMENT-SAME:        %arena: memref<64xi8> {tgraph.arena = 64 : i64})
+// ARGUMENT-LABEL: func.func @named(%x: memref<16xf32>) {
+// ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// REMARK: remark: the arena of @named is allocated: func.constant refers to the function
+builtin.module @inner {
+  func.func @within(%x: memref<16xf32>) {
+    %a = memref.alloc() : memref<16xf32>
+    "memref.copy"(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+    "memref.copy"(%a, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %a : memref<16xf32>
+    func.return
+  }
+}
+func.func @named(%x: memref<16xf32>) {
+  %a = memref.alloc() : memref<16xf32>
+  "memref.copy"(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%a, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %a : memref<16xf32>
+  func.return
+}
+func.func @names(%x: memref<16xf32>) {
+  %f = "func.constant"() {value = @named} : () -> ((memref<16xf32>) -> ())
+  "func.call_indirect"(%f, %x) : ((memref<16xf32>) -> (), memref<16xf32>) -> ()
   func.return
 }

@@ -45,7 +45,7 @@ from ....analysis.functions import (
     set_argument_attributes,
 )
 from ....analysis.sizes import SizeReader
-from ....dialects.diagnostics import LocatedError, remark
+from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.memory import ARENA
 from ....dialects.target_memory import target_memories
 from ....dialects.tgraph.base import AnyMemRef
@@ -59,41 +59,37 @@ class ArenaForms:
     """
 
     def __init__(self, module: ModuleOp, form: str) -> None:
-        self._module = module
         self._form = form
-        self._functions = {
-            op.sym_name.data: op
-            for op in module.ops
+        self._calls: dict[FuncOp, list[CallOp]] = {}
+        self._callees: dict[FuncOp, dict[FuncOp, None]] = {
+            op: {}
+            for op in module.walk()
             if isinstance(op, FuncOp) and not op.is_declaration
         }
-        self._calls: dict[FuncOp, list[CallOp]] = {}
-        self._callees: dict[FuncOp, dict[FuncOp, None]] = {}
         self._referenced: dict[FuncOp, Operation] = {}
         """Functions that something else than a call names."""
-        for func in self._functions.values():
-            self._callees[func] = {}
         for op in module.walk():
             self._read(op)
 
     def _read(self, op: Operation) -> None:
-        for name, attribute in (*op.properties.items(), *op.attributes.items()):
+        for attribute in (*op.properties.values(), *op.attributes.values()):
             if not isinstance(attribute, SymbolRefAttr):
                 continue
-            callee = self._functions.get(attribute.string_value())
-            if callee is None:
+            callee = SymbolTable.lookup_symbol(op, attribute)
+            if not isinstance(callee, FuncOp) or callee not in self._callees:
                 continue
             caller = _function_around(op)
-            if not isinstance(op, CallOp) or name != "callee" or caller is None:
+            if isinstance(op, CallOp) and attribute is op.callee and caller:
+                self._calls.setdefault(callee, []).append(op)
+                self._callees[caller][callee] = None
+            else:
                 self._referenced[callee] = op
-                continue
-            self._calls.setdefault(callee, []).append(op)
-            self._callees.setdefault(caller, {})[callee] = None
 
     def callees_first(self) -> list[FuncOp]:
         """The functions, each after those that it calls, unless they call it too."""
         done: dict[FuncOp, None] = {}
         entered: dict[FuncOp, None] = {}
-        stack = list(reversed(self._functions.values()))
+        stack = list(reversed(self._callees))
         while stack:
             func = stack[-1]
             new = [f for f in self._callees[func] if f not in entered]
@@ -113,17 +109,16 @@ class ArenaForms:
         arenas = _arenas(func)
         if not arenas:
             return
-        is_called = func in self._calls
-        if is_called and (reason := self._keeps_signature(func)):
-            remark(f"the arena of @{func.sym_name.data} is allocated: {reason}", func)
-        elif is_called or self._form == "argument":
-            self._take(func, arenas)
-        else:
+        if func not in self._calls and self._form != "argument":
             for arena in arenas:
                 _replace(arena, self._elsewhere(func, arena))
+        elif reason := self._keeps_signature(func):
+            remark(f"the arena of @{func.sym_name.data} is allocated: {reason}", func)
+        else:
+            self._take(func, arenas)
 
     def _keeps_signature(self, func: FuncOp) -> str | None:
-        """Why a function that is called cannot take arenas as arguments."""
+        """Why a function cannot take arenas as arguments."""
         pending, seen = list(self._callees[func]), dict[FuncOp, None]()
         for callee in pending:  # grows
             if callee is func:
@@ -132,7 +127,7 @@ class ArenaForms:
                 seen[callee] = None
                 pending += self._callees[callee]
         if other := self._referenced.get(func):
-            return f"{other.name} refers to the function"
+            return f"{name_of(other)} refers to the function"
         return None
 
     def _take(self, func: FuncOp, arenas: Sequence[memref.AllocOp]) -> None:
@@ -224,7 +219,7 @@ class ArenaForms:
         name = f"{func.sym_name.data}{suffix}"
         if isinstance(space, StringAttr):
             name += f"_{space.data}"
-        if other := SymbolTable.lookup_symbol(self._module, name):
+        if other := SymbolTable.lookup_symbol(func, name):
             raise LocatedError(
                 f"the module has a symbol @{name} already, expected none for the "
                 f"arena of @{func.sym_name.data}",
