@@ -158,12 +158,12 @@ def argument_bytes(func: FuncOp, space: Attribute) -> int:
 def arena_alignment(value: SSAValue) -> int | None:
     """The alignment of an arena that the function does not allocate, in bytes; None of
     other memrefs."""
-    owner = value.owner
     attributes: Mapping[str, Attribute] = {}
-    if isinstance(owner, Operation):
-        attributes = owner.attributes
-    elif isinstance(func := owner.parent_op(), FuncOp) and owner.prev_block is None:
-        attributes = argument_attributes(func)[owner.args.index(value)]
+    if isinstance(op := value.owner, Operation):
+        attributes = op.attributes
+    elif isinstance(func := op.parent_op(), FuncOp) and op is func.body.first_block:
+        number = cast(BlockArgument, value).index
+        attributes = func.arg_attrs.data[number].data if func.arg_attrs else {}
     alignment = attributes.get(ARENA)
     return alignment.value.data if isinstance(alignment, IntegerAttr) else None
 

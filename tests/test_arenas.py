@@ -3,10 +3,13 @@
 import json
 import re
 from io import StringIO
+from random import Random
 from typing import Any, cast
 
 import mlir_programs
 import pytest
+from memref_programs import caller, memref_program
+from memref_programs import run as run_memrefs
 from modules import run
 from plan_checks import refused, unproved
 from upstream import with_each_mlir
@@ -161,6 +164,30 @@ def test_values(name: str, form: str, tools: Tools) -> None:
     expected = json.loads((mlir_programs.HERE / "expected.json").read_text())
     main = MAIN[form].format(bytes=bytes_of(module, "root"), base=BASE)
     assert mlir_programs.run_natively(tools, text_of(module, main)) == expected[name]
+
+
+@pytest.mark.parametrize("form", ["argument", "global"])
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(n, marks=pytest.mark.thorough if n > 8 else ()) for n in range(40)],
+)
+def test_random_programs_with_calls(seed: int, form: str) -> None:
+    random = Random(f"arenas {seed}")
+    size = random.randrange(3, 12)
+    text = f"{memref_program(random, size)}\n{caller()}"
+    module = program(text)
+    planned = run(module, FORMS[form])
+    roots = [
+        next(
+            op for op in m.ops if isinstance(op, FuncOp) and op.sym_name.data == "root"
+        )
+        for m in (module, planned)
+    ]
+    for path in range(3):
+        before, after = (run_memrefs(root, path, 10**5) for root in roots)
+        for number, bytes_ in before.items():
+            pairs = zip(bytes_, after[number], strict=True)
+            assert all(x is None or x == y for x, y in pairs)
 
 
 ROWS = "memref<?x8xf32>"

@@ -15,8 +15,9 @@ from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, cf, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import SymbolTable
 
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 
@@ -200,6 +201,34 @@ def memref_program(random: Random, size: int) -> str:
     )
 
 
+def caller() -> str:
+    """A function `@root` that calls `@f` twice, with buffers that are freed between."""
+    arguments = ", ".join(f"%{io}{t}: memref<{t}>" for t in TYPES for io in "io")
+    types = ", ".join(f"memref<{t}>, memref<{t}>" for t in TYPES)
+
+    def call(source: str, target: str) -> str:
+        memrefs = ", ".join(f"%{source}{t}, %{target}{t}" for t in TYPES)
+        return f"func.call @f(%n, %c, {memrefs}) : (index, i1, {types}) -> ()"
+
+    return "\n".join(
+        (
+            f"func.func @root(%n: index, %c: i1, {arguments}) {{",
+            *(f"%a{t} = memref.alloc() : memref<{t}>" for t in TYPES),
+            call("i", "a"),
+            *(f"%b{t} = memref.alloc() : memref<{t}>" for t in TYPES),
+            *(
+                f'"memref.copy"(%a{t}, %b{t}) : (memref<{t}>, memref<{t}>) -> ()\n'
+                f"memref.dealloc %a{t} : memref<{t}>"
+                for t in TYPES
+            ),
+            call("b", "o"),
+            *(f"memref.dealloc %b{t} : memref<{t}>" for t in TYPES),
+            "func.return",
+            "}",
+        )
+    )
+
+
 class _Reference(NamedTuple):
     """A memref: its memory, and where its elements lie in it, in bytes."""
 
@@ -306,7 +335,12 @@ class _Machine:
             case arith.SelectOp():
                 chosen = op.rhs if self.random.random() < 0.5 else op.lhs
                 self.values[op.result] = self.values[chosen]
-            case memref.AllocOp():
+            case CallOp():
+                callee = SymbolTable.lookup_symbol(op, op.callee)
+                assert isinstance(callee, FuncOp)
+                self.give(callee.args, [self.values[v] for v in op.operands])
+                self.region(callee.body)
+            case memref.AllocOp() | memref.GetGlobalOp():
                 self.allocate(op.memref)
             case memref.ViewOp():
                 self.view(op)
