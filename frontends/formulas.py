@@ -1,6 +1,6 @@
 """Functions that frontends share, as sums of simpler operations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
 
 import numpy as np
@@ -91,6 +91,18 @@ def log_sum_exp(
     return b.reshape(result, shape)
 
 
+def lp_norm(
+    b: TensorBuilder, x: SSAValue, p: int, summed: Callable[[SSAValue], SSAValue]
+) -> SSAValue:
+    """The p-th root of the sum of |x|^p; `summed` adds up."""
+    size = b.emit(e.AbsOp, x)
+    if p == 1:
+        return summed(size)
+    if p == 2:
+        return b.emit(e.SqrtOp, summed(b.apply(e.MultiplyOp, x, x)))
+    return b.apply(e.PowerOp, summed(b.apply(e.PowerOp, size, p)), 1 / p)
+
+
 def softmax(b: TensorBuilder, x: SSAValue, axis: int) -> SSAValue:
     largest = b.reduce("maximum", x, [axis], keep=True)
     powers = b.emit(e.ExponentialOp, b.apply(e.SubtractOp, x, largest))
@@ -121,9 +133,10 @@ def index_of(
     return b.reduce("maximum" if last else "minimum", found, [axis], keep=keep)
 
 
-def cumulative_sum(
-    b: TensorBuilder, x: SSAValue, axis: int, *, reverse: bool = False
+def cumulative(
+    b: TensorBuilder, kind: str, x: SSAValue, axis: int, *, reverse: bool = False
 ) -> SSAValue:
+    """The sums ("add") or products ("multiply") of the elements up to each one."""
     shape = shape_of(x)
     along = np.arange(len(shape)) == axis
     ones = ints([1] * len(shape))
@@ -132,7 +145,7 @@ def cumulative_sum(
     return b.emit(
         ReduceWindowOp,
         x,
-        kind=StringAttr("add"),
+        kind=StringAttr(kind),
         window_dimensions=ints(np.where(along, shape[axis], 1).tolist()),
         window_strides=ones,
         padding_low=ints(nothing if reverse else before),

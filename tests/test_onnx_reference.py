@@ -93,6 +93,59 @@ def test_attributes_left_at_their_defaults(
     check(model_of([node], inputs, ["y"], opset=opset), inputs)
 
 
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_cumulative_products(axis: int, reverse: int, exclusive: int) -> None:
+    attributes: dict[str, Any] = {"reverse": reverse, "exclusive": exclusive}
+    node = helper.make_node("CumProd", ["x", "k"], ["y"], **attributes)
+    data = model_of([node], {"x": X}, ["y"], {"k": np.array(axis)}, opset=26)
+    check(data, {"x": X})
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("axis", [-2, 1])
+def test_writing_to_a_cache(axis: int, mode: str) -> None:
+    cache, update = normal(2, 5, 6, 3), normal(2, 5, 6, 3)
+    inputs = {
+        "cache": cache,
+        "update": update[:, :2] if axis == 1 else update[:, :, :2],
+        "start": ints(3, 1) + (2 if mode == "circular" else 0),
+    }
+    node = helper.make_node("TensorScatter", [*inputs], ["y"], mode=mode, axis=axis)
+    check(model_of([node], inputs, ["y"], opset=24), inputs)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "f4"])
+def test_bits_as_another_type(dtype: str) -> None:
+    x = np.array([1.5, -0.0, np.inf, np.nan], "f4")
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    node = helper.make_node("BitCast", ["x"], ["y"], to=to)
+    check(model_of([node], {"x": x}, ["y"], opset=26), {"x": x})
+
+
+def test_signed_shifts() -> None:
+    x, y = np.array([-16, 16, -1, 100], "i1"), np.array([2, 2, 9, -1], "i1")
+    for direction in ("LEFT", "RIGHT"):
+        node = helper.make_node("BitShift", ["x", "y"], ["z"], direction=direction)
+        data = model_of([node], {"x": x, "y": y}, ["z"], opset=28)
+        check(data, {"x": x, "y": y})
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.25])
+def test_batch_statistics_in_training(momentum: float) -> None:
+    operands = [IMAGE, *normal(4, 4) ** 2]
+    inputs = dict(zip("xsbmv", operands, strict=True))
+    attributes: dict[str, Any] = {
+        "training_mode": 1,
+        "momentum": momentum,
+        "epsilon": 1e-2,
+    }
+    outputs = ["y", "mean", "var"]
+    node = helper.make_node("BatchNormalization", [*inputs], outputs, **attributes)
+    check(model_of([node], inputs, outputs), inputs)
+
+
 @pytest.mark.parametrize("attributes", [{}, {"periodic": 0}], ids=str)
 @pytest.mark.parametrize("name", ["HannWindow", "HammingWindow", "BlackmanWindow"])
 def test_windows_of_known_size(name: str, attributes: dict[str, Any]) -> None:

@@ -5,15 +5,16 @@ from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.dialects.builtin import IntegerType, Signedness, i1
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import TensorOp
+from ...dialects.tgraph.base import TensorOp, with_element
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
 from ..unsupported import Unsupported
+from ..written import written_out
 from .node import Conversion, Known, OnnxNode, Value
 
 
@@ -129,6 +130,27 @@ def _cast_like(n: OnnxNode) -> Sequence[Value]:
     return [n.convert(n.value(0), type_of(n.value(1)).element_type)]
 
 
+def _bit_shift(n: OnnxNode) -> Sequence[Value]:
+    x, y = n.value(0), n.value(1)
+    direction = n.text("direction", "")
+    n.expect("direction", direction, "LEFT", "RIGHT")
+    if direction == "LEFT":
+        return [n.apply(e.ShiftLeftOp, x, y)]
+    is_unsigned = _limits(cast(AnyInteger, type_of(x).element_type))[0] == 0
+    right = e.ShiftRightLogicalOp if is_unsigned else e.ShiftRightArithmeticOp
+    return [n.apply(right, x, y)]
+
+
+def _bit_cast(n: OnnxNode) -> Sequence[Value]:
+    x, dtype = n.value(0), helper.tensor_dtype_to_np_dtype(n.integer("to", 0))
+    element = element_type(dtype)
+    if type_of(x).element_type == element:
+        return [x]
+    if i1 in (element, type_of(x).element_type):
+        raise Unsupported(f"from {type_of(x).element_type} to {element}")
+    return [n.emit(e.BitcastConvertOp, x, type=with_element(type_of(x), element))]
+
+
 def _is_nan(n: OnnxNode, x: SSAValue) -> SSAValue:
     return compare(n, x, "NE", x)
 
@@ -202,6 +224,7 @@ def _dropout(n: OnnxNode) -> Sequence[Value]:
 
 _UNARY: Mapping[str, type[TensorOp]] = {
     "Abs": e.AbsOp,
+    "BitwiseNot": e.NotOp,
     "Ceil": e.CeilOp,
     "Cos": e.CosineOp,
     "Erf": e.ErfOp,
@@ -222,6 +245,9 @@ _UNARY: Mapping[str, type[TensorOp]] = {
 _REPEATED: Mapping[str, type[TensorOp]] = {
     "Add": e.AddOp,
     "And": e.AndOp,
+    "BitwiseAnd": e.AndOp,
+    "BitwiseOr": e.OrOp,
+    "BitwiseXor": e.XorOp,
     "Div": e.DivideOp,
     "Max": e.MaximumOp,
     "Min": e.MinimumOp,
@@ -241,6 +267,13 @@ _DIRECTIONS = {
 }
 
 
+_WRITTEN = "Acos Acosh Asin Asinh Atan Atanh Cosh Sinh".split()
+
+
+def _written(name: str) -> Conversion:
+    return _unary(lambda n, x: written_out(n, name, x))
+
+
 def _emitted(op_type: type[TensorOp]) -> Conversion:
     return lambda n: [n.emit(op_type, n.value(0))]
 
@@ -249,6 +282,9 @@ CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _emitted(op_type) for name, op_type in _UNARY.items()},
     **{name: _repeated(op_type) for name, op_type in _REPEATED.items()},
     **{name: _compared(direction) for name, direction in _DIRECTIONS.items()},
+    **{name: _written(name.lower()) for name in _WRITTEN},
+    "BitCast": _bit_cast,
+    "BitShift": _bit_shift,
     "Cast": _cast,
     "CastLike": _cast_like,
     "Clip": _clip,

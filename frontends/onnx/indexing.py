@@ -1,15 +1,17 @@
 """ONNX's operations that read or write at indices → tgraph."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, TensorType, i64
 from xdsl.ir import SSAValue
 
-from ...dialects.tgraph.base import ints
-from ...dialects.tgraph.elementwise import SelectOp
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ..builder import axis_of, shape_of, type_of
+from ..formulas import compare
 from ..indices import from_front, largest_along, one_hot, put_along, take_along
 from ..unsupported import Unsupported
 from .node import Conversion, Known, OnnxNode, Value
@@ -71,7 +73,7 @@ def _one_hot(n: OnnxNode) -> Sequence[Value]:
         indices = n.convert(indices, i64)
     off, on = (n.reshape(n.part(n.value(2), 0, k, k + 1), []) for k in range(2))
     chosen = one_hot(n, indices, depth, axis)
-    return [n.apply(SelectOp, chosen, on, off)]
+    return [n.apply(e.SelectOp, chosen, on, off)]
 
 
 def _gather_nd(n: OnnxNode) -> Sequence[Value]:
@@ -96,6 +98,42 @@ def _gather_nd(n: OnnxNode) -> Sequence[Value]:
             slice_sizes=ints([1] * (batch + length) + [*shape[batch + length :]]),
         )
     ]
+
+
+def _compress(n: OnnxNode) -> Sequence[Value]:
+    """The elements whose places have a true condition, which is a constant."""
+    x, places = n.value(0), np.flatnonzero(n.known(1))
+    if "axis" not in n.attributes:
+        x = n.reshape(x, [prod(shape_of(x))])
+    axis = axis_of(n.integer("axis", 0), len(shape_of(x)))
+    return [n.take(x, n.constant(places), axis)]
+
+
+def _reverse_sequence(n: OnnxNode) -> Sequence[Value]:
+    """The first elements along the time axis in reverse, as many as a batch has."""
+    x, lengths = n.value(0), n.value(1)
+    time, batch = n.integer("time_axis", 0), n.integer("batch_axis", 1)
+    lengths = n.broadcast_in_dim(lengths, shape_of(x), [batch])
+    place = n.iota(type_of(lengths), time)
+    turned = n.apply(e.SubtractOp, n.apply(e.SubtractOp, lengths, place), 1)
+    inside = compare(n, place, "LT", lengths)
+    return [take_along(n, x, n.apply(e.SelectOp, inside, turned, place), time)]
+
+
+def _tensor_scatter(n: OnnxNode) -> Sequence[Value]:
+    """Updates of a cache along one axis, from an index on that each batch has."""
+    x, updates = n.value(0), n.value(1)
+    axis = axis_of(n.integer("axis", -2), len(shape_of(x)))
+    mode = n.text("mode", "linear")
+    n.expect("mode", mode, "linear", "circular")
+    type = with_shape(TensorType(i64, []), shape_of(updates))
+    place = n.iota(type, axis)
+    if n.has(2):
+        start = n.broadcast_in_dim(n.value(2), shape_of(updates), [0])
+        place = n.apply(e.AddOp, start, place)
+    if mode == "circular":
+        place = n.apply(e.RemainderOp, place, shape_of(x)[axis])
+    return [put_along(n, x, place, updates, axis, "replace")]
 
 
 def _check_tuples(batch: int, length: int, rank: int) -> None:
@@ -140,11 +178,14 @@ _KINDS = {
 }
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "Compress": _compress,
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
     "OneHot": _one_hot,
+    "ReverseSequence": _reverse_sequence,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TensorScatter": _tensor_scatter,
     "TopK": _top_k,
 }

@@ -7,19 +7,24 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import with_shape
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import (
     batch_normalized,
-    cumulative_sum,
+    compare,
+    cumulative,
     group_normalized,
     index_of,
     log_softmax,
     log_sum_exp,
+    lp_norm,
     mean,
     normalized,
     per_channel,
     softmax,
 )
+from ..indices import one_hot
+from ..windows import SpatialWindow, reduce_window
 from .node import Conversion, OnnxNode, Value
 
 
@@ -78,17 +83,58 @@ def _arg(kind: str) -> Conversion:
     return convert
 
 
-def _cumulative_sum(n: OnnxNode) -> Sequence[Value]:
+def _cumulative(kind: str, neutral: int) -> Conversion:
+    def convert(n: OnnxNode) -> Sequence[Value]:
+        x = n.value(0)
+        shape = shape_of(x)
+        axis = axis_of(int(n.known(1).item()), len(shape))
+        turned = bool(n.integer("reverse", 0))
+        total = cumulative(n, kind, x, axis, reverse=turned)
+        if n.integer("exclusive", 0):
+            along = np.arange(len(shape)) == axis
+            shift = along.astype(int) * (-1 if turned else 1)
+            first = n.splat(neutral, with_shape(type_of(x), ()))
+            total = n.pad(total, shift.tolist(), (-shift).tolist(), first)
+        return [total]
+
+    return convert
+
+
+def _hardmax(n: OnnxNode, x: SSAValue, axis: int) -> SSAValue:
+    """1 at the first of the largest elements, 0 elsewhere."""
+    largest = index_of(n, "maximum", x, axis)
+    chosen = one_hot(n, largest, shape_of(x)[axis], axis)
+    return n.convert(chosen, type_of(x).element_type)
+
+
+def _lp_normalization(n: OnnxNode) -> Sequence[Value]:
+    """Where the norm is zero, so is the result."""
     x = n.value(0)
-    shape = shape_of(x)
-    axis = axis_of(int(n.known(1).item()), len(shape))
-    turned = bool(n.integer("reverse", 0))
-    total = cumulative_sum(n, x, axis, reverse=turned)
-    if n.integer("exclusive", 0):
-        along = np.arange(len(shape)) == axis
-        shift = along.astype(int) * (-1 if turned else 1)
-        total = n.pad(total, shift.tolist(), (-shift).tolist())
-    return [total]
+    axis = axis_of(n.integer("axis", -1), len(shape_of(x)))
+    norm = lp_norm(
+        n,
+        x,
+        n.integer("p", 2),
+        lambda powers: n.reduce("add", powers, [axis], keep=True),
+    )
+    is_zero = n.broadcast(compare(n, norm, "EQ", 0), shape_of(x))
+    return [n.apply(e.SelectOp, is_zero, 0, n.apply(e.DivideOp, x, norm))]
+
+
+def _local_response_normalization(n: OnnxNode) -> Sequence[Value]:
+    """x / (bias + alpha / size * sum of the squares of near channels) ^ beta"""
+    x, size = n.value(0), n.integer("size", 1)
+    batch, channels, *space = shape_of(x)
+    before = (size - 1) // 2
+    ones, after = [1, 1], size - 1 - before
+    window = SpatialWindow([size, 1], ones, ones, [before, 0], [after, 0])
+    squares = n.apply(e.MultiplyOp, x, x)
+    rows = n.reshape(squares, [batch, 1, channels, prod(space)])
+    near = n.reshape(reduce_window(n, "add", rows, window), shape_of(x))
+    scaled = n.apply(e.MultiplyOp, near, n.number("alpha", 1e-4) / size)
+    divisor = n.apply(e.AddOp, scaled, n.number("bias", 1.0))
+    divisor = n.apply(e.PowerOp, divisor, n.number("beta", 0.75))
+    return [n.apply(e.DivideOp, x, divisor)]
 
 
 def _layer_normalization(n: OnnxNode) -> Sequence[Value]:
@@ -107,12 +153,25 @@ def _layer_normalization(n: OnnxNode) -> Sequence[Value]:
 
 
 def _batch_normalization(n: OnnxNode) -> Sequence[Value]:
-    n.expect("training_mode", n.integer("training_mode", 0), 0)
+    """In training by the batch's own statistics, which the running ones move to."""
+    n.expect("spatial", n.integer("spatial", 1), 1)
     x = n.value(0)
-    scale, bias, mean, variance = (n.value(index) for index in range(1, 5))
+    scale, bias, average, variance = (n.value(index) for index in range(1, 5))
+    running: list[SSAValue] = []
+    if n.integer("training_mode", 0):
+        before, momentum = (average, variance), n.number("momentum", 0.9)
+        axes = [d for d in range(len(shape_of(x))) if d != 1]
+        average = mean(n, x, axes, keep=False)
+        centred = n.apply(e.SubtractOp, x, per_channel(n, average, shape_of(x)))
+        squares = n.apply(e.MultiplyOp, centred, centred)
+        variance = mean(n, squares, axes, keep=False)
+        for old, new in zip(before, (average, variance), strict=True):
+            kept = n.apply(e.MultiplyOp, old, momentum)
+            added = n.apply(e.MultiplyOp, new, 1 - momentum)
+            running.append(n.apply(e.AddOp, kept, added))
     padded = n.apply(e.AddOp, variance, n.number("epsilon", 1e-5))
     inverse = n.emit(e.RsqrtOp, padded)
-    return [batch_normalized(n, x, scale, bias, mean, inverse)]
+    return [batch_normalized(n, x, scale, bias, average, inverse), *running]
 
 
 def _group_normalization(n: OnnxNode) -> Sequence[Value]:
@@ -144,10 +203,14 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "ArgMax": _arg("maximum"),
     "ArgMin": _arg("minimum"),
     "BatchNormalization": _batch_normalization,
-    "CumSum": _cumulative_sum,
+    "CumProd": _cumulative("multiply", 1),
+    "CumSum": _cumulative("add", 0),
     "GroupNormalization": _group_normalization,
+    "Hardmax": _along(_hardmax),
     "InstanceNormalization": _group_normalization,
+    "LRN": _local_response_normalization,
     "LayerNormalization": _layer_normalization,
     "LogSoftmax": _along(log_softmax),
+    "LpNormalization": _lp_normalization,
     "Softmax": _along(softmax),
 }

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from math import ceil, prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i64
+from onnx import helper
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 
 from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
-from ...dialects.tgraph.base import ints
-from ..builder import axis_of, counted, element_type, shape_of
-from ..formulas import triangle
+from ...dialects.tgraph.base import ints, with_element
+from ..builder import axis_of, counted, element_type, shape_of, type_of
+from ..formulas import compare, triangle
 from ..unsupported import Unsupported
 from .node import Conversion, Known, OnnxNode, Value
 from .reading import array_of
@@ -186,6 +188,16 @@ def _trilu(n: OnnxNode) -> Sequence[Value]:
     return [triangle(n, x, k, upper=bool(n.integer("upper", 1)))]
 
 
+def _eye_like(n: OnnxNode) -> Sequence[Value]:
+    x = n.value(0)
+    element = type_of(x).element_type
+    if "dtype" in n.attributes:
+        element = element_type(helper.tensor_dtype_to_np_dtype(n.integer("dtype", 1)))
+    type = with_element(type_of(x), i32)
+    right = n.apply(e.SubtractOp, n.iota(type, 1), n.iota(type, 0))
+    return [n.convert(compare(n, right, "EQ", n.integer("k", 0)), element)]
+
+
 def _depth_to_space(n: OnnxNode) -> Sequence[Value]:
     x, block = n.value(0), n.integer("blocksize", 0)
     batch, depth, height, width = shape_of(x)
@@ -217,6 +229,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "DepthToSpace": _depth_to_space,
+    "EyeLike": _eye_like,
     "Expand": _expand,
     "Flatten": _flatten,
     "Pad": _pad,

@@ -5,6 +5,7 @@ from math import prod
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
+from ..formulas import lp_norm
 from ..windows import SpatialWindow, average, reduce_window, rounded_up
 from .node import Conversion, OnnxNode, Value
 
@@ -49,6 +50,23 @@ def _average_pool(n: OnnxNode) -> Sequence[Value]:
     return [average(n, n.value(0), window, pads)]
 
 
+def _lp_pool(n: OnnxNode) -> Sequence[Value]:
+    window = window_of(n, n.integers("kernel_shape", []))
+    p = n.integer("p", 2)
+    return [
+        lp_norm(
+            n, n.value(0), p, lambda powers: reduce_window(n, "add", powers, window)
+        )
+    ]
+
+
+def _global_lp_pool(n: OnnxNode) -> Sequence[Value]:
+    x = n.value(0)
+    axes = range(2, len(shape_of(x)))
+    p = n.integer("p", 2)
+    return [lp_norm(n, x, p, lambda powers: n.reduce("add", powers, axes, keep=True))]
+
+
 def _global_pool(kind: str) -> Conversion:
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
@@ -65,6 +83,8 @@ def _global_pool(kind: str) -> Conversion:
 CONVERSIONS: Mapping[str, Conversion] = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": _global_pool("add"),
+    "GlobalLpPool": _global_lp_pool,
     "GlobalMaxPool": _global_pool("maximum"),
+    "LpPool": _lp_pool,
     "MaxPool": _max_pool,
 }

@@ -12,7 +12,7 @@ from ..builder import shape_of, type_of
 from ..formulas import (
     batch_normalized,
     compare,
-    cumulative_sum,
+    cumulative,
     group_normalized,
     index_of,
     log_softmax,
@@ -95,7 +95,7 @@ def _with_index(kind: str) -> Conversion:
 
 def _cumulative_sum(c: AtenCall) -> SSAValue:
     x = c.tensor()
-    return cumulative_sum(c, x, c.axis()) if shape_of(x) else x
+    return cumulative(c, "add", x, c.axis()) if shape_of(x) else x
 
 
 def _softmax(c: AtenCall) -> SSAValue:

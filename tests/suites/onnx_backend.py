@@ -99,7 +99,8 @@ def judge(case: Case) -> Verdict:
 
 def _array_of(value: Any) -> Any:
     is_tensor = isinstance(value, onnx.TensorProto)
-    return numpy_helper.to_array(value) if is_tensor else value
+    value = numpy_helper.to_array(value) if is_tensor else value
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _judge(case: Case, inputs: Arrays, want: Arrays) -> Verdict:
@@ -135,7 +136,7 @@ def _is_operand(array: Any, *, first: bool) -> bool:
     """Whether this input of an operation may be one that shapes depend on."""
     if not isinstance(array, np.ndarray) or array.ndim > 1:
         return False
-    return array.dtype.kind in "iu" or not first
+    return array.dtype.kind in "iu" or not (first and array.ndim)
 
 
 def reason(message: str) -> str:

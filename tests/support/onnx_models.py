@@ -56,6 +56,8 @@ BITS = X > 0
 INFINITE = np.array([1, np.inf, -np.inf, np.nan], "f4")
 ROWS = np.array([[-1, 0], [2, 1]])
 
+BYTES = np.array([0, 1, 16, 129, 255], "u1")
+
 Case = tuple[str, list[Any], dict[str, Any]]
 """Operation, operands, attributes; arrays are inputs, those in a tuple constants."""
 
@@ -78,6 +80,44 @@ CASES: list[Case] = [
             ("detect_positive", 0),
         )
     ),
+    *((name, [np.tanh(X)], {}) for name in ("Acos", "Asin", "Atanh")),
+    *((name, [X * 3], {}) for name in ("Asinh", "Atan", "Cosh", "Sinh")),
+    *((name, [INFINITE], {}) for name in ("Acosh", "Asinh", "Atan", "Cosh", "Sinh")),
+    ("Acosh", [np.abs(X) + 1], {}),
+    *((f"Bitwise{name}", [ROWS, ints(6)], {}) for name in ("And", "Or", "Xor")),
+    ("BitwiseNot", [BYTES], {}),
+    ("BitwiseNot", [ROWS], {}),
+    *(
+        ("BitShift", [BYTES, np.array([k], "u1")], {"direction": d})
+        for k in (0, 3, 7)
+        for d in ("LEFT", "RIGHT")
+    ),
+    *(
+        ("CumSum", [X, (np.array(k),)], {"exclusive": exclusive, "reverse": reverse})
+        for k in (1, -1)
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    ),
+    *(("Hardmax", [np.round(X)], {"axis": k}) for k in (0, -1)),
+    ("Hardmax", [normal(2, 0)], {"axis": 0}),
+    *(
+        ("LpNormalization", [X * BITS], {"p": p, "axis": a})
+        for p in (1, 2)
+        for a in (0, 2)
+    ),
+    ("LpNormalization", [np.zeros((2, 3), "f4")], {}),
+    *(("LRN", [IMAGE], {"size": k, "alpha": 0.5, "bias": 2.0}) for k in (1, 3, 7)),
+    ("LpPool", [IMAGE], {"kernel_shape": [3, 2], "p": 1, "pads": [1, 0, 1, 1]}),
+    ("LpPool", [IMAGE], {"kernel_shape": [3, 2], "strides": [2, 2]}),
+    ("LpPool", [IMAGE], {"kernel_shape": [2, 2], "p": 3, "auto_pad": "SAME_UPPER"}),
+    *(("GlobalLpPool", [IMAGE], {"p": p}) for p in (1, 2, 3)),
+    ("EyeLike", [normal(3, 5)], {"k": 1}),
+    ("EyeLike", [normal(3, 5)], {"k": -2, "dtype": TensorProto.INT64}),
+    ("Compress", [X, (np.array([True, False, True]),)], {}),
+    ("Compress", [X, (np.array([False, True]),)], {"axis": -2}),
+    ("Compress", [X, (np.array([False]),)], {"axis": 0}),
+    ("ReverseSequence", [X, ints(2, 1, 2)], {}),
+    ("ReverseSequence", [X, ints(3, 1)], {"time_axis": 1, "batch_axis": 0}),
     ("Einsum", [X, normal(4, 5)], {"equation": "abc,cd->adb"}),
     ("Einsum", [X, normal(2, 3, 5), normal(5)], {"equation": "abc, abd, d -> cb"}),
     ("Einsum", [X], {"equation": "abc->cb"}),
@@ -131,8 +171,6 @@ CASES: list[Case] = [
     ("LogSoftmax", [X], {"axis": 0}),
     ("ArgMax", [np.round(X)], {"axis": -1, "keepdims": 0}),
     ("ArgMax", [np.round(X)], {"axis": 1, "select_last_index": 1}),
-    ("CumSum", [X, (np.array(1),)], {}),
-    ("CumSum", [X, (np.array(-1),)], {"exclusive": 1, "reverse": 1}),
     *(
         (f"Reduce{kind}", [np.abs(X), (ints(0, -1),)], {"keepdims": keep})
         for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min")
