@@ -19,12 +19,12 @@ node.py         one node, and what conversions share
 graph.py        the graph: names, arguments, errors
 functions.py    what operations are defined by
 older.py        nodes of older opsets
+control.py      branches and loops
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
 resizing.py, recurrent.py   the conversions, by family
 
 Opsets 6 to 28. Does not: support training, integer products (`QLinearConv`),
-sequences, sizes computed at run time, loops (`Loop`, `Scan`), or `If` with a condition
-computed at run time.
+sequences, or sizes computed at run time.
 """
 
 from collections.abc import Mapping

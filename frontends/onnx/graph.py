@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -37,6 +38,7 @@ from . import (
     shaping,
     windows,
 )
+from .control import CONTROL
 from .folding import fold
 from .functions import (
     Functions,
@@ -280,8 +282,12 @@ class Importer:
             if proto.domain in _DOMAINS and key_of(proto) not in self._functions:
                 if (known := fold(proto, node)) is not None:
                     return known
-                if proto.op_type == "If":
-                    return self._branch(node, scope)
+                if proto.op_type == "If" and isinstance(node.inputs[0], Known):
+                    taken = "then" if node.known(0).item() else "else"
+                    graph = node.attributes[f"{taken}_branch"]
+                    return self._subgraph(scope, graph, [], self._ops)
+                if proto.op_type in CONTROL:
+                    return CONTROL[proto.op_type](node, partial(self._subgraph, scope))
                 node = modernized(node)
                 if node.op_type in CONVERSIONS:
                     return CONVERSIONS[node.op_type](node)
@@ -303,16 +309,28 @@ class Importer:
         return nothing
 
     def _has_form(self, proto: onnx.NodeProto) -> bool:
-        return proto.op_type in CONVERSIONS or is_defined(
-            proto, self._opset, self._functions
+        return (
+            proto.op_type in CONVERSIONS
+            or proto.op_type in CONTROL
+            or is_defined(proto, self._opset, self._functions)
         )
 
-    def _branch(self, node: OnnxNode, scope: Scope) -> Sequence[Value | None]:
-        taken = "then_branch" if node.known(0).item() else "else_branch"
-        graph = cast(onnx.GraphProto, node.attributes[taken])
+    def _subgraph(
+        self,
+        scope: Scope,
+        graph: onnx.GraphProto,
+        inputs: Sequence[Value],
+        into: list[Operation],
+    ) -> Sequence[Value | None]:
+        """What a node's graph computes from these inputs, and the values around it."""
         constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}
-        inner: Scope = {**scope, **constants}
-        self._nodes(graph.node, inner)
+        names = [value.name for value in graph.input]
+        inner: Scope = {**scope, **constants, **dict(zip(names, inputs, strict=True))}
+        outer, self._ops = self._ops, into
+        try:
+            self._nodes(graph.node, inner)
+        finally:
+            self._ops = outer
         return [inner[output.name] for output in graph.output]
 
     def _call(

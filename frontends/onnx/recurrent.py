@@ -7,19 +7,18 @@ so that what the loop carries (state and Y) is updated in place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
-from ...dialects.tgraph.base import VariableType, ints, with_shape
+from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..builder import shape_of, type_of
 from ..formulas import compare
 from ..unsupported import Unsupported
+from .control import Loop
 from .node import Conversion, OnnxNode, Value
 
 Values = Sequence[SSAValue]
@@ -76,59 +75,27 @@ def _scan(
     n: OnnxNode, step: Step, x: SSAValue, state: Values, weights: Values
 ) -> tuple[SSAValue, Values]:
     """h after each step, and the last state; `x` has a row for each step."""
-    steps, batch, _ = shape_of(x)
+    steps, batch, width = shape_of(x)
     size = shape_of(state[0])[1]
-    y = n.splat(0, with_shape(type_of(x), [steps, batch, size]))
-    carried = [n.splat(0, _COUNTER), y, *state]
-    types = [
-        *(VariableType(type_of(value)) for value in carried),
-        *(value.type for value in (x, *weights)),
-    ]
-    _, y, *state = n.emit_all(
-        WhileOp,
-        [*carried, x, *weights],
-        [value.type for value in carried],
-        [
-            _condition(n, Block(arg_types=types), steps),
-            _body(n, Block(arg_types=types), step, len(carried)),
-        ],
+    rows = n.splat(0, with_shape(type_of(x), [steps, batch, size]))
+    loop = Loop(n)
+    count, y, *state = map(loop.carry, [n.splat(0, _COUNTER), rows, *state])
+    body, one = loop.body, [1, batch, width]
+    zero = body.splat(0, _COUNTER)
+    row = body.emit(
+        DynamicSliceOp,
+        *(x, count, zero, zero),
+        type=with_shape(type_of(x), one),
+        slice_sizes=ints(one),
+    )
+    state = step(body, body.reshape(row, [batch, width]), state, weights)
+    new_row = body.reshape(state[0], [1, batch, size])
+    y = body.emit(DynamicUpdateSliceOp, y, new_row, count, zero, zero)
+    _, y, *state = loop.close(
+        [body.apply(e.AddOp, count, 1), y, *state],
+        lambda n, values: compare(n, values[0], "LT", steps),
     )
     return y, state
-
-
-def _condition(n: OnnxNode, block: Block, steps: int) -> Region:
-    ops: list[Operation] = []
-    read = ReadOp(block.args[0])
-    more = compare(replace(n, into=ops), read.result, "LT", steps)
-    block.add_ops([read, *ops, YieldOp(more)])
-    return Region(block)
-
-
-def _body(n: OnnxNode, block: Block, step: Step, carried: int) -> Region:
-    ops: list[Operation] = []
-    n = replace(n, into=ops)
-    variables, (x, *weights) = block.args[:carried], block.args[carried:]
-    reads = [ReadOp(variable) for variable in variables]
-    count, y, *state = (read.result for read in reads)
-    zero = n.splat(0, _COUNTER)
-    _, batch, width = shape_of(x)
-    sizes = ints([1, batch, width])
-    row = n.emit(
-        DynamicSliceOp,
-        x,
-        count,
-        zero,
-        zero,
-        type=with_shape(type_of(x), [1, batch, width]),
-        slice_sizes=sizes,
-    )
-    state = step(n, n.reshape(row, [batch, width]), state, weights)
-    new_row = n.reshape(state[0], [1, *shape_of(state[0])])
-    y = n.emit(DynamicUpdateSliceOp, y, new_row, count, zero, zero)
-    following = [n.apply(e.AddOp, count, 1), y, *state]
-    assigns = [AssignOp(*pair) for pair in zip(variables, following, strict=True)]
-    block.add_ops([*reads, *ops, *assigns, YieldOp()])
-    return Region(block)
 
 
 def _recurrent(step: Step, gates: int, states: int) -> Conversion:

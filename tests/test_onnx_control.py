@@ -1,0 +1,144 @@
+"""ONNX's If, Loop and Scan on values computed at run time, against onnxruntime."""
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+
+onnx = pytest.importorskip("onnx")
+from onnx import parser  # noqa: E402
+from onnx_models import normal  # noqa: E402
+
+X = normal(5, 4)
+
+
+def model(signature: str, body: str) -> bytes:
+    header = '<ir_version: 8, opset_import: ["": 20]>'
+    return parser.parse_model(
+        f"{header} g {signature} {{ {body} }}"
+    ).SerializeToString()
+
+
+def check(data: bytes, **inputs: np.ndarray) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    want = runtime.InferenceSession(data).run(None, inputs)
+    program = tensorplan.from_onnx(data)
+    arrays = [*inputs.values(), *program.parameters.values()]
+    for got in (
+        run_reference(program.module, arrays),
+        tensorplan.compile(program)(*inputs.values()),
+    ):
+        assert len(got) == len(want)
+        for have, expected in zip(got, want, strict=True):
+            assert have.dtype == expected.dtype
+            assert have.shape == expected.shape
+            np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_branch_at_run_time(condition: bool) -> None:
+    data = model(
+        "(bool p, float[5,4] x) => (float[5,4] y, int64 k)",
+        """t = Tanh(x)
+        y, k = If (p) <
+          then_branch = g1 () => (float[5,4] a, int64 i)
+            { a = Exp(t) i = Constant<value = int64 {3}>() },
+          else_branch = g2 () => (float[5,4] a, int64 i)
+            { n = Neg(x) a = Add(n, t) i = Constant<value = int64 {5}>() }
+        >""",
+    )
+    check(data, p=np.array(condition), x=X)
+
+
+def test_branches_of_different_types() -> None:
+    data = model(
+        "(bool p, float[5,4] x) => (float[n,m] y)",
+        """y = If (p) <
+          then_branch = g1 () => (float[5,4] a) { a = Exp(x) },
+          else_branch = g2 () => (float[4,5] a) { a = Transpose(x) }
+        >""",
+    )
+    message = r"If with branches of \(tensor<5x4xf32>\) and \(tensor<4x5xf32>\)"
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(data)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4, 100])
+@pytest.mark.parametrize("start", [True, False])
+def test_a_loop_that_stops_itself(limit: int, start: bool) -> None:
+    body = """t = Exp(h) y = Loop (m, p, x) <
+        body = b (int64 i, bool c, float[5,4] v) => (bool d, float[5,4] w)
+          { z = Mul(v, v) s = ReduceSum<keepdims = 0>(z)
+            big = Constant<value = float {900.0}>() d = Less(s, big)
+            f = CastLike(i, v) a = Add(v, f) w = Mul(a, t) }
+      >"""
+    data = model("(int64 m, bool p, float[5,4] x, float h) => (float[5,4] y)", body)
+    inputs = {"m": np.array(limit), "p": np.array(start)}
+    check(data, **inputs, x=X, h=np.array(0.3, "f4"))
+
+
+def rows(limit: str, condition: str) -> str:
+    return f"""m = Constant<value = int64 {{{limit}}}>()
+      p = Constant<value = bool {{1}}>() y, k = Loop (m, p, x) <
+        body = b (int64 i, bool c, float[5,4] v) => (bool d, float[5,4] w, float[4] u)
+          {{ r = Gather(v, i) s = ReduceSum<keepdims = 0>(v)
+            d = {condition} w = Tanh(v) u = Exp(r) }}
+      >"""
+
+
+def test_a_row_for_each_iteration() -> None:
+    signature = "(float[5,4] x) => (float[5,4] y, float[n,4] k)"
+    check(model(signature, rows("3", "Identity(c)")), x=X)
+    with pytest.raises(LocatedError, match="condition that decides about the size"):
+        tensorplan.from_onnx(model(signature, rows("3", "Less(s, s)")))
+
+
+def test_a_body_that_changes_a_type() -> None:
+    data = model(
+        "(int64 m, float[4,5] x) => (float[n,k] y)",
+        """y = Loop (m, , x) < body = b (int64 i, bool c, float[4,5] v)
+          => (bool d, float[5,4] w) { d = Identity(c) w = Transpose(v) } >""",
+    )
+    message = "makes tensor<5x4xf32> of a carried value of tensor<4x5xf32>"
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(data)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("backward", [0, 1])
+def test_a_scan(axis: int, backward: int) -> None:
+    data = model(
+        "(float[3] s, float[5,3] x, float[3,5] z) => (float[3] y, float[n,m] k)",
+        f"""y, k = Scan <num_scan_inputs = 2, scan_input_axes = [0, -1],
+          scan_input_directions = [{backward}, 0], scan_output_axes = [{axis}],
+          scan_output_directions = [{1 - backward}],
+          body = b (float[3] a, float[3] b, float[3] c) => (float[3] d, float[3] e)
+            {{ f = Mul(b, c) d = Add(a, f) g = Constant<value_float = 2.0>()
+              e = Mul(d, g) }}
+        > (s, x, z)""",
+    )
+    check(data, s=normal(3), x=normal(5, 3), z=normal(3, 5))
+
+
+def test_a_loop_in_a_scan() -> None:
+    data = model(
+        "(float[4] s, float[5,4] x, int64 m) => (float[4] y)",
+        """y = Scan <num_scan_inputs = 1,
+          body = b (float[4] a, float[4] r) => (float[4] d) {
+            d = Loop (m, , a) < body = q (int64 i, bool c, float[4] v)
+              => (bool e, float[4] w) { e = Identity(c) h = Mul(v, r) w = Add(h, s) } >
+          }> (s, x)""",
+    )
+    check(data, s=normal(4), x=X / 4, m=np.array(2))
+
+
+def test_what_a_body_has_that_is_not_supported() -> None:
+    data = model(
+        "(int64 m, float[4,4] x) => (float[4,4] y)",
+        """y = Loop (m, , x) < body = b (int64 i, bool c, float[4,4] v)
+          => (bool d, float[4,4] w) { d = Identity(c) e = Det(v) w = Mul(v, e) } >""",
+    )
+    with pytest.raises(LocatedError, match="operation Det is not supported"):
+        tensorplan.from_onnx(data)
