@@ -57,6 +57,22 @@ def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> S
     )
 
 
+def take_rows(b: TensorBuilder, x: SSAValue, indices: SSAValue) -> SSAValue:
+    """Rows of matrices: those of B x P x C at B x K indices, as B x K x C."""
+    return b.emit(
+        GatherOp,
+        x,
+        indices,
+        offset_dims=ints([2]),
+        collapsed_slice_dims=ints([1]),
+        operand_batching_dims=ints([0]),
+        start_indices_batching_dims=ints([0]),
+        start_index_map=ints([1]),
+        index_vector_dim=IntegerAttr(2, i64),
+        slice_sizes=ints([1, 1, shape_of(x)[2]]),
+    )
+
+
 def put_along(
     b: TensorBuilder,
     x: SSAValue,

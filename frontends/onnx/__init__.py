@@ -21,7 +21,7 @@ functions.py    what operations are defined by
 older.py        nodes of older opsets
 control.py      branches and loops
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
-resizing.py, recurrent.py   the conversions, by family
+unpooling.py, resizing.py, sampling.py, recurrent.py   the conversions, by family
 
 Opsets 6 to 28. Does not: support training, integer products (`QLinearConv`),
 sequences, or sizes computed at run time.

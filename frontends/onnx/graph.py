@@ -35,7 +35,9 @@ from . import (
     recurrent,
     reducing,
     resizing,
+    sampling,
     shaping,
+    unpooling,
     windows,
 )
 from .control import CONTROL
@@ -60,7 +62,9 @@ CONVERSIONS: Mapping[str, Conversion] = {
     **recurrent.CONVERSIONS,
     **reducing.CONVERSIONS,
     **resizing.CONVERSIONS,
+    **sampling.CONVERSIONS,
     **shaping.CONVERSIONS,
+    **unpooling.CONVERSIONS,
     **windows.CONVERSIONS,
 }
 

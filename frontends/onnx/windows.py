@@ -8,6 +8,7 @@ from ..builder import shape_of
 from ..formulas import lp_norm
 from ..windows import SpatialWindow, average, reduce_window, rounded_up
 from .node import Conversion, OnnxNode, Value
+from .unpooling import numbers_of_largest
 
 
 def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
@@ -37,7 +38,8 @@ def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
 
 def _max_pool(n: OnnxNode) -> Sequence[Value]:
     window = window_of(n, n.integers("kernel_shape", []))
-    return [reduce_window(n, "maximum", n.value(0), window)]
+    result = reduce_window(n, "maximum", n.value(0), window)
+    return [result, numbers_of_largest(n, window)] if n.outputs > 1 else [result]
 
 
 def _average_pool(n: OnnxNode) -> Sequence[Value]:
