@@ -168,6 +168,8 @@ class _Copying:
             return False
         values = [op.inputs[0]]
         for value in values:  # grows
+            if isinstance(value.owner, ConstantOp) and value.owner.splat is None:
+                return False  # has several numbers
             if not isinstance(value.owner, ConstantOp | IotaOp):
                 if value not in self._again or isinstance(value.owner, Block):
                     return False

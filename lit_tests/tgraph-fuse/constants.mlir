@@ -1,0 +1,16 @@
+// RUN: plan-opt %s -p tgraph-fuse | filecheck %s
+
+// A constant of several numbers is not copied in the shape of what it is broadcast to.
+// CHECK-LABEL: func.func @offsets
+// CHECK-NEXT:    tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
+// CHECK-NEXT:    %[[C:.*]] = tgraph.convert
+// CHECK-NEXT:    tgraph.fusion({{.*}} = %x, {{.*}} = %[[C]])
+func.func @offsets(%x: tensor<2x2xui8>, %w: tensor<2x2xi32>) -> tensor<2x2xi32> {
+  %0 = tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
+  %1 = tgraph.convert %x : (tensor<2x2xui8>) -> tensor<2x2xi32>
+  %2 = tgraph.convert %0 : (tensor<2xui8>) -> tensor<2xi32>
+  %3 = tgraph.broadcast_in_dim %2 {broadcast_dimensions = array<i64: 1>} : (tensor<2xi32>) -> tensor<2x2xi32>
+  %4 = tgraph.subtract %1, %3 : tensor<2x2xi32>
+  %5 = tgraph.dot_general %w, %4 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<2x2xi32>
+  func.return %5 : tensor<2x2xi32>
+}
