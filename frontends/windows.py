@@ -1,6 +1,6 @@
 """What frontends share about windows: convolutions, pooling, interpolation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -191,16 +191,49 @@ def linear_weights(before: int, places: Array) -> Array:
     return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)
 
 
-def cubic_weights(before: int, places: Array, a: float) -> Array:
-    """Four in each row (Keys' kernel with the coefficient `a`), edges repeated."""
+def cubic(a: float) -> Callable[[Array], Array]:
+    """Keys' kernel with the coefficient `a`, of distances below 2."""
+
+    def kernel(distance: Array) -> Array:
+        t = np.abs(distance)
+        near = (a + 2) * t**3 - (a + 3) * t**2 + 1
+        far = a * (t**3 - 5 * t**2 + 8 * t - 4)
+        return np.where(t <= 1, near, np.where(t < 2, far, 0))
+
+    return kernel
+
+
+def linear(distance: Array) -> Array:
+    """The triangle, of distances below 1."""
+    return np.maximum(1 - np.abs(distance), 0)
+
+
+def kernel_weights(
+    before: int,
+    places: Array,
+    kernel: Callable[[Array], Array],
+    reach: int,
+    *,
+    stretch: float = 1.0,
+    inside: bool = False,
+) -> Array:
+    """The kernel's values in each row: edges are repeated, or elements outside of the
+    axis do not count (`inside`).
+
+    A kernel that is stretched reaches further. Its values then sum up to 1, as those
+    inside do.
+    """
     check_table(len(places), before)
     floor = np.floor(places).astype(int)
     weights = np.zeros((len(places), before))
-    for offset in range(-1, 3):
-        t = np.abs(places - (floor + offset))
-        near = (a + 2) * t**3 - (a + 3) * t**2 + 1
-        far = a * (t**3 - 5 * t**2 + 8 * t - 4)
-        weight = np.where(t <= 1, near, np.where(t < 2, far, 0))
-        column = np.clip(floor + offset, 0, before - 1)
+    far = int(np.ceil(reach * stretch))
+    for offset in range(1 - far, far + 1):
+        column = floor + offset
+        weight = kernel((places - column) / stretch)
+        if inside:
+            weight = np.where((column >= 0) & (column < before), weight, 0)
+        column = np.clip(column, 0, before - 1)
         np.add.at(weights, (np.arange(len(places)), column), weight)
+    if inside or stretch != 1:
+        weights /= weights.sum(axis=1, keepdims=True)
     return weights

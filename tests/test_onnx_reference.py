@@ -132,6 +132,79 @@ def test_signed_shifts() -> None:
         check(data, {"x": x, "y": y})
 
 
+@pytest.mark.parametrize("inverse", [0, 1])
+@pytest.mark.parametrize("length", [None, 4, 9])
+def test_halves_of_spectra(inverse: int, length: int | None) -> None:
+    x = normal(2, 6, 3, 1 + inverse)
+    names = ["x", "n" if length else "", "k"]
+    node = helper.make_node("DFT", names, ["y"], onesided=1, inverse=inverse)
+    constants = {"k": np.array(-3)} | ({"n": np.array(length)} if length else {})
+    check(model_of([node], {"x": x}, ["y"], constants, opset=20), {"x": x})
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize(("parts", "inverse"), [(1, 0), (2, 0), (2, 1)])
+def test_spectra(axis: int, parts: int, inverse: int) -> None:
+    x = normal(2, 6, 5, parts)
+    node = helper.make_node("DFT", ["x"], ["y"], axis=axis, inverse=inverse)
+    check(model_of([node], {"x": x}, ["y"], opset=17), {"x": x})
+
+
+@pytest.mark.parametrize("onesided", [0, 1])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_spectra_of_windows(onesided: int, parts: int) -> None:
+    inputs = {"x": normal(2, 20, parts), "w": np.hanning(6).astype("f4")}
+    constants = {"step": np.array(3)}
+    node = helper.make_node("STFT", ["x", "step", "w"], ["y"], onesided=onesided)
+    if parts == 1 or not onesided:
+        check(model_of([node], inputs, ["y"], constants), inputs)
+
+
+def test_spectra_in_double_precision() -> None:
+    x = normal(1, 7, 2).astype("f8")
+    node = helper.make_node("DFT", ["x"], ["y"], axis=1)
+    data = model_of([node], {"x": x}, ["y"], opset=17)
+    (got,) = tensorplan.compile(tensorplan.from_onnx(data))(x)
+    want = np.fft.fft(x[..., 0] + 1j * x[..., 1])
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [6, 5])
+@pytest.mark.parametrize("has_zero", [False, True])
+def test_scales_of_blocks(size: int, has_zero: bool) -> None:
+    scale = np.abs(normal(2, 3, 4)) + 0.1
+    zero = np.arange(24, dtype="i1").reshape(2, 3, 4) - 9
+    constants = {"s": scale} | ({"z": zero} if has_zero else {})
+    names = ["x", "s", *(["z"] if has_zero else [])]
+    options: dict[str, Any] = {"axis": 1, "block_size": 2}
+    kind = {} if has_zero else {"output_dtype": TensorProto.INT8}
+    node = helper.make_node("QuantizeLinear", names, ["y"], **options, **kind)
+    x = normal(2, size, 4) * 9
+    check(model_of([node], {"x": x}, ["y"], constants, opset=21), {"x": x})
+    x = (x * 9).astype("i1")
+    node = helper.make_node("DequantizeLinear", names, ["y"], **options)
+    check(model_of([node], {"x": x}, ["y"], constants, opset=21), {"x": x})
+
+
+def test_a_matrix_of_mel_weights() -> None:
+    names = ["bins", "length", "rate", "low", "high"]
+    values = [np.array(v) for v in (8, 16, 8192)]
+    values += [np.array(v, "f4") for v in (0, 4096)]
+    nodes = [
+        helper.make_node("MelWeightMatrix", names, ["m"]),
+        helper.make_node("MatMul", ["x", "m"], ["y"]),
+    ]
+    inputs = {"x": normal(2, 9)}
+    constants = dict(zip(names, values, strict=True))
+    check(model_of(nodes, inputs, ["y"], constants), inputs)
+
+
+def test_sizes_that_depend_on_values() -> None:
+    node = helper.make_node("NonZero", ["x"], ["y"])
+    with pytest.raises(LocatedError, match="NonZero with input 'x' computed at run"):
+        tensorplan.from_onnx(model_of([node], {"x": X}, ["y"]))
+
+
 @pytest.mark.parametrize("momentum", [0.9, 0.25])
 def test_batch_statistics_in_training(momentum: float) -> None:
     operands = [IMAGE, *normal(4, 4) ** 2]

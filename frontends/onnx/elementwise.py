@@ -1,17 +1,16 @@
 """ONNX's elementwise operations → tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, Signedness, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ...dialects.dtypes import AnyInteger
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp, with_element
-from ..builder import axis_of, element_type, shape_of, type_of
+from ..builder import element_type, shape_of, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
 from ..unsupported import Unsupported
 from ..written import written_out
@@ -136,7 +135,7 @@ def _bit_shift(n: OnnxNode) -> Sequence[Value]:
     n.expect("direction", direction, "LEFT", "RIGHT")
     if direction == "LEFT":
         return [n.apply(e.ShiftLeftOp, x, y)]
-    is_unsigned = _limits(cast(AnyInteger, type_of(x).element_type))[0] == 0
+    is_unsigned = numpy_dtype(type_of(x).element_type).kind == "u"
     right = e.ShiftRightLogicalOp if is_unsigned else e.ShiftRightArithmeticOp
     return [n.apply(right, x, y)]
 
@@ -171,48 +170,6 @@ def _is_inf(n: OnnxNode) -> Sequence[Value]:
     if not signs:
         return [compare(n, x, "NE", x)]
     return [signs[0] if len(signs) == 1 else n.apply(e.OrOp, *signs)]
-
-
-def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
-    """A scale or a zero point: one number, or one for each index of an axis."""
-    if not shape_of(values):
-        return n.broadcast(values, shape_of(x))
-    n.expect("block_size", n.integer("block_size", 0), 0)
-    axis = axis_of(n.integer("axis", 1), len(shape_of(x)))
-    return n.broadcast_in_dim(values, shape_of(x), [axis])
-
-
-def _quantize(n: OnnxNode) -> Sequence[Value]:
-    """saturate(round(x / scale) + zero point)"""
-    x, scale = n.value(0), n.value(1)
-    zero = n.value(2) if n.has(2) else n.constant(np.zeros(shape_of(scale), np.uint8))
-    element = type_of(zero).element_type
-    target = cast(AnyInteger, element)
-    if not isinstance(element, IntegerType) or target.width.data > 16:
-        raise Unsupported(f"to elements of type {element}")
-    scaled = n.apply(e.DivideOp, x, _along(n, x, scale))
-    rounded = n.emit(e.RoundNearestEvenOp, scaled)
-    shift = n.convert(_along(n, x, zero), type_of(x).element_type)
-    shifted = n.apply(e.AddOp, rounded, shift)
-    low, high = _limits(target)
-    return [n.convert(clamp(n, shifted, low, high), target)]
-
-
-def _limits(type: AnyInteger) -> tuple[int, int]:
-    width = type.width.data
-    if type.signedness.data is Signedness.UNSIGNED:
-        return 0, (1 << width) - 1
-    return -(1 << width - 1), (1 << width - 1) - 1
-
-
-def _dequantize(n: OnnxNode) -> Sequence[Value]:
-    x, scale = n.value(0), n.value(1)
-    element = type_of(scale).element_type
-    y = n.convert(x, element)
-    if n.has(2):
-        zero = n.convert(_along(n, x, n.value(2)), element)
-        y = n.apply(e.SubtractOp, y, zero)
-    return [n.apply(e.MultiplyOp, y, _along(n, y, scale))]
 
 
 def _dropout(n: OnnxNode) -> Sequence[Value]:
@@ -288,7 +245,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "Clip": _clip,
-    "DequantizeLinear": _dequantize,
     "Dropout": _dropout,
     "Elu": _unary(_elu),
     "Gelu": _unary(_gelu),
@@ -303,7 +259,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "Mod": _modulo,
     "PRelu": _prelu,
     "Pow": _power,
-    "QuantizeLinear": _quantize,
     "Reciprocal": _unary(reciprocal),
     "Relu": _unary(lambda n, x: n.apply(e.MaximumOp, x, 0)),
     "Selu": _unary(_selu),

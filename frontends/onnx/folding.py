@@ -28,8 +28,11 @@ _MISTAKES = (
     TypeError,
     ValueError,
 )
+_ONLY_FOLDED = {"MelWeightMatrix", "NonZero", "Unique"}
+"""What has no conversion, because the size of the result depends on the inputs."""
 _FOLDED = {
-    *("Constant", "NonZero"),
+    *("Constant", "DequantizeLinear", "QuantizeLinear"),
+    *_ONLY_FOLDED,
     *elementwise.CONVERSIONS,
     *indexing.CONVERSIONS,
     *reducing.CONVERSIONS,
@@ -51,6 +54,10 @@ def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
             or value.argument
             or value.array.size > _LARGEST
         ):
+            if node.op_type in _ONLY_FOLDED:
+                raise Unsupported(
+                    f"with input {name!r} computed at run time, expected a constant"
+                )
             return None
         given[name] = value.array
     graph = onnx.GraphProto()

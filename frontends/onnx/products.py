@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ..builder import shape_of
-from ..formulas import matmul, per_channel
-from ..unsupported import Unsupported
+from ...dialects.tgraph.base import with_element
+from ..builder import shape_of, type_of
+from ..formulas import compare, matmul, per_channel
 from ..windows import SpatialWindow, convolve, convolve_transposed
 from .node import Conversion, OnnxNode, Value
 from .windows import window_of
@@ -33,20 +34,48 @@ def _gemm(n: OnnxNode) -> Sequence[Value]:
 
 def _einsum(n: OnnxNode) -> Sequence[Value]:
     """Operand by operand; a label goes as soon as nobody needs it any more."""
-    equation = n.text("equation", "").replace(" ", "")
-    terms, _, target = equation.partition("->")
-    labels = terms.split(",")
-    if "->" not in equation:
-        counts = Counter(terms.replace(",", ""))
-        target = "".join(label for label in sorted(counts) if counts[label] == 1)
-    if "." in equation or any(len({*term}) < len(term) for term in labels):
-        raise Unsupported(f"with equation = {equation!r} (an ellipsis or a diagonal)")
-    result, term = n.value(0), labels[0]
+    labels, target = _labels(n)
+    result, term = _diagonal(n, n.value(0), labels[0])
     for index, other in enumerate(labels[1:], 1):
         needed = {*target, *"".join(labels[index + 1 :])}
-        result, term = _einsum_of(n, result, term, n.value(index), other, needed)
+        value, other = _diagonal(n, n.value(index), other)
+        result, term = _einsum_of(n, result, term, value, other, needed)
     result, term = _summed(n, result, term, {*target})
     return [n.transpose(result, [term.index(label) for label in target])]
+
+
+def _labels(n: OnnxNode) -> tuple[Sequence[str], str]:
+    """Those of each operand and of the result; digits are an ellipsis' dimensions."""
+    equation = n.text("equation", "").replace(" ", "")
+    terms, arrow, target = equation.partition("->")
+    labels = terms.split(",")
+    ranks = [len(shape_of(n.value(index))) for index in range(len(labels))]
+    rest = [
+        rank - len(term.replace("...", ""))
+        for rank, term in zip(ranks, labels, strict=True)
+    ]
+    digits = "0123456789"[: max(count for count in rest)]
+    if not arrow:
+        counts = Counter(terms.replace(",", "").replace(".", ""))
+        once = sorted(label for label in counts if counts[label] == 1)
+        target = "".join(["..." * ("..." in terms), *once])
+    own = [
+        term.replace("...", digits[len(digits) - count :])
+        for term, count in zip(labels, rest, strict=True)
+    ]
+    return own, target.replace("...", digits)
+
+
+def _diagonal(n: OnnxNode, x: SSAValue, labels: str) -> tuple[SSAValue, str]:
+    """Only the elements whose indices are the same for a label that occurs again."""
+    for second, label in reversed(list(enumerate(labels))):
+        if (first := labels.index(label)) < second:
+            numbers = with_element(type_of(x), i32)
+            same = compare(n, n.iota(numbers, first), "EQ", n.iota(numbers, second))
+            zeros = n.splat(0, type_of(x))
+            x = n.reduce("add", n.apply(e.SelectOp, same, x, zeros), [second])
+            labels = labels[:second] + labels[second + 1 :]
+    return x, labels
 
 
 def _einsum_of(
@@ -110,12 +139,12 @@ def _transposed_convolution(n: OnnxNode) -> Sequence[Value]:
     if not target and automatic.startswith("SAME"):
         target = [i * s for i, s in zip(shape_of(x)[2:], strides, strict=True)]
     if target:
+        more = [max(t - f, 0) for f, t in zip(full, target, strict=True)]
+        extra = [own + m for own, m in zip(extra, more, strict=True)]
         cut = [max(f - t, 0) for f, t in zip(full, target, strict=True)]
         half = [c // 2 for c in cut]
         rest = [c - h for c, h in zip(cut, half, strict=True)]
         low, high = (half, rest) if automatic == "SAME_UPPER" else (rest, half)
-        if any(t > f for f, t in zip(full, target, strict=True)):
-            raise Unsupported(f"with output_shape {target}, larger than {full}")
     else:
         pads = n.integers("pads", [0] * (2 * rank))
         low, high = list(pads[:rank]), list(pads[rank:])

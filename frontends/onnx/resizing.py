@@ -1,45 +1,88 @@
 """ONNX's Resize → tgraph: along one axis after the other, by indices or by weights."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import floor
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
-from ..builder import axis_of, counted, shape_of
-from ..windows import cubic_weights, interpolate, linear_weights, take_places
+from ...dialects.tgraph import elementwise as e
+from ..builder import axis_of, counted, shape_of, type_of
+from ..windows import (
+    cubic,
+    interpolate,
+    kernel_weights,
+    linear,
+    linear_weights,
+    take_places,
+)
 from .node import Conversion, OnnxNode, Value
+
+
+class _Axis(NamedTuple):
+    """An axis to resize, with the length in the formulas, which may be fractional."""
+
+    axis: int
+    before: int
+    after: int
+    length: float
+    scale: float
+    region: tuple[float, float]
+    """The part that is resized, from 0 to 1."""
 
 
 def _resize(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
-    rank = len(shape_of(x))
-    axes = [axis_of(axis, rank) for axis in n.integers("axes", range(rank))]
     mode = n.text("mode", "nearest")
     n.expect("mode", mode, "nearest", "linear", "cubic")
-    policy = n.text("keep_aspect_ratio_policy", "stretch")
-    n.expect("keep_aspect_ratio_policy", policy, "stretch")
-    n.expect("antialias", n.integer("antialias", 0), 0)
-    before = [shape_of(x)[axis] for axis in axes]
-    if n.has(3):
-        lengths: Sequence[float] = n.known_integers(3)
-        scales = [b / a for a, b in zip(before, lengths, strict=True)]
-    else:
-        scales = [float(scale) for scale in n.known(2).ravel()]
-        lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
-    for axis, length, scale in zip(axes, lengths, scales, strict=True):
-        size = shape_of(x)[axis]
-        if int(length) != size or scale != 1:
-            x = _along(n, x, axis, mode, _places(n, size, length, scale))
+    for one in _axes(n, shape_of(x)):
+        if one.after != one.before or one.scale != 1 or one.region != (0, 1):
+            x = _along(n, x, mode, one)
     return [x]
 
 
-def _places(n: OnnxNode, before: int, length: float, scale: float) -> Array:
-    """Where the new elements along an axis lie among the old ones, of size `before`.
+def _axes(n: OnnxNode, shape: Sequence[int]) -> Sequence[_Axis]:
+    axes = [axis_of(a, len(shape)) for a in n.integers("axes", range(len(shape)))]
+    before = [shape[axis] for axis in axes]
+    policy = n.text("keep_aspect_ratio_policy", "stretch")
+    n.expect("keep_aspect_ratio_policy", policy, "stretch", *_POLICIES)
+    if not n.has(3):
+        scales = [float(scale) for scale in n.known(2).ravel()]
+        lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
+        after = [int(length) for length in lengths]
+    else:
+        after = n.known_integers(3)
+        lengths = [float(size) for size in after]
+        scales = [b / a for a, b in zip(before, after, strict=True)]
+        if policy != "stretch":
+            scales = [_POLICIES[policy](scales)] * len(axes)
+            lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
+            after = [floor(length + 0.5) for length in lengths]
+    regions = [(0.0, 1.0)] * len(axes)
+    if _is_cropped(n):
+        corners = [float(number) for number in n.known(1).ravel()]
+        regions = list(zip(corners[: len(axes)], corners[len(axes) :], strict=True))
+    return [
+        _Axis(*values)
+        for values in zip(axes, before, after, lengths, scales, regions, strict=True)
+    ]
 
-    `length` is the old size times the scale, which ONNX's formulas are about; it may
-    have a fraction, which the new size has not.
-    """
+
+_POLICIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "not_larger": min,
+    "not_smaller": max,
+}
+
+
+def _is_cropped(n: OnnxNode) -> bool:
+    mode = n.text("coordinate_transformation_mode", "half_pixel")
+    return mode == "tf_crop_and_resize"
+
+
+def _places(n: OnnxNode, one: _Axis) -> Array:
+    """Where the new elements along an axis lie among the old ones."""
     mode = n.text("coordinate_transformation_mode", "half_pixel")
     n.expect(
         "coordinate_transformation_mode",
@@ -49,13 +92,19 @@ def _places(n: OnnxNode, before: int, length: float, scale: float) -> Array:
         "pytorch_half_pixel",
         "asymmetric",
         "align_corners",
+        "tf_crop_and_resize",
     )
-    after = int(length)
+    _, before, after, length, scale, (start, end) = one
     index = counted(after)
     if mode == "asymmetric":
         return index / scale
     if mode == "align_corners":
         return index * (before - 1) / (length - 1) if length > 1 else index * 0.0
+    if mode == "tf_crop_and_resize":
+        if length <= 1:
+            return index * 0.0 + (start + end) * (before - 1) / 2
+        step = (end - start) * (before - 1) / (length - 1)
+        return start * (before - 1) + index * step
     if mode == "pytorch_half_pixel" and length <= 1:
         return index * 0.0
     places = (index + 0.5) / scale - 0.5
@@ -64,15 +113,33 @@ def _places(n: OnnxNode, before: int, length: float, scale: float) -> Array:
     return places
 
 
-def _along(n: OnnxNode, x: SSAValue, axis: int, mode: str, places: Array) -> SSAValue:
-    before = shape_of(x)[axis]
+def _along(n: OnnxNode, x: SSAValue, mode: str, one: _Axis) -> SSAValue:
+    places = _places(n, one)
     if mode == "nearest":
-        return _nearest(n, x, axis, places)
-    if mode == "linear":
-        return interpolate(n, x, axis, linear_weights(before, places))
-    n.expect("exclude_outside", n.integer("exclude_outside", 0), 0)
-    coefficient = n.number("cubic_coeff_a", -0.75)
-    return interpolate(n, x, axis, cubic_weights(before, places, coefficient))
+        result = _nearest(n, x, one.axis, places)
+    else:
+        result = interpolate(n, x, one.axis, _weights(n, mode, one, places))
+    if not _is_cropped(n):
+        return result
+    outside = n.constant((places < 0) | (places > one.before - 1))
+    outside = n.broadcast_in_dim(outside, shape_of(result), [one.axis])
+    value = n.splat(n.number("extrapolation_value", 0.0), type_of(result))
+    return n.apply(e.SelectOp, outside, value, result)
+
+
+def _weights(n: OnnxNode, mode: str, one: _Axis, places: Array) -> Array:
+    """A kernel that makes an image smaller reaches further, to read all of it."""
+    is_smooth = n.integer("antialias", 0) and one.scale < 1
+    stretch = 1 / one.scale if is_smooth else 1.0
+    inside = bool(n.integer("exclude_outside", 0))
+    if mode == "linear" and stretch == 1:
+        return linear_weights(one.before, places)
+    kernel, reach = linear, 1
+    if mode == "cubic":
+        kernel, reach = cubic(n.number("cubic_coeff_a", -0.75)), 2
+    return kernel_weights(
+        one.before, places, kernel, reach, stretch=stretch, inside=inside
+    )
 
 
 def _nearest(n: OnnxNode, x: SSAValue, axis: int, places: Array) -> SSAValue:

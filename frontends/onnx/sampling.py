@@ -23,7 +23,7 @@ from .node import Conversion, OnnxNode, Value
 
 
 class _Tap(NamedTuple):
-    index: SSAValue
+    element: SSAValue
     """An element's number along an axis, as a float; it may lie outside."""
 
     weight: SSAValue
@@ -65,8 +65,8 @@ def _cubic(n: OnnxNode, place: SSAValue) -> Sequence[_Tap]:
 
 def _zero(n: OnnxNode, tap: _Tap, size: int) -> _Tap:
     """Elements outside are zero."""
-    near = clamp(n, tap.index, 0, size - 1)
-    inside = compare(n, near, "EQ", tap.index)
+    near = clamp(n, tap.element, 0, size - 1)
+    inside = compare(n, near, "EQ", tap.element)
     return _Tap(near, n.apply(e.SelectOp, inside, tap.weight, _zeros(n, tap.weight)))
 
 
@@ -97,10 +97,10 @@ def _sample(
     """
     results: list[SSAValue] = []
     for taps in product(*axes):
-        place, weight = n.convert(taps[0].index, i32), taps[0].weight
+        place, weight = n.convert(taps[0].element, i32), taps[0].weight
         for tap, size in zip(taps[1:], sizes[1:], strict=True):
             place = n.apply(e.MultiplyOp, place, size)
-            place = n.apply(e.AddOp, place, n.convert(tap.index, i32))
+            place = n.apply(e.AddOp, place, n.convert(tap.element, i32))
             weight = n.apply(e.MultiplyOp, weight, tap.weight)
         elements = read(place)
         wide = n.broadcast_in_dim(weight, shape_of(elements), [0, 1])
@@ -231,7 +231,7 @@ def _inside(n: OnnxNode, place: SSAValue, size: int) -> Sequence[_Tap]:
     taps = _linear(n, clamp(n, place, 0, size - 1))
     return [
         _Tap(
-            clamp(n, tap.index, 0, size - 1),
+            clamp(n, tap.element, 0, size - 1),
             n.apply(e.SelectOp, is_near, tap.weight, _zeros(n, tap.weight)),
         )
         for tap in taps

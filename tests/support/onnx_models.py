@@ -118,7 +118,82 @@ CASES: list[Case] = [
     ("Compress", [X, (np.array([False]),)], {"axis": 0}),
     ("ReverseSequence", [X, ints(2, 1, 2)], {}),
     ("ReverseSequence", [X, ints(3, 1)], {"time_axis": 1, "batch_axis": 0}),
+    *(
+        ("Resize", [IMAGE, None, (np.array([1, 1, *s], "f4"),)], {"mode": m, **kind})
+        for m in ("linear", "cubic")
+        for s in ((0.5, 0.4), (0.6, 1.7))
+        for kind in ({"antialias": 1}, {"exclude_outside": 1})
+        if (m, kind) != ("linear", {"exclude_outside": 1})
+    ),
+    *(
+        (
+            "Resize",
+            [IMAGE, None, None, (ints(*sizes),)],
+            {"axes": [2, 3], "keep_aspect_ratio_policy": policy},
+        )
+        for sizes in ((6, 11), (14, 13))
+        for policy in ("not_larger", "not_smaller")
+    ),
+    *(
+        (
+            "Resize",
+            [IMAGE, (np.array([0, 0, a, 0.13, 1, 1, 0.7, 1.25], "f4"),), None, (size,)],
+            {
+                "mode": m,
+                "coordinate_transformation_mode": "tf_crop_and_resize",
+                "extrapolation_value": 3.0,
+            },
+        )
+        for m in ("nearest", "linear")
+        for a in (0.2, -0.3)
+        for size in (ints(2, 4, 5, 7), ints(2, 4, 1, 12))
+    ),
     ("Einsum", [X, normal(4, 5)], {"equation": "abc,cd->adb"}),
+    ("Einsum", [X, normal(4, 5)], {"equation": "...c,cd->...d"}),
+    ("Einsum", [X, normal(2, 4, 5)], {"equation": "...bc,...cd->b...d"}),
+    ("Einsum", [X, normal(4, 5)], {"equation": "...c, cd"}),
+    ("Einsum", [normal(3, 4, 4)], {"equation": "...ii->...i"}),
+    ("Einsum", [normal(4, 4)], {"equation": "ii"}),
+    ("Einsum", [normal(3, 4, 3), normal(4, 2)], {"equation": "iji,jk->ik"}),
+    (
+        "QLinearMatMul",
+        [
+            *(BYTES.reshape(1, 5), (np.array(0.1, "f4"),), (np.array(7, "u1"),)),
+            *(BYTES.reshape(5, 1), (np.array(0.2, "f4"),), (np.array(3, "u1"),)),
+            *((np.array(9, "f4"),), (np.array(100, "u1"),)),
+        ],
+        {},
+    ),
+    ("MatMulInteger", [ROWS.astype("u1"), ROWS.astype("u1")], {}),
+    (
+        "MatMulInteger",
+        [
+            *(ROWS.astype("i1"), BYTES[:4].reshape(2, 2)),
+            *((np.array(3, "i1"),), (np.array([1, 9], "u1"),)),
+        ],
+        {},
+    ),
+    (
+        "ConvInteger",
+        [
+            np.arange(32, dtype="u1").reshape(1, 2, 4, 4) * 7,
+            *(np.arange(24, dtype="u1").reshape(3, 2, 2, 2), (np.array(9, "u1"),)),
+            (np.array(4, "u1"),),
+        ],
+        {"pads": [1, 0, 0, 1], "strides": [1, 2]},
+    ),
+    (
+        "QLinearConv",
+        [
+            np.arange(32, dtype="u1").reshape(1, 2, 4, 4) * 7,
+            *((np.array(0.1, "f4"),), (np.array(9, "u1"),)),
+            (np.arange(24, dtype="i1") - 9).reshape(3, 2, 2, 2),
+            *((np.array([0.5, 1, 2], "f4"),), (np.zeros(3, "i1"),)),
+            *((np.array(3, "f4"),), (np.array(128, "u1"),)),
+            (np.array([5, -50, 500], "i4"),),
+        ],
+        {"pads": [0, 1, 1, 1]},
+    ),
     ("Einsum", [X, normal(2, 3, 5), normal(5)], {"equation": "abc, abd, d -> cb"}),
     ("Einsum", [X], {"equation": "abc->cb"}),
     ("Einsum", [normal(3, 4), normal(4, 5)], {"equation": "ij,jk"}),
