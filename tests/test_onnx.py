@@ -371,24 +371,26 @@ def test_one_error_names_all_that_is_not_supported() -> None:
         helper.make_node("Reshape", ["x", "b"], ["c"], name="third"),
         helper.make_node("Det", ["c"], ["y"]),
         helper.make_node("Softplus", ["x"], ["d"]),
-        helper.make_node("Resize", ["x", "", "s"], ["e"], name="last", antialias=1),
+        helper.make_node("Resize", ["x", "", "s"], ["e"], name="last", mode="sinc"),
     ]
     scales = {"s": np.array([1, 2, 2], "f4")}
     data = model_of(nodes, {"x": X}, ["y", "d", "e"], scales)
     with pytest.raises(LocatedError) as caught:
         tensorplan.from_onnx(data)
     assert str(caught.value).splitlines() == [
-        "onnx#first:1:1: operation NonZero is not supported",
+        "onnx#first:1:1: operation NonZero with input 'x' computed at run time, "
+        "expected a constant is not supported",
         "onnx#y:4:1: note: operation Det is not supported",
-        "onnx#last:6:1: note: operation Resize with antialias = 1, expected 0 is not "
-        "supported",
+        "onnx#last:6:1: note: operation Resize with mode = 'sinc', expected 'nearest' "
+        "or 'linear' or 'cubic' is not supported",
     ]
 
 
 def test_outputs_and_constants_that_are_refused() -> None:
-    pool = node("MaxPool", "x", "y places", kernel_shape=[2])
-    data = model_of([pool, node("Neg", "y", "z")], {"x": X}, ["z", "places"])
-    with pytest.raises(LocatedError, match="MaxPool with the output 'places' is not"):
+    inputs = dict(zip("xsbmv", [X, *normal(4, 3)], strict=True))
+    norm = node("BatchNormalization", "x s b m v", "y mean var")
+    data = model_of([norm, node("Neg", "y", "z")], inputs, ["z", "mean"])
+    with pytest.raises(LocatedError, match="Normalization with the output 'mean' is"):
         tensorplan.from_onnx(data)
     nodes = [vector("a", 1, 2), vector("b", 1, 2, 3), node("Add", "a b", "c")]
     data = model_of([*nodes, node("Expand", "x c", "y")], {"x": X}, ["y"])

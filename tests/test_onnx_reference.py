@@ -177,7 +177,7 @@ def test_scales_of_blocks(size: int, has_zero: bool) -> None:
     constants = {"s": scale} | ({"z": zero} if has_zero else {})
     names = ["x", "s", *(["z"] if has_zero else [])]
     options: dict[str, Any] = {"axis": 1, "block_size": 2}
-    kind = {} if has_zero else {"output_dtype": TensorProto.INT8}
+    kind: dict[str, Any] = {} if has_zero else {"output_dtype": TensorProto.INT8}
     node = helper.make_node("QuantizeLinear", names, ["y"], **options, **kind)
     x = normal(2, size, 4) * 9
     check(model_of([node], {"x": x}, ["y"], constants, opset=21), {"x": x})
@@ -197,6 +197,49 @@ def test_a_matrix_of_mel_weights() -> None:
     inputs = {"x": normal(2, 9)}
     constants = dict(zip(names, values, strict=True))
     check(model_of(nodes, inputs, ["y"], constants), inputs)
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+@pytest.mark.parametrize(
+    ("name", "states", "attributes"),
+    [
+        ("Adagrad", 1, {"decay_factor": 0.1, "epsilon": 0.01}),
+        ("Adam", 2, {"alpha": 0.9, "beta": 0.8, "norm_coefficient_post": 0.1}),
+        ("Momentum", 1, {"alpha": 0.9, "beta": 0.5, "mode": "standard"}),
+        ("Momentum", 1, {"alpha": 0.9, "beta": 0.5, "mode": "nesterov"}),
+    ],
+    ids=str,
+)
+def test_optimizers(
+    name: str, states: int, attributes: dict[str, Any], steps: int
+) -> None:
+    """Two tensors at once."""
+    tensors = [normal(3), normal(2, 4)]
+    values = [np.abs(t) * (1 + k) for k in range(2 + states) for t in tensors]
+    inputs = {"r": np.array(0.1, "f4"), "t": np.array(steps)}
+    inputs |= {f"x{index}": value for index, value in enumerate(values)}
+    outputs = [f"y{index}" for index in range(2 * (1 + states))]
+    domain = "ai.onnx.preview.training"
+    attributes = {"norm_coefficient": 0.01, **attributes}
+    node = helper.make_node(name, [*inputs], outputs, domain=domain, **attributes)
+    value = helper.make_tensor_value_info
+    kind = helper.np_dtype_to_tensor_dtype
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [value(n, kind(array.dtype), array.shape) for n, array in inputs.items()],
+        [value(n, TensorProto.FLOAT, None) for n in outputs],
+    )
+    imports = [helper.make_opsetid(domain, 1), helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    check(model.SerializeToString(), inputs)
+
+
+@pytest.mark.parametrize(("ratio", "training"), [(0.5, False), (0.0, True)])
+def test_nothing_is_dropped(ratio: float, training: bool) -> None:
+    constants = {"r": np.array(ratio, "f4"), "t": np.array(training)}
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y", "mask"])
+    check(model_of([node], {"x": X}, ["y", "mask"], constants), {"x": X})
 
 
 def test_sizes_that_depend_on_values() -> None:

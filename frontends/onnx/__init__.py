@@ -21,8 +21,8 @@ functions.py    what operations are defined by
 older.py        nodes of older opsets
 control.py      branches and loops
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
-windows.py, unpooling.py, resizing.py, sampling.py, spectral.py, recurrent.py
-                the conversions, by family
+windows.py, unpooling.py, resizing.py, sampling.py, spectral.py, recurrent.py,
+optimizers.py   the conversions, by family
 
 Opsets 6 to 28. Does not: support sequences, or sizes computed at run time.
 """

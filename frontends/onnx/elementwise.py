@@ -173,7 +173,8 @@ def _is_inf(n: OnnxNode) -> Sequence[Value]:
 
 
 def _dropout(n: OnnxNode) -> Sequence[Value]:
-    if n.has(2):
+    """In training nothing is dropped if the ratio is 0."""
+    if n.has(2) and not (n.has(1) and n.scalar(1) == 0):
         n.expect("training_mode", n.known(2).item(), False)
     x = n.value(0)
     return [x, Known(np.ones(shape_of(x), bool))] if n.outputs > 1 else [x]

@@ -31,6 +31,7 @@ from ..unsupported import Unsupported
 from . import (
     elementwise,
     indexing,
+    optimizers,
     products,
     quantized,
     recurrent,
@@ -60,6 +61,7 @@ from .reading import OPSETS, array_of
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
     **indexing.CONVERSIONS,
+    **optimizers.CONVERSIONS,
     **products.CONVERSIONS,
     **quantized.CONVERSIONS,
     **recurrent.CONVERSIONS,
@@ -73,6 +75,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
 }
 
 _DOMAINS = ("", "ai.onnx")
+_CONVERTED = (*_DOMAINS, "ai.onnx.preview.training")
 
 
 Scope = dict[str, Value | None]
@@ -287,7 +290,7 @@ class Importer:
             return nothing
         node = self._new_node(proto, scope)
         try:
-            if proto.domain in _DOMAINS and key_of(proto) not in self._functions:
+            if proto.domain in _CONVERTED and key_of(proto) not in self._functions:
                 if (known := fold(proto, node)) is not None:
                     return known
                 if proto.op_type == "If" and isinstance(node.inputs[0], Known):
