@@ -16,20 +16,7 @@ from synthetic import KINDS
 
 from tensorplan.planning import Limits, Plan, Problem, csv_format, names, solve
 
-QUADRATIC = (
-    "greedy-by-size",
-    "best-fit",
-    "greedy-by-breadth",
-    "greedy-by-duration",
-    "linear-scan",
-    "tflite",
-    "xla",
-    "usmp-size",
-    "usmp-conflicts",
-    "usmp-hill-climb",
-    "inductor-reuse",
-    "inductor-tree",
-)
+QUADRATIC = ("usmp-hill-climb", "inductor-reuse", "inductor-tree")
 QUADRATIC_LIMIT = 10_000  # buffers
 
 INTRODUCTION = """\

@@ -131,24 +131,23 @@ class Problem:
 
 def _lower_bound(buffers: Sequence[Buffer]) -> int:
     unit = gcd(*(b.alignment for b in buffers))
-    events = sorted(
-        event
-        for index, b in enumerate(buffers)
-        for start, end in b.live
-        for event in ((start, 1, index), (end, 0, index))
-    )
+    live_ranges = [(*steps, b.size) for b in buffers for steps in b.live]
+    total = len(live_ranges)
+    # Twice the step, and one more where a range starts: others end before that.
+    times = [2 * start + 1 for start, _, _ in live_ranges]
+    times += [2 * end for _, end, _ in live_ranges]
     bound = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
     live = 0  # bytes, each buffer rounded up to the unit
     slacks: Counter[int] = Counter()  # what rounding up added, per live buffer
-    for _, starts, index in events:
-        size = buffers[index].size
-        padded = round_up(size, unit)
-        if not starts:
-            live -= padded
-            slacks[padded - size] -= 1
+    for event in sorted(range(2 * total), key=times.__getitem__):
+        size = live_ranges[event % total][2]
+        slack = -size % unit
+        if event >= total:
+            live -= size + slack
+            slacks[slack] -= 1
             continue
-        live += padded
-        slacks[padded - size] += 1
+        live += size + slack
+        slacks[slack] += 1
         if live > bound:
             topmost = max(slack for slack, count in slacks.items() if count)
             bound = max(bound, live - topmost)

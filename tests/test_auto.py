@@ -19,8 +19,9 @@ from tensorplan.planning import (
     solve,
     validate,
 )
-from tensorplan.planning.solver import greedy, kernels
+from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.auto import auto
+from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
 from tensorplan.planning.solver.skyline import Skyline
@@ -67,7 +68,8 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 def minimum(buffers: list[Buffer]) -> int:
     """By brute force: some order of first-fit placement gives an optimal plan."""
     orders = itertools.permutations(range(len(buffers)))
-    return min(peak_of(buffers, greedy.place(buffers, order)) for order in orders)
+    gaps = Gaps(buffers)
+    return min(peak_of(buffers, gaps.place(order)) for order in orders)
 
 
 @given(plain_buffers(max_size=6))

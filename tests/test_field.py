@@ -120,6 +120,31 @@ def test_usmp_stacks_and_leaves_gaps():
     assert offsets("usmp-conflicts", *buffers) == {"middle": 0, "low": 20, "guest": 20}
 
 
+def test_iree_keeps_the_order_of_buffers_that_start_together():
+    buffers = [Buffer("small", 1, 0, 2), Buffer("large", 9, 0, 2)]
+    assert offsets("iree", *buffers) == {"small": 0, "large": 1}
+    assert offsets("best-fit", *buffers) == {"large": 0, "small": 9}
+
+
+def test_hill_climb_accepts_worse_orders_by_whole_percents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """TVM computes in integers: after 25 tries, twice the bytes are never accepted."""
+    asked: list[int] = []
+    monkeypatch.setattr(
+        Random, "random", lambda _: pytest.fail("a fraction is no whole percent")
+    )
+    drawn = Random.randrange
+
+    def draw(self: Random, stop: int) -> int:
+        asked.append(stop)
+        return drawn(self, stop)
+
+    monkeypatch.setattr(Random, "randrange", draw)
+    solve(HARD, "usmp-hill-climb")
+    assert asked.count(100) > 400
+
+
 def test_hill_climb_improves_on_the_first_order():
     first = solve(HARD, "usmp-hill-climb", Limits(time_limit=0)).peak
     assert first == solve(HARD, "greedy-by-size").peak > HARD.lower_bound

@@ -1,27 +1,22 @@
 """The planners of compilers and papers, each as its source describes it.
 
-Most place the buffers by `greedy.place` and differ in the order of buffers and the
-choice of gap; `usmp-hill-climb` searches for a better order, and `tlsf` runs an
+Most place one buffer after the other (`gaps.py`) and differ in the order of buffers and
+the choice of gap; `usmp-hill-climb` searches for a better order, and `tlsf` runs an
 allocator. They honour given offsets (which the originals do not have) by placing those
 buffers first. Ties that the originals break by name or by address are broken by the
-order of buffers. All but `tlsf` are quadratic in the number of buffers.
+order of buffers.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 
 from ..problem import Buffer, Limits, Placement, Problem, peak_of
 from ..registry import strategy
 from ..solver.budget import SearchBudget
-from ..solver.greedy import Gap, first_gap, in_order, place, smallest_gap
-
-
-def topmost_gap(gaps: Iterator[Gap]) -> int:
-    """Above all that is live at the same time."""
-    *_, last = gaps
-    return last[0]
+from ..solver.gaps import LOWEST, SMALLEST, TOPMOST, Gaps
+from ..solver.greedy import in_order
 
 
 @strategy("greedy-by-breadth")
@@ -33,7 +28,7 @@ def greedy_by_breadth(problem: Problem, limits: Limits) -> Placement:
     for Deep Neural Net Inference" (Pisarchyk and Lee, 2020), section 5.3.
     """
     rank = _breadth_ranks(problem.buffers)
-    return in_order(problem, lambda i, b: (rank[i], -b.size, i), smallest_gap)
+    return in_order(problem, lambda i, b: (rank[i], -b.size, i), SMALLEST)
 
 
 def _breadth_ranks(buffers: Sequence[Buffer]) -> Sequence[tuple[int, int]]:
@@ -65,7 +60,7 @@ def greedy_by_duration(problem: Problem, limits: Limits) -> Placement:
     This is one of the orders of TelaMalloc (Maas et al., 2023). Of equal lifetimes, the
     larger buffer comes first.
     """
-    return in_order(problem, lambda i, b: (b.start - b.end, -b.size, i), first_gap)
+    return in_order(problem, lambda i, b: (b.start - b.end, -b.size, i), LOWEST)
 
 
 @strategy("linear-scan")
@@ -74,7 +69,17 @@ def linear_scan(problem: Problem, limits: Limits) -> Placement:
 
     This follows the register allocation of Poletto and Sarkar (1999), without spilling.
     """
-    return in_order(problem, lambda i, b: (b.start, i), first_gap)
+    return in_order(problem, lambda i, b: (b.start, i), LOWEST)
+
+
+@strategy("iree")
+def iree(problem: Problem, limits: Limits) -> Placement:
+    """Places buffers in order of start, each into the smallest gap that holds it.
+
+    This is the pass `iree-stream-layout-slices` of IREE. Buffers that start together
+    keep their order, unlike those of `best-fit`.
+    """
+    return in_order(problem, lambda i, b: (b.start, i), SMALLEST)
 
 
 @strategy("tflite")
@@ -91,7 +96,7 @@ def tflite(problem: Problem, limits: Limits) -> Placement:
         whole_life = (b.start, b.end) == (start, end)
         return (0, i) if whole_life else (1, -b.size, b.start, i)
 
-    return in_order(problem, key, smallest_gap)
+    return in_order(problem, key, SMALLEST)
 
 
 @strategy("xla")
@@ -101,12 +106,8 @@ def xla(problem: Problem, limits: Limits) -> Placement:
     This is `GlobalDecreasingSizeBestFitHeap` of XLA, with its spatial and its temporal
     order, as `ChooseBestHeapAlgorithm` runs them.
     """
-    spatial = in_order(
-        problem, lambda i, b: (-b.size, b.start - b.end, i), smallest_gap
-    )
-    temporal = in_order(
-        problem, lambda i, b: (b.start - b.end, -b.size, i), smallest_gap
-    )
+    spatial = in_order(problem, lambda i, b: (-b.size, b.start - b.end, i), SMALLEST)
+    temporal = in_order(problem, lambda i, b: (b.start - b.end, -b.size, i), SMALLEST)
     return min(spatial, temporal, key=lambda p: peak_of(problem.buffers, p.offsets))
 
 
@@ -119,7 +120,7 @@ def usmp_size(problem: Problem, limits: Limits) -> Placement:
     size, the one with more neighbors comes first.
     """
     count = _conflict_counts(problem.buffers)
-    return in_order(problem, lambda i, b: (-b.size, -count[i], i), topmost_gap)
+    return in_order(problem, lambda i, b: (-b.size, -count[i], i), TOPMOST)
 
 
 @strategy("usmp-conflicts")
@@ -130,7 +131,7 @@ def usmp_conflicts(problem: Problem, limits: Limits) -> Placement:
     with equally many neighbors, the larger comes first.
     """
     count = _conflict_counts(problem.buffers)
-    return in_order(problem, lambda i, b: (-count[i], -b.size, i), topmost_gap)
+    return in_order(problem, lambda i, b: (-count[i], -b.size, i), TOPMOST)
 
 
 def _conflict_counts(buffers: Sequence[Buffer]) -> Sequence[int]:
@@ -148,8 +149,8 @@ def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
 
     This is `hill_climb` of TVM's Unified Static Memory Planner. The swap moves a buffer
     that lies below a buffer at the peak. A worse order is accepted with a small,
-    decreasing probability. Unlike TVM, this strategy returns the best plan seen, and
-    stops at the lower bound or the capacity.
+    decreasing probability, a whole number of percents. Unlike TVM, this strategy
+    returns the best plan seen, and stops at the lower bound or the capacity.
     """
     buffers, random = problem.buffers, Random(limits.seed)
     bound = problem.lower_bound
@@ -157,7 +158,8 @@ def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
     goal = max(bound, problem.capacity or 0)
     count = _conflict_counts(buffers)
     order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size, -count[i], i))
-    best = kept = place(buffers, order)
+    gaps = Gaps(buffers, 500)
+    best = kept = gaps.place(order)
     peak = best_peak = peak_of(buffers, best)
     for attempt in range(1, 500):
         budget.report(best_peak)
@@ -167,10 +169,10 @@ def usmp_hill_climb(problem: Problem, limits: Limits) -> Placement:
         if swap is None:
             continue
         _swap(order, *swap)
-        offsets = place(buffers, order)
+        offsets = gaps.place(order)
         new_peak = peak_of(buffers, offsets)
-        growth = (new_peak - peak) / new_peak
-        if new_peak >= peak and random.random() >= growth / 2 / attempt:
+        percent = 50 * (new_peak - peak) // new_peak // attempt  # TVM truncates, too
+        if new_peak >= peak and random.randrange(100) >= percent:
             _swap(order, *swap)
             continue
         kept, peak = offsets, new_peak

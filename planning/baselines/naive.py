@@ -2,7 +2,7 @@
 
 from ..problem import Limits, Placement, Problem, peak_of
 from ..registry import strategy
-from ..solver.greedy import stack
+from ..solver.gaps import stack
 
 
 @strategy("naive")

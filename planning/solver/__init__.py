@@ -1,8 +1,9 @@
 """`auto`, the default strategy: heuristics first, then an exact search.
 
 auto.py       what is tried, in which order, and when it is enough
-greedy.py     one buffer after another, at the lowest place that is free
-skyline.py    the same on a skyline
+greedy.py     one buffer after another, into a gap
+gaps.py       which gaps there are
+skyline.py    one buffer after another onto a skyline
 orders.py     in many orders
 climb.py      better orders by exchanging two
 core.py       the buffers that make a plan hard, first

@@ -1,8 +1,8 @@
 """`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
 
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
-2. The skyline in some orders and, for at most 4000 buffers, first fit by duration,
-   greedy-by-size and best-fit; done when one reaches the lower bound (`skyline.py`).
+2. The skyline in some orders (`skyline.py`), then greedy-by-size, best-fit and first
+   fit by duration (`gaps.py`); done when a plan reaches the lower bound.
 3. The heaviest sections first, the others around them, under capacities just above the
    lower bound (`core.py`, `repair.py`).
 4. In parts that are small enough, valley branch and bound under capacities between the
@@ -23,8 +23,7 @@ replaces the limit of work, and plans depend on the machine where it is reached.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from math import lcm
 from time import monotonic
 from typing import NamedTuple
@@ -37,13 +36,12 @@ from . import greedy, orders
 from .budget import SearchBudget
 from .climb import climb
 from .core import SLACKS, CoreFirst
+from .gaps import Gaps
 from .kernels import LARGEST
 from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, ValleySearch
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
 
-_QUADRATIC = (greedy.greedy_by_size, greedy.best_fit)
-_GREEDY = 4000  # buffers up to which quadratic planners are tried
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
     *((1, excess) for excess in (0.0, 0.0025)),
@@ -59,8 +57,7 @@ _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to t
 def auto(problem: Problem, limits: Limits) -> Placement:
     """Searches for the lower bound, and proves plans optimal where possible.
 
-    It is never worse than greedy-by-size and best-fit on problems of up to 4000
-    buffers.
+    It is never worse than greedy-by-size and best-fit, if a time limit allows for them.
     """
     used = Problem([b for b in problem.buffers if b.size], problem.capacity)
     task = _Task(used, limits, SearchBudget(limits, bound := used.lower_bound), bound)
@@ -111,11 +108,10 @@ def _hinted(problem: Problem) -> Sequence[int]:
     complete = [hint for hint in hints if hint is not None]
     if len(complete) == len(hints) and validate(problem, complete) is None:
         return complete
-    if len(buffers) > _GREEDY:
-        return ()
     last = max(complete)
     ranks = [(last if h is None else h, h is None, i) for i, h in enumerate(hints)]
-    return greedy.place(buffers, sorted(range(len(buffers)), key=ranks.__getitem__))
+    order = sorted(range(len(buffers)), key=ranks.__getitem__)
+    return Gaps(buffers).place(order)
 
 
 def _are_countable(buffers: Sequence[Buffer]) -> bool:
@@ -136,18 +132,23 @@ def _regular(task: _Task) -> Placement:
     bound = -(-lower_bound // unit)
     goal = max(bound, (problem.capacity or 0) // unit)  # for each part
     offsets = [0] * len(buffers)
-
-    peaks: list[int] = []
     for part in parts:
-        found = _heuristics(part, max(goal, max(part.load)), buffers, unit)
-        peaks.append(part.peak(found))
-        for index, offset in zip(part.indices, found, strict=True):
-            offsets[index] = offset * unit
+        _lay(part, _by_skyline(part, max(goal, max(part.load))), offsets, unit)
     budget.report(peak_of(buffers, offsets))
+    greediest = offsets
+    if peak_of(buffers, offsets) > task.goal:
+        for plan in greedy.plans(buffers):
+            for part in parts:
+                found = [plan[index] // unit for index in part.indices]
+                if part.peak(found) < part.peak(_taken(part, offsets, unit)):
+                    _lay(part, found, offsets, unit)
+            if peak_of(buffers, plan) < peak_of(buffers, greediest):
+                greediest = plan
+    budget.report(peak_of(buffers, offsets))
+    peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
 
     def improved(part: Part, found: Sequence[int]) -> None:
-        for index, offset in zip(part.indices, found, strict=True):
-            offsets[index] = offset * unit
+        _lay(part, found, offsets, unit)
         budget.report(peak_of(buffers, offsets))
 
     # The highest part first: none has to become lower than what that one reaches.
@@ -157,34 +158,37 @@ def _regular(task: _Task) -> Placement:
         part = parts[number]
         if peaks[number] <= floor:
             continue
-        found = [offsets[index] // unit for index in part.indices]
+        found = _taken(part, offsets, unit)
         least = max(floor, max(part.load))
         low, high = _minimise(part, found, least, limits.seed, budget, improved)
         floor = high
         proved &= low == high
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
-    if len(buffers) <= _GREEDY and peak_of(buffers, offsets) > task.goal:
-        for place in _QUADRATIC:
-            other = list(place(problem, limits).offsets)
-            if peak_of(buffers, other) < peak_of(buffers, offsets):
-                offsets = other
+    if peak_of(buffers, greediest) < peak_of(buffers, offsets):
+        offsets = greediest
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
     proved &= goal == bound or floor > goal  # that of a capacity is no bound
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
 
 
-def _heuristics(
-    part: Part, goal: int, buffers: Sequence[Buffer], unit: int
-) -> list[int]:
-    """The best of the cheap plans, in units; the first that reaches the goal."""
+def _lay(part: Part, found: Sequence[int], offsets: list[int], unit: int) -> None:
+    """Puts the offsets of a part, in units, into those of all buffers, in bytes."""
+    for index, offset in zip(part.indices, found, strict=True):
+        offsets[index] = offset * unit
+
+
+def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
+    """The offsets of a part, in units, from those of all buffers, in bytes."""
+    return [offsets[index] // unit for index in part.indices]
+
+
+def _by_skyline(part: Part, goal: int) -> list[int]:
+    """The best of the skyline's plans, in units; the first that reaches the goal."""
     best: list[int] = []
     began = monotonic()
-    for offsets in chain(
-        skyline_plans(part),
-        _greedy_plans(part, buffers, unit) if len(part.size) <= _GREEDY else (),
-    ):
+    for offsets in skyline_plans(part):
         if not best or part.peak(offsets) < part.peak(best):
             best = offsets
         now = monotonic()
@@ -192,24 +196,6 @@ def _heuristics(
             break  # the next would take as long
         began = now
     return best
-
-
-def _greedy_plans(
-    part: Part, buffers: Sequence[Buffer], unit: int
-) -> Iterator[list[int]]:
-    """First fit by duration, greedy-by-size, best-fit."""
-    members = sorted(part.indices)  # the order in which they were given breaks ties
-    problem = Problem([buffers[i] for i in members])
-    for place in (_by_duration, *_QUADRATIC):
-        offsets = place(problem, Limits()).offsets
-        offset_of = dict(zip(members, offsets, strict=True))
-        yield [offset_of[i] // unit for i in part.indices]
-
-
-def _by_duration(problem: Problem, limits: Limits) -> Placement:
-    return greedy.in_order(
-        problem, lambda i, b: (b.start - b.end, -b.size, b.start, i), greedy.first_gap
-    )
 
 
 def _minimise(
@@ -296,10 +282,9 @@ def _irregular(task: _Task) -> Placement:
             filled = Problem(plain, problem.capacity)
             plain_task = _Task(filled, limits, budget, filled.lower_bound)
             take(_regular(plain_task).offsets)
-    if len(buffers) <= _GREEDY or not best:
-        for place in _QUADRATIC:
-            if not best or peak_of(buffers, best) > task.goal:
-                take(place(problem, limits).offsets)
+    if not best or peak_of(buffers, best) > task.goal:
+        for plan in greedy.plans(buffers):
+            take(plan)
     if peak_of(buffers, best) > task.goal:
         climb(buffers, best, task.goal, budget, limits.seed, take)
     return Placement(best)

@@ -6,7 +6,7 @@ give the same plans. numba (the extra `fast`) is imported when the first
 large problem needs it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -33,25 +33,40 @@ def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
     numba: Any = __import__("numba.extending")
     for helper in helpers:
         numba.extending.register_jitable(helper)
+    _ready.add(kernel)
     return numba.njit(cache=True)(kernel)
 
 
-def integers(values: Iterable[int], fast: bool) -> Integers:
+_ready: set[Callable[..., Any]] = set()  # kernels that have been compiled
+
+
+def integers(values: Sequence[int], fast: bool) -> Integers:
     """The values as a kernel takes them: an array for a compiled one, else a list."""
     if not fast:
         return list(values)
     import numpy as np
 
-    return np.array(list(values), dtype=np.int64)
+    return np.array(values, dtype=np.int64)
 
 
 def zeros(count: int, fast: bool) -> Integers:
-    return integers([0] * count, fast)
+    """So many zeros, as a kernel takes them."""
+    if not fast:
+        return [0] * count
+    import numpy as np
+
+    return np.zeros(count, dtype=np.int64)
 
 
-def pays(work: int, sizes: Sequence[int]) -> bool:
-    """Whether to compile for this many steps of plain Python, each about 0.1 us.
+def plain(values: Integers) -> list[int]:
+    """What a kernel wrote, as numbers of Python."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
+    """Whether to compile a kernel for so many steps of plain Python, each about 0.1 us.
 
     Not where sums of the sizes might not fit into 64 bits.
     """
-    return work > 10_000_000 and sum(sizes) < LARGEST // 2 and available()
+    wanted = kernel in _ready or (work > 10_000_000 and available())
+    return wanted and sum(sizes) < LARGEST // 2

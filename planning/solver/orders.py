@@ -1,23 +1,28 @@
 """Orders in which the heuristics and searches try the buffers of a part."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from .sections import Part
 
+SKYLINE_ORDERS = 5
 
-def for_skyline(part: Part) -> list[list[int]]:
+
+def for_skyline(part: Part) -> Iterator[list[int]]:
     """Orders for the skyline, the best first."""
-    area = [w * size for w, size in zip(part.steps, part.size, strict=True)]
+    size, steps = part.size, part.steps
+    area = [w * size for w, size in zip(steps, size, strict=True)]
+
+    def by(*columns: Sequence[int]) -> list[int]:
+        keys = list(zip(*columns, strict=True))
+        return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
+
+    yield by(size, steps)
+    yield by(steps, size)
+    yield by(area)
     tall = part.tallest
-    keys: list[Callable[[int], tuple[int, ...]]] = [
-        lambda i: (-part.size[i], -part.steps[i]),
-        lambda i: (-part.steps[i], -part.size[i]),
-        lambda i: (-area[i],),
-        lambda i: (-tall[i], -area[i], -part.steps[i]),
-        lambda i: (-tall[i], -part.steps[i], -area[i]),
-    ]
-    return [sorted(range(len(area)), key=key) for key in keys]
+    yield by(tall, area, steps)
+    yield by(tall, steps, area)
 
 
 def measures(part: Part) -> list[list[int]]:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import isqrt
 
 from .budget import SearchBudget
-from .kernels import LARGEST, Integers, compiled, integers, pays, zeros
+from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
 from .sections import Part
 
 WAITING = -1
@@ -67,7 +67,7 @@ class Repair:
         """
         part = self.part
         sizes = part.size
-        fast = pays(2 * min(limit, self.pass_work), [sum(sizes), capacity])
+        fast = pays(2 * min(limit, self.pass_work), [sum(sizes), capacity], _repair)
         kernel = compiled(_repair, _neighbours) if fast else _repair
         found = integers(offsets, fast)
         queue = integers([*order, *[0] * (len(sizes) + 1 - len(order))], fast)
@@ -97,7 +97,7 @@ class Repair:
             work = int(pairs) * _PAIR_WORK
             limit -= work
             budget.spend(work, since)
-        return [int(offset) for offset in found]
+        return plain(found)
 
 
 def _latest_ends(end: Sequence[int]) -> list[int]:

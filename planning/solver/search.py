@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import deadline
-from .kernels import LARGEST, Integers, compiled, integers, pays, zeros
+from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
 from .sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
@@ -96,7 +96,7 @@ class ValleySearch:
 
         Of several buffers that might go next, those early in `order` are tried first.
         """
-        if not self._fast and pays(50 * (self._done + limit), self._part.size):
+        if not self._fast and pays(50 * (self._done + limit), self._part.size, _search):
             self._fast = True
             self._allocate()
         rank = [0] * len(order)
@@ -130,9 +130,7 @@ class ValleySearch:
         if status == _PAUSED:
             status = UNKNOWN
         self._done += work
-        return SearchOutcome(
-            status, [int(offset) for offset in self._offsets], int(work)
-        )
+        return SearchOutcome(status, plain(self._offsets), int(work))
 
 
 def _grouped(

@@ -71,40 +71,55 @@ def unit_of(sizes: Sequence[int]) -> int:
     return reduce(gcd, sizes)
 
 
-def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:
-    """The parts, in order of time; `sizes` in units, 1 or more."""
-    events = sorted(
-        event
-        for index, (start, end) in enumerate(lifespans)
-        for event in ((start, 1, index), (end, 0, index))
-    )
-    parts: list[Part] = []
-    members: list[int] = []
-    first = [0] * len(lifespans)
-    last = [0] * len(lifespans)
-    section, live, ended = 0, 0, False
-    for _, starts, index in events:
-        if starts:
+def sections_of(
+    lifetimes: Sequence[tuple[int, int]],
+) -> tuple[list[int], list[int], int]:
+    """The first section of each lifetime, the one after its last, and how many."""
+    count = len(lifetimes)
+    first, end = [0] * count, [0] * count
+    # Twice the step, and one more where a lifetime starts: others end before that.
+    times = [2 * start + 1 for start, _ in lifetimes]
+    times += [2 * stop for _, stop in lifetimes]
+    section, ended = 0, False
+    for event in sorted(range(2 * count), key=times.__getitem__):
+        if event < count:
             section += ended
             ended = False
-            live += 1
-            first[index] = section
-            members.append(index)
-            continue
-        ended = True
-        live -= 1
-        last[index] = section
-        if not live:
-            members.sort(key=lambda i: (*lifespans[i], sizes[i]))
-            parts.append(
-                Part(
-                    members,
-                    [lifespans[i][1] - lifespans[i][0] for i in members],
-                    [first[i] for i in members],
-                    [last[i] + 1 for i in members],
-                    [sizes[i] for i in members],
-                    section + 1,
-                )
-            )
-            members, section, ended = [], 0, False
-    return parts
+            first[event] = section
+        else:
+            ended = True
+            end[event - count] = section + 1
+    return first, end, section + 1
+
+
+def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:
+    """The parts, in order of time; `sizes` in units, 1 or more."""
+    first, end, _ = sections_of(lifespans)
+    parts: list[Part] = []
+    members: list[int] = []
+    reached = 0  # the section after the last of the members
+    for index in sorted(range(len(sizes)), key=lambda i: (*lifespans[i], sizes[i])):
+        if members and first[index] >= reached:
+            parts.append(_part(members, lifespans, first, end, sizes))
+            members = []
+        members.append(index)
+        reached = max(reached, end[index])
+    return [*parts, _part(members, lifespans, first, end, sizes)] if members else []
+
+
+def _part(
+    members: Sequence[int],
+    lifespans: Sequence[tuple[int, int]],
+    first: Sequence[int],
+    end: Sequence[int],
+    sizes: Sequence[int],
+) -> Part:
+    base = first[members[0]]
+    return Part(
+        members,
+        [lifespans[i][1] - lifespans[i][0] for i in members],
+        [first[i] - base for i in members],
+        [end[i] - base for i in members],
+        [sizes[i] for i in members],
+        max(end[i] for i in members) - base,
+    )

@@ -15,7 +15,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from . import orders
-from .kernels import LARGEST, Integers, compiled, integers, pays, zeros
+from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
 from .sections import Part
 
 _WORK = 600  # steps of plain Python, per buffer
@@ -28,7 +28,7 @@ class Skyline:
     def __init__(self, part: Part, orders: int) -> None:
         """`orders` is how many orders will be tried: whether to compile for them."""
         self._part = part
-        self._fast = pays(_WORK * len(part.size) * orders, part.size)
+        self._fast = pays(_WORK * len(part.size) * orders, part.size, _place)
         leaves = _leaves(part)
         self._leaf = integers(leaves, self._fast)
         self._first = integers(part.first, self._fast)
@@ -54,14 +54,13 @@ class Skyline:
             zeros(2 * width.bit_length() + 2, self._fast),
             offsets,
         )
-        return [int(offset) for offset in offsets]
+        return plain(offsets)
 
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
     """The offsets, in units, that each of several orders gives."""
-    tries = orders.for_skyline(part)
-    skyline = Skyline(part, len(tries))
-    return map(skyline.place, tries)
+    skyline = Skyline(part, orders.SKYLINE_ORDERS)
+    return map(skyline.place, orders.for_skyline(part))
 
 
 def _leaves(part: Part) -> list[int]:

@@ -1,0 +1,93 @@
+"""Gaps between placed buffers: those that a search through all of them finds."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorplan.planning import Buffer, Limits, Problem, round_up, solve
+from tensorplan.planning.solver import kernels
+from tensorplan.planning.solver.gaps import LOWEST, SMALLEST, TOPMOST, Gaps
+
+CHOICES = (LOWEST, SMALLEST, TOPMOST)
+
+
+@st.composite
+def any_buffers(draw: st.DrawFn) -> list[Buffer]:
+    """With gaps and alignments, in the order in which they are placed."""
+    buffers: list[Buffer] = []
+    for i in range(draw(st.integers(1, 25))):
+        start = draw(st.integers(0, 20))
+        end = start + draw(st.integers(1, 12))
+        gaps = [(start + 1, end - 1)] if end - start > 2 and draw(st.booleans()) else []
+        alignment = draw(st.sampled_from([1, 2, 3, 8]))
+        size = draw(st.integers(1, 20))
+        buffers.append(Buffer(str(i), size, start, end, alignment, gaps))
+    return buffers
+
+
+def one_by_one(buffers: Sequence[Buffer], choice: int) -> list[int]:
+    """What `Gaps.place` has to find, by looking at all pairs of buffers."""
+    offsets: list[int] = []
+    for buffer in buffers:
+        taken = sorted(
+            (offset, offset + other.size)
+            for offset, other in zip(offsets, buffers, strict=False)
+            if other.overlaps(buffer)
+        )
+        found = list(_gaps(taken, buffer))
+        smallest = min(found, key=lambda gap: gap[1])
+        offsets.append((found[0], smallest, found[-1])[choice][0])
+    return offsets
+
+
+def _gaps(
+    taken: Sequence[tuple[int, int]], buffer: Buffer
+) -> Iterator[tuple[int, float]]:
+    """Offsets where the buffer fits, and the bytes that are free from there on."""
+    offset = 0
+    for low, high in taken:
+        if low - offset >= buffer.size:
+            yield offset, low - offset
+        offset = max(offset, round_up(high, buffer.alignment))
+    yield offset, float("inf")
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@given(any_buffers())
+@settings(max_examples=60, deadline=None)
+def test_finds_the_gap_of_choice(choice: int, buffers: list[Buffer]) -> None:
+    order = range(len(buffers))
+    assert Gaps(buffers).place(order, choice) == one_by_one(buffers, choice)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+@pytest.mark.parametrize("choice", CHOICES)
+def test_compiled_gaps_are_the_same(
+    choice: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(choice)
+    starts = [chance.randrange(200) for _ in range(400)]
+    buffers = [
+        Buffer("", chance.randint(1, 99), start, start + chance.randint(1, 60))
+        for start in starts
+    ]
+    order = chance.sample(range(400), 400)
+    plain = Gaps(buffers).place(order, choice)
+    monkeypatch.setattr("tensorplan.planning.solver.gaps.pays", lambda *_: True)
+    assert Gaps(buffers).place(order, choice) == plain
+
+
+def test_auto_is_never_worse_than_greedy_on_many_buffers() -> None:
+    """Short lives around long ones, where the skyline alone is worse than by size."""
+    chance = random.Random(11)
+    buffers = [Buffer("long", 1, 0, 6000)]
+    for step in range(6000):
+        end = step + (chance.randrange(2, 900) if chance.random() < 0.1 else 2)
+        buffers.append(Buffer("", chance.choice((1, 2, 3, 500)), step, end))
+    problem, limits = Problem(buffers), Limits(effort=0.0001)
+    found = solve(problem, "auto", limits).peak
+    assert found <= solve(problem, "greedy-by-size").peak
+    assert found <= solve(problem, "best-fit").peak
