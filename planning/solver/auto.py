@@ -3,10 +3,11 @@
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
 2. The skyline in some orders (`skyline.py`), then greedy-by-size, best-fit and first
    fit by duration (`gaps.py`); done when a plan reaches the lower bound.
-3. The heaviest sections first, the others around them, under capacities just above the
-   lower bound (`core.py`, `repair.py`).
-4. In parts that are small enough, valley branch and bound under capacities between the
-   lower bound and the best peak, with growing limits and varied orders (`search.py`).
+3. In turns, so that each gets the same share of the work: the heaviest sections first,
+   the others around them, under capacities just above the lower bound (`core.py`,
+   `repair.py`); in parts that are small enough, valley branch and bound under
+   capacities between the lower bound and the best peak, with growing limits and varied
+   orders (`search.py`).
 
 Gaps, given offsets and different alignments are beyond the search. Such problems get
 the best of: the plan of the problem in which gaps are filled and alignments are equal;
@@ -23,7 +24,9 @@ replaces the limit of work, and plans depend on the machine where it is reached.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import product
 from math import lcm
 from time import monotonic
 from typing import NamedTuple
@@ -44,7 +47,7 @@ from .skyline import skyline_plans
 
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
-    *((1, excess) for excess in (0.0, 0.0025)),
+    *((1, excess) for excess in (0.01, 0.0025, 0.0)),
     *((4, excess) for excess in (0.0025, 0.0, 0.01, 0.03)),
     *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
 )
@@ -158,11 +161,10 @@ def _regular(task: _Task) -> Placement:
         part = parts[number]
         if peaks[number] <= floor:
             continue
-        found = _taken(part, offsets, unit)
-        least = max(floor, max(part.load))
-        low, high = _minimise(part, found, least, limits.seed, budget, improved)
-        floor = high
-        proved &= low == high
+        bounds = _Bounds(part, peaks[number], max(floor, max(part.load)), improved)
+        _minimise(bounds, limits.seed, budget)
+        floor = bounds.high
+        proved &= bounds.low == bounds.high
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
     if peak_of(buffers, greediest) < peak_of(buffers, offsets):
@@ -198,69 +200,82 @@ def _by_skyline(part: Part, goal: int) -> list[int]:
     return best
 
 
-def _minimise(
-    part: Part,
-    offsets: Sequence[int],
-    low: int,
-    seed: int,
-    budget: SearchBudget,
-    improved: Callable[[Part, Sequence[int]], None],
-) -> tuple[int, int]:
-    """Lowers the peak towards `low`: what is proved to be needed, what was reached."""
-    high = _core_first(part, part.peak(offsets), low, budget, improved)
-    if low == high or part.covered > _SEARCHABLE:
-        return low, high
+class _Bounds:
+    """What a part is proved to need, and the best that was reached, in units."""
+
+    def __init__(
+        self,
+        part: Part,
+        high: int,
+        low: int,
+        improved: Callable[[Part, Sequence[int]], None],
+    ) -> None:
+        self.part = part
+        self.low = low
+        self.high = high
+        self._improved = improved
+
+    def take(self, offsets: Sequence[int] | None) -> None:
+        if offsets is not None and self.part.peak(offsets) < self.high:
+            self.high = self.part.peak(offsets)
+            self._improved(self.part, offsets)
+
+
+def _minimise(bounds: _Bounds, seed: int, budget: SearchBudget) -> None:
+    """Runs the searches in turns: next is the one that will have spent least."""
+    searches = [_core_first(bounds, budget)]
+    if bounds.part.covered <= _SEARCHABLE:
+        searches.append(_by_valleys(bounds, seed, budget))
+    # What each will have spent after its next try, and what it has spent.
+    queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
+    while queue and bounds.low < bounds.high and budget.left > 0:
+        _, number, spent = heappop(queue)
+        before = budget.spent
+        allowed = next(searches[number], None)
+        if allowed is not None:
+            spent += budget.spent - before
+            heappush(queue, (spent + allowed, number, spent))
+
+
+def _core_first(bounds: _Bounds, budget: SearchBudget) -> Iterator[int]:
+    """Places the core first; gives before each try the work that it may take."""
+    core = CoreFirst(bounds.part)
+    for effort, excess in _CORES:
+        for slack in SLACKS:
+            capacity = bounds.low + int(bounds.low * excess)
+            if capacity < bounds.high and core.is_small(slack):
+                yield effort * core.WORK
+                offsets = core.fit(capacity, slack, effort, budget)
+                bounds.take(offsets)
+
+
+def _by_valleys(bounds: _Bounds, seed: int, budget: SearchBudget) -> Iterator[int]:
+    """Branch and bound; gives before each try the work that it may take."""
+    part = bounds.part
     search = ValleySearch(part)
     measures = orders.measures(part)
     chance = random.Random(seed)
     limit = 2 * len(part.size) * (16 + part.sections // 4)
     noisy = False
-    while low < high:
-        for wish in [low + int((high - 1 - low) * f) for f in _FRACTIONS]:
-            capacity = min(max(wish, low), high - 1)
-            if low >= high:
-                break
-            for rule, measure in [(r, m) for r in RULES for m in measures]:
-                allowed = min(limit, budget.left)
-                if allowed <= 0:
-                    return low, high
+    while True:
+        for fraction in _FRACTIONS:
+            low, high = bounds.low, bounds.high
+            wish = low + int((high - 1 - low) * fraction)
+            for rule, measure in product(RULES, measures):
+                yield limit
+                capacity = min(max(wish, bounds.low), bounds.high - 1)
                 order = orders.by_measure(measure, chance if noisy else None)
                 since = budget.seconds
-                found = search.fit(capacity, order, rule, allowed)
+                found = search.fit(capacity, order, rule, min(limit, budget.left))
                 budget.spend(found.work, since)
                 if found.status == FEASIBLE:
-                    high = part.peak(found.offsets)
-                    improved(part, found.offsets)
+                    bounds.take(found.offsets)
                 if found.status == INFEASIBLE:
-                    low = capacity + 1
+                    bounds.low = capacity + 1
                 if found.status != UNKNOWN:
                     break
         limit = limit * 8 // 5
         noisy = True
-    return low, high
-
-
-def _core_first(
-    part: Part,
-    high: int,
-    low: int,
-    budget: SearchBudget,
-    improved: Callable[[Part, Sequence[int]], None],
-) -> int:
-    """Lowers the peak from `high` towards `low` by placing the core first."""
-    core = CoreFirst(part)
-    for effort, excess in _CORES:
-        for slack in SLACKS:
-            capacity = low + int(low * excess)
-            if capacity >= high:
-                break
-            if budget.left <= 0:
-                return high
-            offsets = core.fit(capacity, slack, effort, budget)
-            if offsets is not None:
-                high = part.peak(offsets)
-                improved(part, offsets)
-    return high
 
 
 def _irregular(task: _Task) -> Placement:

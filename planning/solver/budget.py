@@ -18,7 +18,7 @@ class SearchBudget:
         self._started = monotonic()
         self._limits = limits
         self._lower_bound = lower_bound
-        self._spent = 0
+        self.spent = 0  # work
         self._searching = 0.0  # seconds in which that was spent
 
     @property
@@ -27,7 +27,7 @@ class SearchBudget:
 
     def spend(self, work: int, since: float) -> None:
         """Work of a search, and what `seconds` was before it."""
-        self._spent += work
+        self.spent += work
         self._searching += self.seconds - since
 
     @property
@@ -37,10 +37,10 @@ class SearchBudget:
         if until_deadline <= 0:
             return 0
         if self._limits.time_limit is None:
-            return int(_WORK * self._limits.effort) - self._spent
+            return int(_WORK * self._limits.effort) - self.spent
         speed = _FAST if kernels.available() else _PLAIN
         if self._searching > _SURE:
-            speed = self._spent / self._searching
+            speed = self.spent / self._searching
         seconds = min(self._limits.time_limit - self.seconds, until_deadline)
         return int(min(seconds * speed, _WORK))
 

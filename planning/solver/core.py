@@ -3,17 +3,22 @@
 Where the load is near the capacity nothing may be wasted; where it is low, most orders
 of placement do. So the buffers of the sections of the highest load, the core, are
 placed first: those that are live in all of a part of it at the bottom, where they cost
-nothing, the others by the skyline or by branch and bound. Then ever lighter sections
-follow, their buffers placed by ejection around what is there (`repair.py`).
+nothing, the others by the skyline or by branch and bound. Then come the buffers of ever
+lighter sections, by first fit around what is there, and by ejection (`repair.py`) those
+that do not fit.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from .. import deadline
+from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
-from .repair import WAITING, Repair
+from .gaps import WAITING, Gaps
+from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
 from .sections import Part, parts_of
 from .skyline import skyline_plans
@@ -23,7 +28,10 @@ SLACKS = (0.015, 0.03, 0.12, 0.06)
 
 _WIDEN = 4  # how many times as much the slack is on the next level
 _FIRM = 1000  # weight of the core's buffers
-_SEARCH = 2_000_000  # work of the search in a part of the core, for an effort of 1
+
+
+_GAP_WORK = 300  # what placing a buffer into a gap costs, in sections
+_SKYLINE_WORK = 50  # what placing a buffer by the skyline costs, in sections
 
 
 class PlacedCore(NamedTuple):
@@ -36,57 +44,75 @@ class PlacedCore(NamedTuple):
 class CoreFirst:
     """Places one part, with cores of several slacks under several capacities."""
 
+    WORK = 2_000_000  # of the search in a part of the core, for an effort of 1
+
     def __init__(self, part: Part) -> None:
         self._part = part
         self._tall = part.tallest
-        self._levels: dict[float, list[tuple[Sequence[int], Repair]]] = {}
+        self._area = [
+            size * (end - first)
+            for size, first, end in zip(part.size, part.first, part.end, strict=True)
+        ]
+        self._cores: dict[float, list[_Core]] = {}
+        spans = zip(part.size, part.first, part.end, strict=True)
+        self._gaps = Gaps([Buffer("", *span) for span in spans])
+        self._repair = Repair(part)
 
     def fit(
         self, capacity: int, slack: float, effort: int, budget: SearchBudget
     ) -> Sequence[int] | None:
         """Offsets within the capacity (units), if it finds some.
 
-        `effort` is how often a level may be gone over, about.
+        `effort` is how often all may be gone over, about.
         """
         offsets = [WAITING] * len(self._tall)
         firm = [1] * len(offsets)
-        core = True
-        while WAITING in offsets:
-            for members, repair in self._level(slack):
-                limit = budget.left
-                if limit <= 0:
-                    return None
-                if core and 2 * len(members) > len(offsets):
-                    return None  # not worth the detour
-                if core:
-                    since = budget.seconds
-                    allowed = min(limit, effort * _SEARCH)
-                    found, spent = _exactly(repair.part, capacity, allowed)
-                    budget.spend(spent, since)
-                    for i in members:
-                        firm[i] = _FIRM
-                else:
-                    placed = [offsets[i] for i in members]
-                    weights = [firm[i] for i in members]
-                    found = _around(repair, capacity, placed, weights, effort, budget)
-                if found is None:
-                    return None
-                for i, offset in zip(members, found, strict=True):
-                    offsets[i] = offset
-            core = False
-            slack *= _WIDEN
-        return offsets
+        for core in self._core(slack):
+            since = budget.seconds
+            found, work = core.fit(capacity, min(budget.left, effort * self.WORK))
+            budget.spend(work, since)
+            if found is None:
+                return None
+            for i, offset in zip(core.members, found, strict=True):
+                offsets[i] = offset
+                firm[i] = _FIRM
+        if budget.left < _GAP_WORK * len(offsets):
+            return None
+        since = budget.seconds
+        order = self._outwards(slack)
+        offsets = self._gaps.place_around(offsets, order, capacity=capacity)
+        budget.spend(_GAP_WORK * len(offsets), since)
+        waiting = [i for i in order if offsets[i] == WAITING]
+        allowed = (1 + 2 * effort) * self._repair.pass_work
+        return self._repair.fit(capacity, offsets, firm, waiting, allowed, budget)
 
-    def _level(self, slack: float) -> list[tuple[Sequence[int], Repair]]:
-        """The parts of the sections of this slack: their buffers, how to place them."""
-        if slack not in self._levels:
-            bound = max(self._tall) * (1 - slack)
-            level = [i for i, tall in enumerate(self._tall) if tall > bound]
-            self._levels[slack] = [
-                ([level[i] for i in sub.indices], Repair(sub))
-                for sub in _parts_among(self._part, level)
-            ]
-        return self._levels[slack]
+    def _outwards(self, slack: float) -> Sequence[int]:
+        """The buffers by the load around them, in steps, then by area."""
+        most = max(self._tall)
+        steps = [most * (1 - slack * _WIDEN**n) for n in range(1, 20)]
+        bounds = [-bound for bound in steps if bound > 0]
+        keys = [
+            (bisect_left(bounds, -tall), -area)
+            for tall, area in zip(self._tall, self._area, strict=True)
+        ]
+        return sorted(range(len(keys)), key=keys.__getitem__)
+
+    def is_small(self, slack: float) -> bool:
+        """Whether the core of this slack has at most half of the buffers."""
+        most = max((len(core.members) for core in self._core(slack)), default=0)
+        return 2 * most <= len(self._tall)
+
+    def _core(self, slack: float) -> "Sequence[_Core]":
+        if slack not in self._cores:
+            self._cores[slack] = [_Core(*sub) for sub in self._parts(slack)]
+        return self._cores[slack]
+
+    def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
+        """The parts of the sections of this slack, and their buffers."""
+        bound = max(self._tall) * (1 - slack)
+        level = [i for i, tall in enumerate(self._tall) if tall > bound]
+        for sub in _parts_among(self._part, level):
+            yield [level[i] for i in sub.indices], sub
 
 
 def _parts_among(part: Part, members: Sequence[int]) -> list[Part]:
@@ -94,68 +120,71 @@ def _parts_among(part: Part, members: Sequence[int]) -> list[Part]:
     return parts_of(lifespans, [part.size[i] for i in members])
 
 
-def _exactly(part: Part, capacity: int, limit: int) -> PlacedCore:
-    """Places a part of the core: by skyline, then by search."""
-    through, others = list[int](), list[int]()
-    for i, (first, end) in enumerate(zip(part.first, part.end, strict=True)):
-        (through if end - first == part.sections else others).append(i)
-    offsets = [0] * len(part.size)
-    floor = 0
-    for i in through:
-        offsets[i] = floor
-        floor += part.size[i]
-    if floor > capacity:
-        return PlacedCore(None, 0)
-    work = 0
-    for sub in _parts_among(part, others):
-        found, spent = _packed(sub, capacity - floor, limit - work)
-        work += spent
-        if found is None:
+class _Core:
+    """A part of the core: what is live in all of it at the bottom, the rest above."""
+
+    def __init__(self, members: Sequence[int], part: Part) -> None:
+        self.members = members  # indices of the whole
+        self._bottom = [0] * len(members)  # offsets of what is live in all of it
+        self._floor = 0
+        others: list[int] = []
+        for i, (first, end) in enumerate(zip(part.first, part.end, strict=True)):
+            if end - first < part.sections:
+                others.append(i)
+                continue
+            self._bottom[i] = self._floor
+            self._floor += part.size[i]
+        self._packings = [
+            ([others[i] for i in sub.indices], _Packing(sub))
+            for sub in _parts_among(part, others)
+        ]
+
+    def fit(self, capacity: int, limit: int) -> PlacedCore:
+        offsets = list(self._bottom)
+        work = len(offsets)
+        if self._floor > capacity:
             return PlacedCore(None, work)
-        for i, offset in zip(sub.indices, found, strict=True):
-            offsets[others[i]] = floor + offset
-    return PlacedCore(offsets, work)
+        for members, packing in self._packings:
+            found, spent = packing.fit(capacity - self._floor, limit - work)
+            work += spent
+            if found is None:
+                return PlacedCore(None, work)
+            for i, offset in zip(members, found, strict=True):
+                offsets[i] = self._floor + offset
+        return PlacedCore(offsets, work)
 
 
-def _packed(part: Part, capacity: int, limit: int) -> PlacedCore:
-    if max(part.load) > capacity:
-        return PlacedCore(None, 0)
-    for offsets in skyline_plans(part):
-        if part.peak(offsets) <= capacity:
-            return PlacedCore(offsets, 0)
-        if deadline.passed():
-            return PlacedCore(None, 0)
-    if 4 * part.covered > limit:
-        return PlacedCore(None, 0)
-    search = ValleySearch(part)
-    measures = [orders.by_measure(m) for m in orders.measures(part)]
-    work = 0
-    patience = max(1, limit // (8 * len(RULES) * len(measures)))
-    while work < limit:
-        for rule in RULES:
-            for order in measures:
-                found = search.fit(capacity, order, rule, min(patience, limit - work))
+class _Packing:
+    """Buffers to be packed by the skyline, or else by search."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._packed: Sequence[int] = ()  # by the skyline
+        self._search: ValleySearch | None = None
+
+    def fit(self, capacity: int, limit: int) -> PlacedCore:
+        part = self._part
+        if max(part.load) > capacity:
+            return PlacedCore(None, part.sections)
+        work = 0
+        if not self._packed:
+            self._packed = min(skyline_plans(part), key=part.peak)
+            work = _SKYLINE_WORK * orders.SKYLINE_ORDERS * len(part.size)
+        if part.peak(self._packed) <= capacity:
+            return PlacedCore(self._packed, work)
+        if 4 * part.covered > limit:
+            return PlacedCore(None, work)
+        self._search = search = self._search or ValleySearch(part)
+        measures = [orders.by_measure(m) for m in orders.measures(part)]
+        patience = max(1, limit // (8 * len(RULES) * len(measures)))
+        while work < limit:
+            for rule, order in product(RULES, measures):
+                allowed = min(patience, limit - work)
+                found = search.fit(capacity, order, rule, allowed)
                 work += found.work
                 if found.status == FEASIBLE:
                     return PlacedCore(found.offsets, work)
                 if work >= limit or deadline.passed():
                     return PlacedCore(None, work)
-        patience *= 2
-    return PlacedCore(None, work)
-
-
-def _around(
-    repair: Repair,
-    capacity: int,
-    offsets: Sequence[int],
-    weights: Sequence[int],
-    effort: int,
-    budget: SearchBudget,
-) -> Sequence[int] | None:
-    """Places what is waiting, the largest areas first."""
-    part = repair.part
-    waiting = [i for i, offset in enumerate(offsets) if offset == WAITING]
-    area = {i: part.size[i] * (part.end[i] - part.first[i]) for i in waiting}
-    waiting.sort(key=lambda i: (-area[i], i))
-    allowed = (1 + 2 * effort) * repair.pass_work
-    return repair.fit(capacity, offsets, weights, waiting, allowed, budget)
+            patience *= 2
+        return PlacedCore(None, work)

@@ -20,7 +20,9 @@ from .sections import sections_of
 LOWEST, SMALLEST, TOPMOST = range(3)
 """The lowest gap, the lowest of the smallest gaps, or what is above all gaps."""
 
-_GIVEN = -1  # instead of a choice: the offset is there already
+WAITING = -1
+"""The offset of a buffer that is not placed."""
+
 _SURE = 1000  # buffers placed with care in any case: some hundredths of a second
 _CHUNK = 20_000  # buffers until the time is looked at again
 _WORK = 1500  # steps of plain Python, per buffer
@@ -88,34 +90,50 @@ class Gaps:
 
         Those with a given offset come first. At a deadline, the rest is put on top.
         """
-        buffers, fast = self._buffers, self._fast
+        buffers = self._buffers
+        offsets = [WAITING if b.offset is None else b.offset for b in buffers]
+        found = self.place_around(offsets, order, choice)
+        rest = [i for i in order if found[i] == WAITING]
+        if rest:
+            placed = [i for i in order if found[i] != WAITING]
+            floor = peak_of([buffers[i] for i in placed], [found[i] for i in placed])
+            stack(buffers, rest, found, floor)
+        return found
+
+    def place_around(
+        self,
+        offsets: Sequence[int],
+        order: Sequence[int],
+        choice: int = LOWEST,
+        capacity: int = -1,
+    ) -> list[int]:
+        """The same around those that have an offset; `WAITING` is that of the others.
+
+        What would end above the capacity, if one is given, is left waiting, and so is
+        the rest at a deadline.
+        """
+        fast = self._fast
         sets = _Sets(
             self._at,
             zeros(len(self._at), fast),
             zeros(self._at[len(self._at) - 1], fast),
             zeros(self._at[len(self._at) - 1], fast),
         )
-        given = [i for i in order if buffers[i].offset is not None]
-        others = [i for i in order if buffers[i].offset is None]
-        offsets = integers([b.offset or 0 for b in buffers], fast)
+        found = integers(offsets, fast)
         place = self._kernel(_place)
 
-        def put(members: Sequence[int], choice: int) -> None:
+        def put(members: Sequence[int]) -> None:
             queue = integers(members, fast)
-            place(self._lives, sets, self._met, queue, choice, offsets)
+            place(self._lives, sets, self._met, queue, choice, capacity, found)
 
-        put(given, _GIVEN)
+        put([i for i, offset in enumerate(offsets) if offset != WAITING])
+        others = [i for i in order if offsets[i] == WAITING]
         done, chunk = 0, _SURE
         while done < len(others) and not (done and deadline.passed()):
-            put(others[done : done + chunk], choice)
+            put(others[done : done + chunk])
             done += chunk
             chunk = _CHUNK if fast else _SURE
-        found = plain(offsets)
-        if done < len(others):
-            placed = [*given, *others[:done]]
-            floor = peak_of([buffers[i] for i in placed], [found[i] for i in placed])
-            stack(buffers, others[done:], found, floor)
-        return found
+        return plain(found)
 
 
 def stack(
@@ -148,19 +166,22 @@ def _place(
     met: _Met,
     order: Integers,
     choice: int,
+    capacity: int,
     offsets: Integers,
 ) -> None:
-    """The kernel: the offset of each buffer in `order`."""
+    """The kernel: the offset of each buffer in `order` that has none."""
     half = len(sets.count) // 2
     for place in range(len(order)):
         index = order[place]
         size = lives.size[index]
         count = _meet(lives, met, half, index)
-        if choice != _GIVEN:
-            alignment = lives.alignment[index]
-            offsets[index] = _offset(sets, met, count, size, alignment, choice)
+        low = offsets[index]
+        if low == WAITING:
+            low = _offset(sets, met, count, size, lives.alignment[index], choice)
+            if capacity >= 0 and low + size > capacity:
+                continue
+            offsets[index] = low
         if size:
-            low = offsets[index]
             for slot in range(count):
                 this = met.sets[slot]
                 _add(sets, (this + half) % (2 * half), low, low + size)

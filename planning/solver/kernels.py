@@ -6,6 +6,7 @@ give the same plans. numba (the extra `fast`) is imported when the first
 large problem needs it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -33,11 +34,10 @@ def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
     numba: Any = __import__("numba.extending")
     for helper in helpers:
         numba.extending.register_jitable(helper)
-    _ready.add(kernel)
     return numba.njit(cache=True)(kernel)
 
 
-_ready: set[Callable[..., Any]] = set()  # kernels that have been compiled
+_asked: Counter[Callable[..., Any]] = Counter()  # steps of plain Python, so far
 
 
 def integers(values: Sequence[int], fast: bool) -> Integers:
@@ -64,9 +64,11 @@ def plain(values: Integers) -> list[int]:
 
 
 def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
-    """Whether to compile a kernel for so many steps of plain Python, each about 0.1 us.
+    """Whether to compile a kernel: this process asks for so many steps of plain Python,
+    each about 0.1 us, and for those of the calls before.
 
     Not where sums of the sizes might not fit into 64 bits.
     """
-    wanted = kernel in _ready or (work > 10_000_000 and available())
+    _asked[kernel] += work
+    wanted = _asked[kernel] > 10_000_000 and available()
     return wanted and sum(sizes) < LARGEST // 2

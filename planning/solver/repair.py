@@ -10,20 +10,40 @@ what offsets are here. It proves nothing: it finds a plan or gives up.
 The placed buffers that overlap one in time are found in a tree of the latest ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import isqrt
+from typing import Any, NamedTuple
 
 from .budget import SearchBudget
-from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
+from .gaps import WAITING
+from .kernels import LARGEST, Integers, compiled, integers, pays, plain
 from .sections import Part
-
-WAITING = -1
-"""The offset of a buffer that is in the queue."""
 
 _STEP_WORK = 20  # what taking one from the queue costs, in pairs of buffers
 _PAIR_WORK = 5  # what a pair of buffers costs, in sections of `search.py`
-_CHUNK = 1_000_000  # work until the time is looked at again
+_CHUNK, _PLAIN_CHUNK = 1_000_000, 200_000  # work until the time is looked at again
+
+
+class _Lives(NamedTuple):
+    """The buffers, in order of their first section."""
+
+    first: Integers  # section, per buffer
+    end: Integers  # section after its last, per buffer
+    size: Integers
+    latest: Integers  # the tree of the latest ends
+    start_at: Integers  # section s: start_at[s] buffers start before it
+    worth: Integers  # what it costs to take one away, times its weight
+
+
+class _State(NamedTuple):
+    """What is placed, and what waits."""
+
+    weight: Integers  # per buffer
+    offset: Integers  # per buffer, or WAITING
+    queue: Integers  # a ring
+    near: Integers  # scratch: placed buffers that overlap one
+    stack: Integers  # scratch: nodes of the tree
 
 
 class Repair:
@@ -65,39 +85,38 @@ class Repair:
         `offsets` are those of the buffers that are placed, below the capacity, and
         `WAITING`; `weights` say how firmly they are placed, 1 or more. In units.
         """
-        part = self.part
-        sizes = part.size
-        fast = pays(2 * min(limit, self.pass_work), [sum(sizes), capacity], _repair)
-        kernel = compiled(_repair, _neighbours) if fast else _repair
-        found = integers(offsets, fast)
-        queue = integers([*order, *[0] * (len(sizes) + 1 - len(order))], fast)
-        arguments = (
-            integers(part.first, fast),
-            integers(part.end, fast),
-            integers(sizes, fast),
-            integers(self._tree, fast),
-            integers(self._start_at, fast),
-            integers(self._worth, fast),
-            integers(weights, fast),
-            found,
-            queue,
-            zeros(len(sizes), fast),
-            zeros(2 * len(self._tree).bit_length() + 2, fast),
-            capacity,
+        part, tree = self.part, self._tree
+        count = len(part.size)
+        columns = part.first, part.end, part.size, tree, self._start_at, self._worth
+        lives = _Lives(*(integers(column, False) for column in columns))
+        state = _State(
+            list(weights),
+            list(offsets),
+            [*order, *[0] * (count + 1 - len(order))],
+            [0] * count,
+            [0] * (2 * len(tree).bit_length() + 2),
         )
+        reach = [sum(part.size), capacity]
+        fast = False
+        kernel: Callable[..., Any] = _repair
         head, left, chance = 0, len(order), 1
         while left:
-            allowed = min(limit, budget.left, _CHUNK)
+            allowed = min(limit, budget.left, _CHUNK if fast else _PLAIN_CHUNK)
             if allowed <= 0 or head < 0:
                 return None
+            if not fast and pays(3 * allowed, reach, _repair):
+                fast = True
+                kernel = compiled(_repair, _neighbours)
+                lives = _Lives(*(integers(column, fast) for column in lives))
+                state = _State(*(integers(column, fast) for column in state))
             since = budget.seconds
             head, left, chance, pairs = kernel(
-                *arguments, head, left, chance, allowed // _PAIR_WORK
+                lives, state, capacity, head, left, chance, allowed // _PAIR_WORK
             )
             work = int(pairs) * _PAIR_WORK
             limit -= work
             budget.spend(work, since)
-        return plain(found)
+        return plain(state.offset)
 
 
 def _latest_ends(end: Sequence[int]) -> list[int]:
@@ -110,17 +129,8 @@ def _latest_ends(end: Sequence[int]) -> list[int]:
 
 
 def _repair(
-    first: Integers,
-    end: Integers,
-    size: Integers,
-    tree: Integers,
-    start_at: Integers,
-    worth: Integers,
-    weight: Integers,
-    offsets: Integers,
-    queue: Integers,
-    near: Integers,
-    stack: Integers,
+    lives: _Lives,
+    state: _State,
     capacity: int,
     head: int,
     left: int,
@@ -131,13 +141,20 @@ def _repair(
     many are in it, the state of chance, and the work in pairs."""
     work = 0
     while left and work <= limit:
-        index = queue[head]
-        head = (head + 1) % len(queue)
+        index = state.queue[head]
+        size = lives.size[index]
+        head = (head + 1) % len(state.queue)
         left -= 1
-        count = _neighbours(first, end, tree, start_at, offsets, near, stack, index)
+        count = _neighbours(lives, state, index)
         work += count + _STEP_WORK
-        bottoms = [(offsets[j], worth[j] * weight[j]) for j in near[:count]]
-        tops = [(offsets[j] + size[j], worth[j] * weight[j]) for j in near[:count]]
+        bottoms = [
+            (state.offset[j], lives.worth[j] * state.weight[j])
+            for j in state.near[:count]
+        ]
+        tops = [
+            (state.offset[j] + lives.size[j], lives.worth[j] * state.weight[j])
+            for j in state.near[:count]
+        ]
         bottoms.sort()
         tops.sort()
         least, offset, equals = LARGEST, WAITING, 0
@@ -148,14 +165,12 @@ def _repair(
                 if upwards:
                     at = tops[place - 1][0] if place else 0
                 else:
-                    at = (bottoms[place][0] if place < count else capacity) - size[
-                        index
-                    ]
+                    at = (bottoms[place][0] if place < count else capacity) - size
                 if at < 0:
                     continue
-                if at + size[index] > capacity:
+                if at + size > capacity:
                     break
-                while reached < count and bottoms[reached][0] < at + size[index]:
+                while reached < count and bottoms[reached][0] < at + size:
                     reached_weight += bottoms[reached][1]
                     reached += 1
                 while passed < count and tops[passed][0] <= at:
@@ -176,50 +191,42 @@ def _repair(
         if least == LARGEST:
             return -1, left + 1, chance, work
         if least:
-            weight[index] += 1
-            for j in near[:count]:
-                if offsets[j] < offset + size[index] and offsets[j] + size[j] > offset:
-                    offsets[j] = WAITING
-                    queue[(head + left) % len(queue)] = j
+            state.weight[index] += 1
+            for j in state.near[:count]:
+                other = state.offset[j]
+                if other < offset + size and other + lives.size[j] > offset:
+                    state.offset[j] = WAITING
+                    state.queue[(head + left) % len(state.queue)] = j
                     left += 1
-        offsets[index] = offset
+        state.offset[index] = offset
     return head, left, chance, work
 
 
-def _neighbours(
-    first: Integers,
-    end: Integers,
-    tree: Integers,
-    start_at: Integers,
-    offsets: Integers,
-    near: Integers,
-    stack: Integers,
-    index: int,
-) -> int:
+def _neighbours(lives: _Lives, state: _State, index: int) -> int:
     """Writes the placed buffers that overlap this one to `near`; how many."""
     count = 0
-    start = first[index]
-    low = start_at[start]  # those from here on start in its first section or later
-    width = len(tree) // 2
-    stack[0] = 1
+    start = lives.first[index]
+    low = lives.start_at[start]  # those from here on start in this section or later
+    width = len(lives.latest) // 2
+    state.stack[0] = 1
     depth = 1
     while depth:
         depth -= 1
-        node = stack[depth]
+        node = state.stack[depth]
         leftmost = node
         while leftmost < width:
             leftmost *= 2
-        if tree[node] <= start or leftmost - width >= low:
+        if lives.latest[node] <= start or leftmost - width >= low:
             continue
         if node < width:
-            stack[depth] = 2 * node + 1
-            stack[depth + 1] = 2 * node
+            state.stack[depth] = 2 * node + 1
+            state.stack[depth + 1] = 2 * node
             depth += 2
-        elif offsets[node - width] >= 0:
-            near[count] = node - width
+        elif state.offset[node - width] >= 0:
+            state.near[count] = node - width
             count += 1
-    for other in range(low, start_at[end[index]]):
-        if offsets[other] >= 0:
-            near[count] = other
+    for other in range(low, lives.start_at[lives.end[index]]):
+        if state.offset[other] >= 0:
+            state.near[count] = other
             count += 1
     return count

@@ -29,7 +29,7 @@ from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
 from .sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
-_PAUSED = -2
+PAUSED = -2  # of a kernel
 
 RULES = range(4)
 """Which valley is branched on: see `_score`."""
@@ -57,7 +57,6 @@ class ValleySearch:
     def __init__(self, part: Part) -> None:
         self._part = part
         self._fast = False
-        self._done = 0
         self._weight: Integers = [_PATIENCE] * part.sections
         self._allocate()
 
@@ -96,7 +95,7 @@ class ValleySearch:
 
         Of several buffers that might go next, those early in `order` are tried first.
         """
-        if not self._fast and pays(50 * (self._done + limit), self._part.size, _search):
+        if not self._fast and pays(50 * limit, self._part.size, _search):
             self._fast = True
             self._allocate()
         rank = [0] * len(order)
@@ -109,8 +108,8 @@ class ValleySearch:
             )
         pause = _PAUSE if self._fast else _PLAIN_PAUSE
         rank, point = integers(rank, self._fast), integers(_START, self._fast)
-        status, work = _PAUSED, 0
-        while status == _PAUSED and not deadline.passed():
+        status, work = PAUSED, 0
+        while status == PAUSED and not deadline.passed():
             status, work = kernel(
                 self._buffers,
                 self._state,
@@ -127,9 +126,8 @@ class ValleySearch:
                 limit,
                 pause,
             )
-        if status == _PAUSED:
+        if status == PAUSED:
             status = UNKNOWN
-        self._done += work
         return SearchOutcome(status, plain(self._offsets), int(work))
 
 
@@ -194,7 +192,7 @@ def _search(
     while count:
         if work > pause:
             point[0], point[1], point[2], point[3] = top, trail_end, count, work
-            return _PAUSED, work
+            return PAUSED, work
         count -= 1
         frame = open_owner[count]
         lo, hi = open_low[count], open_high[count]
