@@ -10,7 +10,7 @@ function's arguments and globals: they belong to others, as in MLIR's ownership-
 deallocation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, cast
@@ -189,34 +189,39 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
         func = around
     flow = ControlFlow(func)
     given = {memory.argument: memory for memory in caller_memories(func)}
-    uses: list[Sequence[Uses]] = []
+    uses: list[Mapping[SSAValue, Uses]] = []
     for buffer in buffers:
         trace = _Trace(buffer)
         if isinstance(buffer.owner, Operation):
             accesses = _accesses_by_alias(trace, buffer, flow)
-            uses.append(list(References(flow, buffer).uses(accesses).values()))
+            uses.append(References(flow, buffer).uses(accesses))
         else:  # an arena that the caller gives is kept, too
             memory = given.get(buffer) or CallerMemory(buffer, "", False, True)
-            uses.append([_caller_uses(memory, trace, func, flow)])
-    ranges = iter(live_steps(flow, [each for of in uses for each in of]))
+            uses.append({buffer: _caller_uses(memory, trace, func, flow)})
+    ranges = iter(live_steps(flow, [each for of in uses for each in of.values()]))
     live = [merged(sorted(s for _ in of for s in next(ranges))) for of in uses]
-    return _without_alternatives(buffers, live)
+    return _without_alternatives(buffers, uses, live)
 
 
 def _without_alternatives(
-    buffers: Sequence[SSAValue], live: list[list[Steps]]
+    buffers: Sequence[SSAValue],
+    references: Sequence[Iterable[SSAValue]],
+    live: list[list[Steps]],
 ) -> list[list[Steps]]:
-    """Of buffers at one place of an arena, of which control flow hands on the one or
-    the other, the last is live."""
-    known: dict[object, list[Steps]] = {}
+    """Of buffers at one place of an arena, which control flow hands on as one value,
+    only the last is live where several are."""
+    known: dict[object, list[int]] = {}
     for number, buffer in reversed(list(enumerate(buffers))):
         view = buffer.owner
         if isinstance(view, memref.ViewOp) and isinstance(
             at := view.byte_shift.owner, arith.ConstantOp
         ):
-            taken = known.setdefault((view.source, at.value), [])
-            live[number] = without(live[number], taken) or live[number]
-            taken += live[number]
+            others = known.setdefault((view.source, at.value), [])
+            for other in others:
+                if not set(references[number]).isdisjoint(references[other]):
+                    left = without(live[number], live[other])
+                    live[number] = left or live[number]
+            others.append(number)
     return live
 
 
