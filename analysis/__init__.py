@@ -16,6 +16,7 @@ control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
 references.py       the values through which an allocation is reached, and their lives
 liveness.py         the steps in which buffers are live
+banks.py            buffers that are read together
 dependencies.py     dependencies between operations
 addresses.py        escaping addresses of buffers
 """

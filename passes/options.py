@@ -26,7 +26,7 @@ EFFORTS = {"low": 0.2, "high": 10.0}
 ARENAS = ("alloc", "argument", "global", "address")
 """What owns arenas."""
 
-BYTES = ("alignment", "fold_bytes", "tile_bytes")
+BYTES = ("alignment", "bank_slack", "fold_bytes", "tile_bytes")
 """Options of all passes that are whole numbers of bytes: 4096, and 4KiB where text is
 read. `budget` may be text itself."""
 
@@ -152,6 +152,22 @@ class Arenas(Options):
         super().__post_init__()
         if self.arena not in ARENAS:
             raise ChoiceError("arena", self.arena, ARENAS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banking(Options):
+    """What a plan without collisions in the banks of a memory may cost.
+
+    bank_slack: the bytes by which the arena may grow to keep buffers that are read at
+        the same time in different banks; by default it does not.
+    """
+
+    bank_slack: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bank_slack < 0:
+            raise ValueError(f"bank-slack is {self.bank_slack}, expected 0 or more")
 
 
 @dataclass(frozen=True)

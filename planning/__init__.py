@@ -7,6 +7,7 @@ csv_format.py   buffers as CSV, in the format of minimalloc
 deadline.py     deadlines of searches
 output_reuse.py  buffers in the memory of results and variables
 arena.py        an arena, with or without buffers in outputs
+banks.py        offsets that keep what is read together in different banks
 solver/         `auto`, the default strategy
 scheduling/     orders of operations, rematerialization, and offloading
 baselines/      the planners of NNVM, Relay, Inductor and others, for comparison

@@ -117,15 +117,15 @@ def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
     pools = check_plan(module)
     values: dict[FuncOp, list[SSAValue]] = {}
     for pool in pools:
-        values.setdefault(_function_of(pool), []).extend(b.value for b in pool.buffers)
+        values.setdefault(function_of(pool), []).extend(b.value for b in pool.buffers)
     roles = {function: Roles(function, found) for function, found in values.items()}
     return [
-        _pool(pool, function := _function_of(pool), roles[function], text)
+        _pool(pool, function := function_of(pool), roles[function], text)
         for pool in pools
     ]
 
 
-def _function_of(pool: PlannedPool) -> FuncOp:
+def function_of(pool: PlannedPool) -> FuncOp:
     function = pool.buffers[0].value.owner  # what has none is no pool
     while not isinstance(function, FuncOp):
         around = function.parent_op()

@@ -2,22 +2,26 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from ..analysis.allocations import lifespans
+from ..analysis.banks import banks_of, read_together
 from ..analysis.cost import flops, repetitions
 from ..analysis.liveness import buffer_of
 from ..analysis.sizes import counted_sizes
 from ..checking.plan_check import PlannedPool, check_plan
 from ..dialects.diagnostics import name_of
+from ..dialects.target_memory import target_memories
+from ..dialects.tgraph.base import AnyMemRef
 from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..planning import Problem
+from ..planning.banks import total_collisions
 from ..planning.problem import Steps
-from .placements import placements
+from .placements import function_of, placements
 from .printed import printed
 
 
@@ -30,6 +34,7 @@ class PoolReport(TypedDict):
     unshared_bytes: int
     buffers: int
     alignment: int
+    bank_collisions: NotRequired[int]  # in a memory with banks: see planning/banks.py
 
 
 class ReusedReport(TypedDict):
@@ -145,7 +150,7 @@ def _pool(pool: PlannedPool) -> PoolReport:
             for b, live in zip(views.values(), lifespans(list(views)), strict=True)
         ]
     )
-    return {
+    found: PoolReport = {
         "device": pool.device,
         "bytes": pool.size,
         "lower_bound_bytes": problem.lower_bound,
@@ -153,6 +158,14 @@ def _pool(pool: PlannedPool) -> PoolReport:
         "buffers": len(views),
         "alignment": pool.alignment,
     }
+    view = next(iter(views))
+    function = function_of(pool)
+    memory = target_memories(function).get(cast(AnyMemRef, view.type).memory_space)
+    if banks := banks_of(memory):
+        pairs = read_together(function, {view: n for n, view in enumerate(views)})
+        offsets = [buffer.offset for buffer in views.values()]
+        found["bank_collisions"] = total_collisions(banks, pairs, offsets)
+    return found
 
 
 def _reused(pool: PlannedPool, title: str) -> ReusedReport:

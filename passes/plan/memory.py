@@ -74,6 +74,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
+from ...analysis.banks import banks_of, read_together
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.functions import argument_bytes
 from ...analysis.liveness import buffer_of, for_all_agents, live_steps
@@ -100,7 +101,9 @@ from ...dialects.tgraph.base import (
 )
 from ...planning import Buffer, Plan, Problem
 from ...planning.arena import arranged, placeable, solve_arena
-from ..options import Arenas, MemoryOptions
+from ...planning.banks import Banks, spread, total_collisions
+from ...planning.problem import peak_of
+from ..options import Arenas, Banking, MemoryOptions
 from .placement.output_reuse import (
     Output,
     find_outputs,
@@ -117,7 +120,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlanMemory(ModulePass, MemoryOptions, Arenas):
+class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     """Plans the allocations of each function into arenas.
 
     Allocations of symbolic size (`?`) are planned for `bounds` or by `hints`, as
@@ -211,6 +214,9 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas):
                 if memory is not None and left is not None and plan.peak > left:
                     live = [pool.spans[i] for i in rest]
                     raise _too_large(plan.peak, placeable(live), memory, left, func)
+                if (banks := banks_of(memory)) and order is None:
+                    most = max(plan.peak, min(plan.peak + self.bank_slack, left or 0))
+                    plan = pool.spread(rest, plan, func, banks, most)
                 type = MemRefType(i8, [plan.peak], NoneAttr(), space)
                 _rewrite(func, type, [slots[i] for i in rest], plan.offsets)
             for index, (output, offset) in reuses.items():
@@ -306,6 +312,29 @@ class _Pool:
             plan = solve(Problem(buffers))
             return Offsets(plan.offsets, plan.peak)
         return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
+
+    def spread(
+        self,
+        indices: Sequence[int],
+        plan: Offsets,
+        func: FuncOp,
+        banks: Banks,
+        most: int,
+    ) -> Offsets:
+        """Other offsets of the same buffers, for fewer collisions in banks; the arena
+        gets no larger unless that helps, and no larger than `most` bytes."""
+        buffers = [self.buffers[i] for i in indices]
+        numbers: dict[SSAValue, int] = {
+            allocation.alloc.memref: number
+            for number, index in enumerate(indices)
+            for allocation in self.slots[index].allocations
+            if allocation.slots == 1
+        }
+        pairs = read_together(func, numbers)
+        found = spread(buffers, plan.offsets, pairs, banks, plan.peak)
+        if most > plan.peak and total_collisions(banks, pairs, found):
+            found = spread(buffers, found, pairs, banks, most)
+        return Offsets(found, max(plan.peak, peak_of(buffers, found)))
 
 
 def _too_large(
