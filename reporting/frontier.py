@@ -1,12 +1,12 @@
 """`tensorplan.frontier` and `plan-opt --frontier`: the curve of time against bytes.
 
 bytes      time   longer  plan-pipeline{budget=...}
-49152  37.0 us            49152: fusion and order
+49152  37.0 us            49152: larger groups
 24576  38.0 us     +2.7%  27645: more tiles
  6144  44.0 us    +18.7%  15360: many tiles
 
-Each point is the plan for a budget. The first point is the plan of the default
-sequence without recomputation, and the last one has the fewest bytes that the search
+Each point is the plan for a budget. The first point is fast, whatever it needs: the
+plan without tiles and recomputation. The last one has the fewest bytes that the search
 finds. Each budget in between halves the widest gap that is left. The frontier omits a
 plan that needs more bytes than another and is no faster.
 """

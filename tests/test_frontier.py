@@ -75,7 +75,7 @@ def test_a_point_is_the_plan_for_its_budget(
 
 @pytest.mark.thorough
 def test_ends() -> None:
-    """From the default sequence, without cheap recomputation, to what is refused."""
+    """From what takes the least time to what is refused."""
     few, some = (tensorplan.frontier(parse(CHAIN), points=n) for n in (2, 7))
     assert [few[0], few[-1]] == [some[0], some[-1]]
     assert len(few) == 2 < len(some)
@@ -86,10 +86,19 @@ def test_ends() -> None:
 
 @pytest.mark.thorough
 def test_what_no_plan_lowers_is_one_point() -> None:
-    step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
+    step = tensorplan.read(EXAMPLES / "mlp_train_two_devices.mlir")
     (point,) = tensorplan.frontier(step)
     pools = tensorplan.report(tensorplan.plan(step))["pools"]
-    assert point.bytes == point.budget == pools[0]["bytes"]
+    assert point.bytes == point.budget == max(pool["bytes"] for pool in pools)
+
+
+@pytest.mark.thorough
+def test_the_fastest_plan_comes_first() -> None:
+    """The default sequence computes the batch in tiles, which takes longer."""
+    step = tensorplan.read(EXAMPLES / "lenet_train.mlir")
+    first, *_, last = tensorplan.frontier(step, points=3)
+    (pool,) = tensorplan.report(tensorplan.plan(step))["pools"]
+    assert first.bytes > pool["bytes"] > last.bytes
 
 
 def test_the_program_stays_as_it_is() -> None:

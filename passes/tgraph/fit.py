@@ -1,14 +1,16 @@
 """`tgraph-fit`: lowers peak memory at the least cost in time, until a budget is met.
 
-The pass starts like the default sequence, with tgraph-eliminate-assigns, tgraph-fuse,
-tgraph-schedule, and tgraph-tile. If the result exceeds the budget, the pass tries other
-versions of the program:
+The pass starts with what is fast: tgraph-eliminate-assigns, tgraph-fuse without limits
+to what groups keep live, and tgraph-schedule. If the result exceeds the budget, the
+pass tries other versions of the program:
 
+ * groups that keep no more live than the program without them;
+ * the tiles of the default sequence;
  * recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
- * more and slower tiles for chains with a wide middle, and loops over tiles, down to
-   tiles of a fourth of the budget.
+ * more and slower tiles for chains with a wide middle, and loops over tiles, of about a
+   fourth of the budget too.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further:
@@ -98,7 +100,7 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
 @dataclass(frozen=True)
 class Fitted:
     """What meets a budget in the least time, or comes nearest to it, and all that was
-    tried, from what the default sequence does."""
+    tried, from what is fast."""
 
     best: Candidate
     tried: Sequence[Candidate]
@@ -159,12 +161,15 @@ class Lowerings:
         return self._known[what]
 
     def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
-        """What the default sequence does, then what may take fewer bytes."""
+        """What is fast first, then what may take fewer bytes."""
         fit, placing = self._fit, self._placing
         fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
         order = TGraphSchedule(fit.effort, alignment=fit.alignment)
+        yield "larger groups", [assigns, TGraphFuse(keep_peak=False), order]
+        yield "fusion and order", [assigns, fuse, order]
         tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
-        yield "fusion and order", [assigns, fuse, order, *tiling]
+        if fit.tiles:
+            yield "tiles", [assigns, fuse, order, *tiling]
         again = TGraphRematerialize(**placing)
         yield "cheap recomputation", [assigns, fuse, order, *tiling, again]
         if fit.effort < LONGER:
@@ -204,13 +209,14 @@ def _best(tried: Sequence[Candidate], budget: int) -> Candidate:
 
 def _tilings(budget: int) -> Mapping[str, tuple[int, float, int]]:
     """Tiles, slowdowns and bytes of tiles in loops, as tgraph-tile has them."""
-    size = IN_CACHE
-    found = {
-        "more tiles": (*MORE, 0),
-        "loops over tiles": (*MORE, size),
-        "many tiles": (*MANY, 0),
-    }
-    while size > max(budget // A_TILE, 1):
+    size, largest = IN_CACHE, max(budget // A_TILE, 1)
+    sizes = [1 << (largest.bit_length() - 1)]  # few, so that budgets share them
+    while size > largest:
         size = max(size // SMALLER, 1)
-        found[f"loops over tiles of {size} bytes"] = (*MANY, size)
-    return found
+        sizes.append(size)
+    return {
+        "more tiles": (*MORE, 0),
+        "loops over tiles": (*MORE, IN_CACHE),
+        "many tiles": (*MANY, 0),
+        **{f"loops over tiles of {size} bytes": (*MANY, size) for size in sizes},
+    }
