@@ -53,8 +53,8 @@ def offload(
     """Moves that bring the tasks, in their order, to at most `budget` live bytes.
 
     `times` are those of the tasks, `copies` of copying each value in one direction, in
-    the same unit; `choose` finds the gaps in which values are away. If the budget cannot
-    be met, the moves give the lowest peak that there is. Moves of one value are
+    the same unit; `choose` finds the gaps in which values are away. If the budget
+    cannot be met, the moves give the lowest peak that there is. Moves of one value are
     disjoint; only the first needs to copy it out.
     """
     gaps = [gap for value in movable for gap in _gaps(graph, value)]
