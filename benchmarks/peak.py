@@ -66,7 +66,8 @@ threads of an AVX-512 processor. For each compiler, the figures are:
 `benchmarks/peak.py FILES --high --write docs/peak.md` writes this page. It takes the
 figures of the other compilers and the settings of each from `benchmarks/peers.csv`;
 `--peers` measures them again. The models are those of `tests/models` and larger ones of
-the same kinds, as JAX exports them.
+the same kinds, as JAX exports them. [What training steps take](footprint.md) has
+four more, with the memory that the processes take.
 
 {versions}.
 """

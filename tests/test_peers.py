@@ -66,3 +66,27 @@ def test_marks_are_as_far_apart_as_doublings(peak: ModuleType):
     half, same, four = (float(x) for x, _ in shapes)
     assert [name for _, name in shapes] == ["half", "same", "four times"]
     assert four - same == pytest.approx(2 * (same - half), abs=0.2)
+
+
+def test_the_page_of_training_steps_is_what_the_benchmark_writes(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Otherwise `benchmarks/footprint.py --write docs/footprint.md` is due."""
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    footprint = import_module("footprint")
+    page = (ROOT / "docs" / "footprint.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    head, _, *steps = rows
+    assert page.startswith(footprint.INTRODUCTION)
+    assert " | ".join(head) == f"| {' | '.join(footprint.COLUMNS)} |"
+    assert [name.removeprefix("| ") for name, *_ in steps] == list(footprint.STEPS)
+    _, notes = footprint.NOTES.split("The columns are:")
+    assert notes.partition("{")[0] in page
+
+
+def test_growth_is_the_median_with_the_extremes(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    growth = import_module("footprint").Growth([3_000_000, 1_000_000, 2_500_000])
+    assert str(growth) == "2.5 (1.0 to 3.0)"

@@ -182,9 +182,7 @@ MOBILENET = [
 """Blocks: how many times wider they are inside, and their results' width and stride."""
 
 
-def mobilenetv2(batch: int = 1, size: int = 96) -> Model:
-    """MobileNetV2, forward, with the batch norms folded into the weights."""
-    random = Random()
+def _mobilenet_parameters(random: Random) -> Arrays:
     parameters = _Parameters(random)
     parameters.convolution(3, 3, 32)
     width = 32
@@ -195,22 +193,41 @@ def mobilenetv2(batch: int = 1, size: int = 96) -> Model:
         width = outputs
     parameters.convolution(1, width, 1280)
     parameters.dense(1280, 1000)
+    return parameters
 
-    def forward(parameters: Arrays, x: Array) -> Array:
-        rest = iter(parameters)
 
-        def convolve(x: Array, stride: int = 1, groups: int = 1) -> Array:
-            return _convolve(x, next(rest), stride, groups) + next(rest)
+def _mobilenet(parameters: Arrays, x: Array) -> Array:
+    rest = iter(parameters)
 
-        x = jax.nn.relu6(convolve(x, 2))
-        for _, outputs, stride in MOBILENET:
-            y = jax.nn.relu6(convolve(x))
-            y = convolve(jax.nn.relu6(convolve(y, stride, y.shape[-1])))
-            x = x + y if stride == 1 and x.shape[-1] == outputs else y
-        x = jax.nn.relu6(convolve(x))
-        return x.mean((1, 2)) @ next(rest) + next(rest)
+    def convolve(x: Array, stride: int = 1, groups: int = 1) -> Array:
+        return _convolve(x, next(rest), stride, groups) + next(rest)
 
-    return inference(forward, parameters, random.normal(batch, size, size, 3))
+    x = jax.nn.relu6(convolve(x, 2))
+    for _, outputs, stride in MOBILENET:
+        y = jax.nn.relu6(convolve(x))
+        y = convolve(jax.nn.relu6(convolve(y, stride, y.shape[-1])))
+        x = x + y if stride == 1 and x.shape[-1] == outputs else y
+    x = jax.nn.relu6(convolve(x))
+    return x.mean((1, 2)) @ next(rest) + next(rest)
+
+
+def mobilenetv2(batch: int = 1, size: int = 96) -> Model:
+    """MobileNetV2, forward, with the batch norms folded into the weights."""
+    random = Random()
+    parameters = _mobilenet_parameters(random)
+    return inference(_mobilenet, parameters, random.normal(batch, size, size, 3))
+
+
+def mobilenetv2_step(batch: int = 8, size: int = 96) -> Model:
+    """One step of SGD on MobileNetV2, with the batch norms folded into the weights."""
+    random = Random()
+
+    def loss(parameters: Arrays, x: Array, labels: Array) -> Array:
+        return cross_entropy(_mobilenet(parameters, x), labels)
+
+    parameters = _mobilenet_parameters(random)
+    x, labels = random.normal(batch, size, size, 3), random.labels(batch, 1000)
+    return sgd(loss, parameters, x, labels)
 
 
 # U-Net

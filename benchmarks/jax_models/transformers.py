@@ -206,32 +206,53 @@ def gpt2_step(
 # BERT
 
 
+def _bert(parameters: Arrays, ids: Array, is_seen: Array) -> Array:
+    tokens, places, scale, shift, *blocks = parameters
+    heads = tokens.shape[-1] // 64
+    x = _norm(tokens[ids] + places, scale, shift)
+    mask = is_seen[:, None, None] > 0
+    for first in range(0, len(blocks), BLOCK):
+        p = blocks[first : first + BLOCK]
+        qkv = (x @ p[2] + p[3]).reshape(*x.shape[:2], 3, heads, -1)
+        mixed = _attention(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], mask)
+        x = _norm(x + mixed.reshape(x.shape) @ p[4] + p[5], p[0], p[1])
+        hidden = jax.nn.gelu(x @ p[8] + p[9], approximate=False)
+        x = _norm(x + hidden @ p[10] + p[11], p[6], p[7])
+    return x
+
+
+def _bert_inputs(random: Random, batch: int, length: int, vocabulary: int) -> Arrays:
+    is_seen = np.ones((batch, length), np.int32)
+    is_seen[:, 3 * length // 4 :] = 0
+    return random.integers(vocabulary, batch, length), is_seen
+
+
 def bert(
     length: int = 128, layers: int = 4, width: int = 256, vocabulary: int = 8192
 ) -> Model:
     """A BERT: norms after the blocks' sums, and exact GELUs."""
     random = Random()
-    heads = width // 64
-
-    def forward(parameters: Arrays, ids: Array, is_seen: Array) -> Array:
-        tokens, places, scale, shift, *blocks = parameters
-        x = _norm(tokens[ids] + places, scale, shift)
-        mask = is_seen[:, None, None] > 0
-        for first in range(0, len(blocks), BLOCK):
-            p = blocks[first : first + BLOCK]
-            qkv = (x @ p[2] + p[3]).reshape(*x.shape[:2], 3, heads, -1)
-            mixed = _attention(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], mask)
-            x = _norm(x + mixed.reshape(x.shape) @ p[4] + p[5], p[0], p[1])
-            hidden = jax.nn.gelu(x @ p[8] + p[9], approximate=False)
-            x = _norm(x + hidden @ p[10] + p[11], p[6], p[7])
-        return x
-
-    is_seen = np.ones((1, length), np.int32)
-    is_seen[:, 3 * length // 4 :] = 0
     parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
-    return inference(
-        forward, parameters, random.integers(vocabulary, 1, length), is_seen
-    )
+    return inference(_bert, parameters, *_bert_inputs(random, 1, length, vocabulary))
+
+
+def bert_step(
+    batch: int = 8,
+    length: int = 128,
+    layers: int = 4,
+    width: int = 256,
+    vocabulary: int = 8192,
+) -> Model:
+    """One step of Adam on a BERT that restores its own tokens."""
+    random = Random()
+
+    def loss(parameters: Arrays, ids: Array, is_seen: Array) -> Array:
+        x = _bert(parameters, ids, is_seen)
+        scores = jax.nn.log_softmax(x @ parameters[0].T)
+        return -jnp.take_along_axis(scores, ids[..., None], -1).mean()
+
+    parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
+    return adam(loss, parameters, *_bert_inputs(random, batch, length, vocabulary))
 
 
 # ViT
