@@ -216,12 +216,11 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             numbers = _numbers(value, dim, tile_bytes)
             if any(n == numbers and loop.dims.get(seed) == dim for n, loop in tried):
                 continue  # around this seed it would be the same
-            found = list(_around(estimate, seed, dim, tile_bytes, numbers))
-            tried += ((numbers, proposal.loop) for proposal in found)
-            for proposal in found:
-                limit = best.peak if best else estimate.peak * 3 // 4
-                if proposal.peak < limit:
-                    best = proposal
+            limit = best.peak if best else estimate.peak * 3 // 4
+            for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+                tried.append((numbers, found.loop))
+                if found.peak < (best.peak if best else limit):
+                    best = found
     return best
 
 
@@ -242,8 +241,10 @@ def _around(
     dim: int,
     tile_bytes: int,
     numbers: Sequence[int],
+    limit: int,
 ) -> Iterator[Proposal]:
-    """Loops around a seed along a dimension, in no more tiles than they need."""
+    """Loops around a seed along a dimension, in no more tiles than they need; no more
+    of them when so much lives around one, which more tiles do not change."""
     loop: TiledLoop | None = None
     tiles = next(iter(numbers), None)
     while tiles is not None:
@@ -254,6 +255,8 @@ def _around(
             break
         outside, inside = estimate.with_loop(loop)
         yield Proposal(loop, outside + inside // tiles, inside // tiles)
+        if outside >= limit:
+            break
         wanted = max(tile_bytes, outside // A_SIXTH)
         most = estimate.time // AGAIN // max(_again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
