@@ -16,12 +16,13 @@ in the whole loop; what it allocates is live within an iteration.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
 
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from ..dialects.tgraph.base import AnyMemRef, AnyTensor, is_static
 from ..planning.problem import Buffer, Steps
@@ -122,10 +123,19 @@ def is_reusable(result: AnyTensor | AnyMemRef) -> bool:
     return is_static(result) and isinstance(element, FixedBitwidthType | IndexType)
 
 
-def buffer_of(name: str, size: int, live: Sequence[Steps], alignment: int) -> Buffer:
+def buffer_of(
+    name: str, size: int, live: Sequence[Steps], alignment: int, pool: str = ""
+) -> Buffer:
     """A buffer that is live in these ranges of steps; sizes in bytes."""
     gaps = [(end, start) for (_, end), (start, _) in pairwise(live)]
-    return Buffer(name, size, live[0][0], live[-1][1], alignment, gaps)
+    start, end = live[0][0], live[-1][1]
+    return Buffer(name, size, start, end, alignment, gaps, pool=pool)
+
+
+@lru_cache(maxsize=64)
+def pool_of(element: Attribute) -> str:
+    """Where buffers lie that may hand on their bytes: those of one element type."""
+    return str(element)
 
 
 def _accessed(flow: Flow, buffers: Sequence[Uses]) -> list[dict[int, list[int]]]:

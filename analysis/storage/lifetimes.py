@@ -26,7 +26,7 @@ from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import problem
 from ...planning.output_reuse import HandOver
 from ..control_flow import BasicBlock
-from ..liveness import Uses, buffer_of, is_reusable, live_steps
+from ..liveness import Uses, buffer_of, is_reusable, live_steps, pool_of
 from .buffers import (
     Allocate,
     At,
@@ -141,9 +141,10 @@ class _Walk:
             device, size = device_of(buffer.type), typical_bytes(buffer.type)
             is_own = buffer.home is Home.OWN
             there = found[device].own if is_own else found[device].outputs
-            made = buffer_of("", size, live, units[device] if is_own else 1)
+            unit = units[device] if is_own else 1
+            pool = pool_of(buffer.type.element_type)
             numbers[buffer] = len(there)
-            there.append(replace(made, pool=str(buffer.type.element_type)))
+            there.append(buffer_of("", size, live, unit, pool))
         for (own, other), hand_overs in self._hand_overs.items():
             if other in numbers:
                 pair = numbers[own], numbers[other]

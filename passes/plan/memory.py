@@ -77,7 +77,7 @@ from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.banks import banks_of, read_together
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.functions import argument_bytes
-from ...analysis.liveness import buffer_of, for_all_agents, live_steps
+from ...analysis.liveness import buffer_of, for_all_agents, live_steps, pool_of
 from ...analysis.references import MOST_SLOTS
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
@@ -280,7 +280,7 @@ class _Pool:
             self.buffers = [replace(b, gaps=()) for b in buffers]
             buffers = order.lifespans(self.buffers, self._accesses)
         self.spans = [
-            replace(b, pool=str(a.alloc.memref.type.element_type))
+            replace(b, pool=pool_of(a.alloc.memref.type.element_type))
             if is_movable(a.alloc)
             else b
             for a, b in zip(allocations, buffers, strict=True)
@@ -295,7 +295,7 @@ class _Pool:
         alone = live_steps(self._flow, [output.uses for output in outputs])
         live = for_all_agents(self._flow, alone)
         buffers = [
-            replace(buffer_of(x.name, x.size, ranges, 1), pool=str(x.type.element_type))
+            buffer_of(x.name, x.size, ranges, 1, pool_of(x.type.element_type))
             for x, ranges in zip(outputs, live, strict=True)
         ]
         if self._order is None:
