@@ -68,7 +68,7 @@ from ..dialects.tgraph.reducing import (
 )
 from ..dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
-from ..planning.scheduling.offload import BESIDE
+from ..planning.scheduling.makespan import BESIDE
 from .dependencies import queue_of, runs
 from .loops import TRIP_COUNT, counter
 

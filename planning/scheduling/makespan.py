@@ -4,6 +4,10 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from .graph import TaskGraph
 
+BESIDE = 8
+"""Copying costs this part of its time where it runs beside tasks: they share memory's
+bandwidth."""
+
 MIXTURES = 8
 """Of two orders, how many are tried, from either side."""
 

@@ -24,11 +24,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from . import TaskGraph, profile
+from .makespan import BESIDE
 from .residency import Gap, Residency, ResidencyProblem, cheapest
-
-BESIDE = 8
-"""Copying costs this part of its time where it runs beside tasks: they share memory's
-bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,20 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from itertools import accumulate
 from math import gcd
-from operator import mul, sub
 from random import Random
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import deadline
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+OVERHEAD = 500
+"""What looking at a gap costs, in steps."""
 
 PRICES = 120
 """Rounds in which prices are adjusted."""
@@ -34,8 +42,8 @@ PRICES = 120
 REPAIRS = 400
 """Rounds of improvement, fewer for large problems."""
 
-WORK = 4_000_000
-"""Steps of gaps that improvement looks at, about."""
+WORK = 40_000_000
+"""Steps of gaps that each part of the search looks at, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class ResidencyProblem:
     def lowest(self) -> int:
         """The peak if values are away whenever they may be: no choice undercuts it."""
         every = range(len(self.gaps))
-        return max(Choice(replace(self, capacity=0), every).over, default=0)
+        return int(Choice(replace(self, capacity=0), every).over.max(initial=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +114,9 @@ class Choice:
 
     def __init__(self, problem: ResidencyProblem, gaps: Sequence[int] = ()):
         self.problem = problem
-        excess = [bytes - problem.capacity for bytes in problem.live]
-        self.over = [bytes for bytes in excess if bytes > 0]
-        self._before = [0, *accumulate(bytes > 0 for bytes in excess)]
+        excess = np.asarray(problem.live, np.int64) - problem.capacity
+        self.over = excess[excess > 0]
+        self._before: list[int] = [0, *np.cumsum(excess > 0).tolist()]
         self.taken = [False] * len(problem.gaps)
         self.count = [0] * len(problem.sizes)
         self.cost = 0
@@ -117,7 +125,7 @@ class Choice:
 
     def excess(self, step: int) -> int:
         """The bytes too many in a step that has too much without gaps."""
-        return self.over[self._before[step]]
+        return int(self.over[self._before[step]])
 
     def copy(self) -> "Choice":
         other = copy(self)
@@ -155,9 +163,8 @@ class Choice:
 
     def freed(self, index: int) -> int:
         """The bytes over all positions with too much that a gap would free."""
-        size = self.size(index)
         start, end = self.reach(index)
-        return sum([min(b, size) for b in self.over[start:end] if b > 0])
+        return int(self.over[start:end].clip(0, self.size(index)).sum())
 
     def take(self, index: int) -> None:
         self._change(index, -self.size(index))
@@ -173,7 +180,7 @@ class Choice:
 
     def _change(self, index: int, bytes: int) -> None:
         start, end = self.reach(index)
-        self.over[start:end] = [each + bytes for each in self.over[start:end]]
+        self.over[start:end] += bytes
 
     @property
     def gaps(self) -> list[int]:
@@ -182,11 +189,11 @@ class Choice:
     @property
     def rank(self) -> tuple[int, int]:
         """The smaller, the better: of equal costs, that which frees more bytes."""
-        return self.cost, sum(self.over)
+        return self.cost, int(self.over.sum())
 
     @property
     def fits(self) -> bool:
-        return max(self.over, default=0) <= 0
+        return bool(self.over.max(initial=0) <= 0)
 
 
 class _Search:
@@ -278,7 +285,7 @@ class _Search:
         return gaps[at : at + width]
 
     def _rounds(self, most: int) -> int:
-        return max(min(most, WORK // self.dual.work), 8)
+        return max(min(most, WORK // self.dual.work), 3)
 
 
 def _pruned(choice: Choice) -> Choice:
@@ -291,7 +298,9 @@ def _pruned(choice: Choice) -> Choice:
 
     for index in sorted(choice.gaps, key=rank):
         start, end = choice.reach(index)
-        if max(choice.over[start:end], default=0) <= -choice.size(index):
+        if choice.over[start:end].max(initial=-choice.size(index)) <= -choice.size(
+            index
+        ):
             choice.drop(index)
     return choice
 
@@ -304,53 +313,58 @@ class _Dual:
     price of all bytes, is at most the cost of any choice that fits.
     """
 
-    def __init__(self, problem: ResidencyProblem, over: Sequence[int]):
-        self.problem = problem
+    def __init__(self, problem: ResidencyProblem, over: Integers):
         self.over = over
-        self.prices = [0.0] * len(over)
+        self.prices = np.zeros(len(over))
+        self.first = np.asarray(problem.first, float)
         every = Choice(problem, range(len(problem.gaps)))
-        reaches = map(every.reach, range(len(problem.gaps)))
-        self.reaches = {i: (a, b) for i, (a, b) in enumerate(reaches) if a < b}
-        """What each gap frees at most, of those that free anything."""
-        self.gaps = list(self.reaches)
-        self.sizes = {index: every.size(index) for index in self.gaps}
-        self.work = len(self.gaps) + sum(b - a for a, b in self.reaches.values())
-        self.gains: dict[int, float] = {}
-        self.profits: list[float] = []
+        reaches = [every.reach(index) for index in range(len(problem.gaps))]
+        self.gaps = [index for index, (a, b) in enumerate(reaches) if a < b]
+        """Those that free anything."""
+        useful = [problem.gaps[index] for index in self.gaps]
+        self.values = np.array([gap.value for gap in useful], int)
+        self.costs = np.array([gap.cost for gap in useful], float)
+        self.starts, self.ends = np.array([reaches[i] for i in self.gaps], int).T
+        sizes = np.array([every.size(index) for index in self.gaps])
+        self.by_size = {
+            size: (np.flatnonzero(sizes == size), np.minimum(size, over))
+            for size in dict.fromkeys(sizes.tolist())
+        }
+        """For each size, the gaps of such values, and what one frees at most."""
+        self.work = int((self.ends - self.starts + OVERHEAD).sum())
+        self.gains = np.zeros(len(self.gaps))
+        self.profits = -self.first
 
     def update(self) -> float:
         """Finds what is gained at the current prices; returns the lower bound."""
-        sums = {size: self._sums(size) for size in dict.fromkeys(self.sizes.values())}
-        self.profits = [-float(first) for first in self.problem.first]
-        for index, (start, end) in self.reaches.items():
-            of_size = sums[self.sizes[index]]
-            gap, gain = self.problem.gaps[index], of_size[end] - of_size[start]
-            self.gains[index] = gain
-            self.profits[gap.value] += max(gain - gap.cost, 0.0)
-        paid = sum(map(mul, self.prices, self.over))
-        return paid - sum(profit for profit in self.profits if profit > 0)
-
-    def _sums(self, size: int) -> list[float]:
-        """The price of bytes that a value of this size frees, before each position."""
-        pairs = zip(self.prices, self.over, strict=True)
-        return [0.0, *accumulate(price * min(size, bytes) for price, bytes in pairs)]
+        for gaps, freed in self.by_size.values():
+            before = np.concatenate(([0.0], np.cumsum(self.prices * freed)))
+            self.gains[gaps] = before[self.ends[gaps]] - before[self.starts[gaps]]
+        saved = np.maximum(self.gains - self.costs, 0)
+        values = np.bincount(self.values, saved, len(self.first))
+        self.profits = values - self.first
+        paid = _total(self.prices * self.over)
+        return paid - _total(np.maximum(self.profits, 0))
 
     def ranked(self) -> list[int]:
         """The gaps, that which gains the most for its cost first."""
-        gaps = self.problem.gaps
-        return sorted(
-            self.gaps, key=lambda index: -self.gains[index] / (gaps[index].cost + 1)
-        )
+        order = np.argsort(-self.gains / (self.costs + 1), kind="stable")
+        return [self.gaps[index] for index in order]
 
     def step(self, distance: float) -> None:
         """Raises prices where too little is freed, and lowers them elsewhere."""
-        missing = list(map(float, self.over))
-        for index, (start, end) in self.reaches.items():
-            gap, size = self.problem.gaps[index], self.sizes[index]
-            if self.gains[index] > gap.cost and self.profits[gap.value] > 0:
-                freed = [min(size, bytes) for bytes in self.over[start:end]]
-                missing[start:end] = map(sub, missing[start:end], freed)
-        norm = sum(map(mul, missing, missing)) or 1.0
-        scale = distance / norm
-        pairs = zip(self.prices, missing, strict=True)
-        self.prices = [max(price + scale * lack, 0.0) for price, lack in pairs]
+        is_away = (self.gains > self.costs) & (self.profits[self.values] > 0)
+        missing = self.over.astype(float)
+        for gaps, freed in self.by_size.values():
+            away = gaps[is_away[gaps]]
+            count = np.zeros(len(missing) + 1)
+            np.add.at(count, self.starts[away], 1)
+            np.add.at(count, self.ends[away], -1)
+            missing -= np.cumsum(count)[:-1] * freed
+        scale = distance / (_total(missing * missing) or 1.0)
+        self.prices = np.maximum(self.prices + scale * missing, 0)
+
+
+def _total(numbers: Floats | Integers) -> float:
+    """The sum, in the same order on every machine."""
+    return float(np.cumsum(numbers)[-1])
