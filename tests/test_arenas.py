@@ -399,6 +399,50 @@ def test_callees_at_addresses_of_their_own() -> None:
     refused(at_addresses(BASE, BASE), "memref.copy uses buffer %a, whose bytes may")
 
 
+STRUCT = "!llvm.struct<(!llvm.ptr, !llvm.ptr, i64, !llvm.array<1 x i64>)>"
+AT = (
+    "%p = llvm.inttoptr %c : i64 to !llvm.ptr\n"
+    f"%1 = llvm.insertvalue %p, %s[1] : {STRUCT}"
+)
+UNKNOWN = {
+    "of a given descriptor": ("", "%s"),
+    "without an offset": (AT, "%1"),
+    "without a pointer": (f"%1 = llvm.insertvalue %c, %s[2] : {STRUCT}", "%1"),
+    "of a given pointer": (
+        f"%1 = llvm.insertvalue %q, %s[1] : {STRUCT}\n"
+        f"%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
+        "%2",
+    ),
+    "of a given number": (
+        f"{AT.replace('%c', '%n')}\n%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
+        "%2",
+    ),
+    "at a given offset": (f"{AT}\n%2 = llvm.insertvalue %n, %1[2] : {STRUCT}", "%2"),
+    "of several values": (
+        f"{AT}\n%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
+        "%2, %n",
+    ),
+}
+
+
+@pytest.mark.parametrize("address", UNKNOWN)
+def test_addresses_that_are_not_constant(address: str) -> None:
+    lines, values = UNKNOWN[address]
+    types = f"{STRUCT}, i64" if "," in values else STRUCT
+    text = f"""
+    func.func @f(%s: {STRUCT}, %q: !llvm.ptr, %n: i64, %x: {M}) {{
+      %c0 = arith.constant 0 : index
+      %c = arith.constant 4096 : i64
+      {lines}
+      %arena = builtin.unrealized_conversion_cast {values} : {types} to memref<64xi8>
+      %a = memref.view %arena[%c0][] : memref<64xi8> to {M}
+      "memref.copy"(%x, %a) : ({M}, {M}) -> ()
+      func.return
+    }}"""
+    (remark,) = unproved(text)
+    assert remark.startswith("arenas at addresses that are not constant: 1 (builtin.")
+
+
 def test_a_size_function_of_symbolic_sizes_is_proved() -> None:
     text = str(run(program(SYMBOLIC), FORMS["argument"]))
     head, sizes = text.split("func.func @root_arena_size")

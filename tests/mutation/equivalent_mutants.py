@@ -112,10 +112,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if fault and not state.used >> number & 1:",
             "without part 0",
         ): "what is not used is not written",
-        (
-            "if not isinstance(block, Block) or block.parent is None:",
-            "without part 1",
-        ): _GUARD,
     },
     "checking/pointees.py": {
         ('if name == "scf.condition" and outer:', "without part 1"): _GUARD,
@@ -131,6 +127,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "one more",
         ): "numbers are 1 or more",
         ("if number > merged.get(stream, 0):", "compare"): "it is the number already",
+    },
+    "checking/arenas.py": {
+        (
+            "return Place(name, 0)",
+            "one more",
+        ): "all views of a global are so many bytes on",
     },
     "checking/caller_pools.py": {
         (

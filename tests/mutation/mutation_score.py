@@ -76,6 +76,7 @@ TESTS = {
     "checking/pointees.py": (_CHECK, _RESULTS, _OWNERSHIP, _MEMORIES),
     "checking/happens_before.py": ("tests/test_happens_before.py", _CHECK),
     "checking/caller_pools.py": (_RESULTS,),
+    "checking/arenas.py": ("tests/test_arenas.py",),
     "checking/symbolic_plan.py": (_SYMBOLIC,),
     "dialects/linalg_memory.py": (_LINALG,),
     "dialects/memory.py": (
