@@ -14,7 +14,6 @@ _NOTHING = "it adds 0"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "planning/problem.py": {
-        ("for event in ((start, 1, index), (end, 0, index))", "one more"): _ORDER,
         ("if live > bound:", "compare"): "it is the bound already",
     },
     "planning/validate.py": {
