@@ -45,7 +45,7 @@ class _Writer:
             type = self.random.choice(TYPES)
             kinds = ["new", "new", "copy", "out", "select", "part"]
             if depth:
-                kinds += ["if", "for", "while", "execute"]
+                kinds += ["if", "for", "while", "execute", "either", "turns"]
             kind = self.random.choice(kinds)
             yield from getattr(self, f"_{kind}")(there, type, depth, freed)
         for name, type in freed if not keeps else ():
@@ -150,6 +150,64 @@ class _Writer:
         yield f"scf.yield {self.any(inside, type)} : {kind}"
         yield "}"
         there[type].append(name)
+
+    def _new_one(self, there, type: str) -> tuple[str, list[str]]:
+        """A buffer that nothing else knows, and the lines that write it."""
+        inside, freed = {**there, type: [*there[type]]}, []
+        lines = list(self._new(inside, type, 0, freed))
+        return inside[type][-1], lines
+
+    def _either(self, there, type, depth, freed) -> Iterator[str]:
+        """One path replaces a buffer, perhaps after it has read it, or both do."""
+        first, lines = self._new_one(there, type)
+        yield from lines
+        name = self.name()
+        yield f"{name} = scf.if %c -> (memref<{type}>) {{"
+        for line in ("} else {", "}"):
+            given = first
+            if self.random.random() < 0.6:
+                read = {**there, type: [*there[type], first]}
+                if self.random.random() < 0.5:
+                    yield from self._out(read, type, 0, [])
+                given, lines = self._new_one(read, type)
+                yield from lines
+            yield f"scf.yield {given} : memref<{type}>"
+            yield line
+        there[type].append(name)
+
+    def _turns(self, there, type, depth, freed) -> Iterator[str]:
+        """A loop replaces some buffers in each iteration, and reads the old ones before
+        it writes the new ones, then, or later."""
+        count = self.random.randint(1, 2)
+        firsts: list[str] = []
+        for _ in range(count):
+            first, lines = self._new_one(there, type)
+            yield from lines
+            firsts.append(first)
+        names, olds = ([self.name() for _ in range(count)] for _ in range(2))
+        types = ", ".join([f"memref<{type}>"] * count)
+        starts = ", ".join(f"{o} = {f}" for o, f in zip(olds, firsts, strict=True))
+        yield (
+            f"{', '.join(names)} = scf.for {self.name()} = %zero to %n step %one "
+            f"iter_args({starts}) -> ({types}) {{"
+        )
+        kind = f"memref<{type}>"
+        news: list[str] = []
+        for old in olds:
+            reads = f'"memref.copy"({old}, %o{type}) : ({kind}, {kind}) -> ()'
+            when = self.random.choice(["before", "as", "after", "never"])
+            if when == "before":
+                yield reads
+            known = {**there, type: [old]} if when == "as" else there
+            new, lines = self._new_one(known, type)
+            yield from lines
+            if when == "after":
+                yield reads
+            news.append(new)
+        self.random.shuffle(news)
+        yield f"scf.yield {', '.join(news)} : {types}"
+        yield "}"
+        there[type].append(self.random.choice(names))
 
     def _execute(self, there, type, depth, freed) -> Iterator[str]:
         yield "scf.execute_region {"
