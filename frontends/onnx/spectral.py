@@ -26,11 +26,11 @@ def _transformed(
     length, parts = shape_of(x)[axis], shape_of(x)[-1]
     check_table(length, length)
     units = np.eye(length)
-    responses = np.stack([transform(units * unit) for unit in (1, 1j)[:parts]])
+    responses: Any = np.stack([transform(units * unit) for unit in (1, 1j)[:parts]])
     check_table(*responses.shape)
-    results = (
-        [responses.real, responses.imag] if np.iscomplexobj(responses) else [responses]
-    )
+    results = [responses]
+    if np.iscomplexobj(responses):
+        results = [responses.real, responses.imag]
     matrix = np.stack(results, -1).astype(numpy_dtype(type_of(x).element_type))
     last = len(shape_of(x)) - 1
     product = n.dot(x, n.constant(matrix), ([last, axis], [0, 1]))

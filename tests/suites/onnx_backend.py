@@ -157,7 +157,7 @@ def _compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
         if expected.size and np.issubdtype(expected.dtype, np.floating):
             # of sums that cancel, no more than the largest element's rounding is left
             largest = np.abs(np.nan_to_num(expected, posinf=0, neginf=0)).max()
-            atol = max(atol, np.finfo(expected.dtype).eps * float(largest))
+            atol = max(atol, float(np.finfo(expected.dtype).eps * largest))
         try:
             np.testing.assert_allclose(have, expected, rtol=rtol, atol=atol)
         except AssertionError as error:
