@@ -1312,6 +1312,34 @@ def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
     assert "%local" not in call[0].function.text
 
 
+def test_loops_leave_buffers_that_are_read_from_their_end() -> None:
+    """No word points to the first byte of what a reversed view alone reads."""
+    compiler, arena = llvm.compiler(), np.zeros(24, np.int64)
+    arena = arena[(-arena.ctypes.data % 64) // 8 :][:8]
+    flag, turned = np.array([True]), arena[:4][::-1]
+    less = f"""{HEAD}
+      %at = load ptr, ptr %words
+      %x = load i64, ptr %at
+      %next = sub i64 %x, 1
+      store i64 %next, ptr %at
+      %to = getelementptr ptr, ptr %words, i64 1
+      %flag = load ptr, ptr %to
+      %some = icmp ne i64 %next, 0
+      %byte = zext i1 %some to i8
+      store i8 %byte, ptr %flag
+      ret i32 0
+    }}"""
+    turned[0] = 3
+    test = ArrayRecord(compiler.function(less), [turned, flag]), ()
+    call = controlled(WHILE, flag, [test], [], own=[arena])
+    assert call is not None
+    record = call[0]
+    assert isinstance(record, ArrayRecord)
+    assert "%local" not in record.function.text
+    record()
+    assert arena.tolist() == [0] * 8
+
+
 def test_runs_allocate_nothing() -> None:
     program = chain()
     a, b = np.ones((2, 64), np.float32)

@@ -303,7 +303,7 @@ def _locals(arrays: Sequence[Array], own: Sequence[Array]) -> list[Local]:
     return [
         Local(last - first, words)
         for first, last, words in found
-        if last - first <= LARGEST and first % ALIGNMENT == 0
+        if last - first <= LARGEST and first % ALIGNMENT == 0 and 0 in words.values()
     ]
 
 
