@@ -198,6 +198,7 @@ _PAGE = """# ONNX operations
 backend tests of onnx {version} passes, {passed} of {total} cases, and what is refused,
 with the number of cases. The element types are those of an operation's first input.
 Models of several operations, such as expanded definitions, are in the last row.
+Inputs that shapes depend on (axes, sizes) are given to `from_onnx` as `values`.
 
 | operation | element types that pass | refused |
 |---|---|---|
