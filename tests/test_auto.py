@@ -186,7 +186,7 @@ def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
         runs: list[tuple[int, int, list[int]]] = []
         for rule in range(4):
             for capacity in (999, 1000, 1050):
-                found = search.fit(capacity, order, rule, 50_000)
+                found = search.fit(rule, capacity, order, 50_000)
                 offsets = list(found.offsets) if found.status == FEASIBLE else []
                 runs.append((found.status, found.work, offsets))
         seen.append(runs)

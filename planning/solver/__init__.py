@@ -5,10 +5,11 @@ greedy.py     one buffer after another, into a gap
 gaps.py       which gaps there are
 skyline.py    one buffer after another onto a skyline
 orders.py     in many orders
-climb.py      better orders by exchanging two
 core.py       the buffers that make a plan hard, first
 repair.py     a plan with too many bytes, made smaller in places
 search.py     the exact search
+climb.py      better orders for buffers of any kind
+upward.py     that for gaps, given offsets and several alignments
 sections.py   in parts of time that do not touch
 budget.py     how much work is left
 kernels.py    inner loops, compiled by numba if it is there

@@ -9,9 +9,10 @@
    capacities between the lower bound and the best peak, with growing limits and varied
    orders (`search.py`).
 
-Gaps, given offsets and different alignments are beyond the search. Such problems get
-the best of: the plan of the problem in which gaps are filled and alignments are equal;
-the greedy plans; and a local search over orders of first-fit placement (`climb.py`).
+Gaps, given offsets and different alignments are beyond the skyline. Such problems get
+the best of the plan of the problem in which gaps are filled and alignments are equal,
+and of the greedy plans. Two searches take turns to improve it: first fit in better
+orders (`climb.py`), and a branch and bound that is exact for them, too (`upward.py`).
 
 Where buffers have hints, their plan is a candidate too: that of the hints themselves if
 each buffer has one and they are sound, else first fit in the order of the hints. All
@@ -25,11 +26,12 @@ replaces the limit of work, and plans depend on the machine where it is reached.
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import product
 from math import lcm
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from .. import deadline
 from ..problem import Buffer, Limits, Placement, Problem, peak_of
@@ -37,22 +39,28 @@ from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
 from .budget import SearchBudget
-from .climb import climb
+from .climb import Climb
 from .core import SLACKS, CoreFirst
-from .gaps import Gaps
+from .gaps import GAP_WORK, Gaps
 from .kernels import LARGEST
-from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, ValleySearch
+from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, SearchOutcome, ValleySearch
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
+from .upward import UpwardSearch
 
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
 _CORES = (
-    *((1, excess) for excess in (0.01, 0.0025, 0.0)),
-    *((4, excess) for excess in (0.0025, 0.0, 0.01, 0.03)),
+    *((1, excess) for excess in (0.01, 0.0)),
+    *((4, excess) for excess in (0.0, 0.0025, 0.01, 0.03)),
     *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
+_IRREGULAR = 0.1
+"""Share of the work for each half of what is done for irregular problems. Few of them
+can reach the lower bound, and few searches get better after that."""
+
+_COMPARABLE = 2000  # buffers up to which all that overlap are known to the search
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
 
 
@@ -161,8 +169,12 @@ def _regular(task: _Task) -> Placement:
         part = parts[number]
         if peaks[number] <= floor:
             continue
-        bounds = _Bounds(part, peaks[number], max(floor, max(part.load)), improved)
-        _minimise(bounds, limits.seed, budget)
+        least = max(floor, max(part.load))
+        bounds = _Bounds(least, peaks[number], part.peak, partial(improved, part))
+        searches = [_core_first(part, bounds, budget)]
+        if part.covered <= _SEARCHABLE:
+            searches.append(_by_valleys(part, bounds, limits.seed, budget))
+        _minimise(bounds, searches, budget)
         floor = bounds.high
         proved &= bounds.low == bounds.high
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
@@ -201,31 +213,34 @@ def _by_skyline(part: Part, goal: int) -> list[int]:
 
 
 class _Bounds:
-    """What a part is proved to need, and the best that was reached, in units."""
+    """What is proved to be needed, and the best that was reached."""
 
     def __init__(
         self,
-        part: Part,
-        high: int,
         low: int,
-        improved: Callable[[Part, Sequence[int]], None],
+        high: int,
+        peak: Callable[[Sequence[int]], int],
+        improved: Callable[[Sequence[int]], None],
     ) -> None:
-        self.part = part
         self.low = low
         self.high = high
+        self._peak = peak
         self._improved = improved
 
-    def take(self, offsets: Sequence[int] | None) -> None:
-        if offsets is not None and self.part.peak(offsets) < self.high:
-            self.high = self.part.peak(offsets)
-            self._improved(self.part, offsets)
+    def take(self, offsets: Sequence[int]) -> None:
+        if self._peak(offsets) < self.high:
+            self.high = self._peak(offsets)
+            self._improved(offsets)
 
 
-def _minimise(bounds: _Bounds, seed: int, budget: SearchBudget) -> None:
+_Search: TypeAlias = Iterator[int]
+"""Narrows the bounds; gives before each try the work that it may take."""
+
+
+def _minimise(
+    bounds: _Bounds, searches: Sequence[_Search], budget: SearchBudget
+) -> None:
     """Runs the searches in turns: next is the one that will have spent least."""
-    searches = [_core_first(bounds, budget)]
-    if bounds.part.covered <= _SEARCHABLE:
-        searches.append(_by_valleys(bounds, seed, budget))
     # What each will have spent after its next try, and what it has spent.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
@@ -237,41 +252,87 @@ def _minimise(bounds: _Bounds, seed: int, budget: SearchBudget) -> None:
             heappush(queue, (spent + allowed, number, spent))
 
 
-def _core_first(bounds: _Bounds, budget: SearchBudget) -> Iterator[int]:
-    """Places the core first; gives before each try the work that it may take."""
-    core = CoreFirst(bounds.part)
+def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
+    core = CoreFirst(part)
     for effort, excess in _CORES:
         for slack in SLACKS:
             capacity = bounds.low + int(bounds.low * excess)
             if capacity < bounds.high and core.is_small(slack):
                 yield effort * core.WORK
                 offsets = core.fit(capacity, slack, effort, budget)
-                bounds.take(offsets)
+                if offsets is not None:
+                    bounds.take(offsets)
 
 
-def _by_valleys(bounds: _Bounds, seed: int, budget: SearchBudget) -> Iterator[int]:
-    """Branch and bound; gives before each try the work that it may take."""
-    part = bounds.part
+def _by_valleys(
+    part: Part, bounds: _Bounds, seed: int, budget: SearchBudget
+) -> _Search:
     search = ValleySearch(part)
-    measures = orders.measures(part)
-    chance = random.Random(seed)
+    tries = [
+        (partial(search.fit, rule), measure)
+        for rule, measure in product(RULES, orders.measures(part))
+    ]
     limit = 2 * len(part.size) * (16 + part.sections // 4)
+    return _branch_and_bound(bounds, tries, limit, seed, budget)
+
+
+def _upwards(
+    buffers: Sequence[Buffer], bounds: _Bounds, seed: int, budget: SearchBudget
+) -> _Search:
+    search = UpwardSearch(buffers)
+    lives = [b.end - b.start for b in buffers]
+    tries = [
+        (search.fit, measure)
+        for measure in (
+            [b.size * steps for b, steps in zip(buffers, lives, strict=True)],
+            [b.size for b in buffers],
+            lives,
+        )
+    ]
+    return _branch_and_bound(bounds, tries, 100 * len(buffers), seed, budget)
+
+
+def _by_moves(
+    buffers: Sequence[Buffer],
+    offsets: Sequence[int],
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+) -> _Search:
+    climb = Climb(buffers, offsets, seed)
+    while True:
+        yield GAP_WORK * len(buffers)
+        since = budget.seconds
+        found = climb.step(bounds.high)
+        budget.spend(GAP_WORK * len(buffers), since)
+        if found is not None:
+            bounds.take(found)
+
+
+def _branch_and_bound(
+    bounds: _Bounds,
+    tries: Sequence[tuple[Callable[..., SearchOutcome], Sequence[int]]],
+    limit: int,
+    seed: int,
+    budget: SearchBudget,
+) -> _Search:
+    """Tries a search and a measure after the other, for growing work, with noise."""
+    chance = random.Random(seed)
     noisy = False
     while True:
         for fraction in _FRACTIONS:
-            low, high = bounds.low, bounds.high
-            wish = low + int((high - 1 - low) * fraction)
-            for rule, measure in product(RULES, measures):
+            wish = bounds.low + int((bounds.high - 1 - bounds.low) * fraction)
+            for fit, measure in tries:
                 yield limit
                 capacity = min(max(wish, bounds.low), bounds.high - 1)
                 order = orders.by_measure(measure, chance if noisy else None)
                 since = budget.seconds
-                found = search.fit(capacity, order, rule, min(limit, budget.left))
+                found = fit(capacity, order, min(limit, budget.left))
                 budget.spend(found.work, since)
                 if found.status == FEASIBLE:
                     bounds.take(found.offsets)
                 if found.status == INFEASIBLE:
-                    bounds.low = capacity + 1
+                    bounds.low = max(bounds.low, capacity + 1)
                 if found.status != UNKNOWN:
                     break
         limit = limit * 8 // 5
@@ -279,8 +340,8 @@ def _by_valleys(bounds: _Bounds, seed: int, budget: SearchBudget) -> Iterator[in
 
 
 def _irregular(task: _Task) -> Placement:
-    """Gaps, given offsets or several alignments: the best of what is sound."""
-    problem, limits, budget, _ = task
+    """Gaps, given offsets or several alignments: all is in bytes."""
+    problem, limits, budget, lower_bound = task
     buffers = problem.buffers
     best: list[int] = []
 
@@ -295,11 +356,17 @@ def _irregular(task: _Task) -> Placement:
         plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
         if _are_countable(plain):
             filled = Problem(plain, problem.capacity)
-            plain_task = _Task(filled, limits, budget, filled.lower_bound)
-            take(_regular(plain_task).offsets)
+            budget.share = _IRREGULAR
+            take(_regular(_Task(filled, limits, budget, filled.lower_bound)).offsets)
     if not best or peak_of(buffers, best) > task.goal:
         for plan in greedy.plans(buffers):
             take(plan)
-    if peak_of(buffers, best) > task.goal:
-        climb(buffers, best, task.goal, budget, limits.seed, take)
-    return Placement(best)
+    bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
+    budget.share = 2 * _IRREGULAR if limits.time_limit is None else 1.0
+    searches = [_by_moves(buffers, best, bounds, limits.seed, budget)]
+    if len(buffers) <= _COMPARABLE:
+        searches.append(_upwards(buffers, bounds, limits.seed, budget))
+    if bounds.low < bounds.high:
+        _minimise(bounds, searches, budget)
+    is_bound = task.goal == lower_bound or bounds.low > task.goal
+    return Placement(best, is_bound and bounds.low == bounds.high)

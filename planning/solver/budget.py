@@ -18,6 +18,7 @@ class SearchBudget:
         self._started = monotonic()
         self._limits = limits
         self._lower_bound = lower_bound
+        self.share = 1.0  # of it all that may be spent for now
         self.spent = 0  # work
         self._searching = 0.0  # seconds in which that was spent
 
@@ -37,11 +38,12 @@ class SearchBudget:
         if until_deadline <= 0:
             return 0
         if self._limits.time_limit is None:
-            return int(_WORK * self._limits.effort) - self.spent
+            return int(_WORK * self._limits.effort * self.share) - self.spent
         speed = _FAST if kernels.available() else _PLAIN
         if self._searching > _SURE:
             speed = self.spent / self._searching
-        seconds = min(self._limits.time_limit - self.seconds, until_deadline)
+        limit = self._limits.time_limit * self.share
+        seconds = min(limit - self.seconds, until_deadline)
         return int(min(seconds * speed, _WORK))
 
     def report(self, peak: int) -> None:

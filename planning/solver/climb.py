@@ -6,99 +6,45 @@ USMP. Finds no proof, and nothing that first fit in some order does not find.
 """
 
 import random
-from bisect import insort
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Iterator, Sequence
 
-from ..problem import Buffer, peak_of, round_up
-from .budget import SearchBudget
-
-_TRIES = 1000
-_PAIRS = 30_000_000  # of buffers that all tries look at together, about
+from ..problem import Buffer, peak_of
+from .gaps import WAITING, Gaps
 
 
-def climb(
-    buffers: Sequence[Buffer],
-    best: Sequence[int],
-    goal: int,
-    budget: SearchBudget,
-    seed: int,
-    take: Callable[[Sequence[int]], None],
-) -> None:
-    """Lowers the peak of `best` to the goal; `take` gets all that are no higher."""
-    count = len(buffers)
-    tries = min(_TRIES, _PAIRS // (count * count + 100 * count))
-    if not tries:
-        return
-    chance = random.Random(seed)
-    order = sorted(range(count), key=lambda i: (best[i], i))
-    lowest = peak_of(buffers, best)
-    movable = list(range(count))
-    conflicts = _conflicts(buffers)
-    for _ in range(tries):
-        if lowest <= goal or budget.left <= 0:
-            return
-        trial = list(order)
-        moved = chance.choice(movable)
+class Climb:
+    """First fit in one order after the other."""
+
+    def __init__(
+        self, buffers: Sequence[Buffer], best: Sequence[int], seed: int
+    ) -> None:
+        """Begins with the order of the offsets of a plan."""
+        self._buffers = buffers
+        self._gaps = Gaps(buffers)
+        self._chance = random.Random(seed)
+        self._order = sorted(range(len(buffers)), key=lambda i: (best[i], i))
+        self._movable = self._order
+        self._given = [WAITING if b.offset is None else b.offset for b in buffers]
+
+    def step(self, highest: int) -> Sequence[int] | None:
+        """Moves a buffer in the order: the plan, if it ends at `highest` or below."""
+        trial = list(self._order)
+        moved = self._chance.choice(self._movable)
         trial.remove(moved)
-        trial.insert(chance.randrange(count), moved)
-        offsets = _first_fit(buffers, trial, conflicts, lowest)
-        if offsets is not None:
-            order, lowest = trial, peak_of(buffers, offsets)
-            movable = _at_peak(buffers, offsets, conflicts, lowest)
-            take(offsets)
-
-
-def _conflicts(buffers: Sequence[Buffer]) -> list[set[int]]:
-    """For each buffer those that are live at the same time."""
-    result: list[set[int]] = [set() for _ in buffers]
-    active: list[int] = []
-    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].start):
-        active = [j for j in active if buffers[j].end > buffers[i].start]
-        for j in active:
-            if buffers[j].overlaps(buffers[i]):
-                result[i].add(j)
-                result[j].add(i)
-        active.append(i)
-    return result
-
-
-def _first_fit(
-    buffers: Sequence[Buffer],
-    order: Sequence[int],
-    conflicts: Sequence[Set[int]],
-    highest: int,
-) -> list[int] | None:
-    """Offsets, the lowest that are free; None as soon as one ends above `highest`."""
-    offsets = [b.offset or 0 for b in buffers]
-    placed = sorted(  # the bytes of each, in address order
-        (offsets[i], offsets[i] + b.size, i)
-        for i, b in enumerate(buffers)
-        if b.offset is not None
-    )
-    for i in order:
-        buffer = buffers[i]
-        if buffer.offset is not None:
-            continue
-        offset = 0
-        for start, end, j in placed:
-            if j in conflicts[i]:
-                if start - offset >= buffer.size:
-                    break
-                if end > offset:
-                    offset = round_up(end, buffer.alignment)
-        if offset + buffer.size > highest:
+        trial.insert(self._chance.randrange(len(self._order)), moved)
+        found = self._gaps.place_around(self._given, trial, capacity=highest)
+        if WAITING in found or peak_of(self._buffers, found) > highest:
             return None
-        offsets[i] = offset
-        insort(placed, (offset, offset + buffer.size, i))
-    return offsets
+        self._order = trial
+        self._movable = list(self._near_peak(found))
+        return found
 
-
-def _at_peak(
-    buffers: Sequence[Buffer],
-    offsets: Sequence[int],
-    conflicts: Sequence[Set[int]],
-    peak: int,
-) -> list[int]:
-    """The buffers that end at the peak, and those that overlap one of them."""
-    tops = {i for i, b in enumerate(buffers) if offsets[i] + b.size == peak}
-    return sorted(tops.union(*(conflicts[i] for i in tops)))
+    def _near_peak(self, offsets: Sequence[int]) -> Iterator[int]:
+        """The buffers that end at the peak, and those that overlap one of them."""
+        buffers = self._buffers
+        ends = [offset + b.size for offset, b in zip(offsets, buffers, strict=True)]
+        peak = max(ends)
+        tops = [b for end, b in zip(ends, buffers, strict=True) if end == peak]
+        for i, buffer in enumerate(buffers):
+            if any(buffer.overlaps(top) for top in tops):
+                yield i

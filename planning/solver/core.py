@@ -17,7 +17,7 @@ from .. import deadline
 from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
-from .gaps import WAITING, Gaps
+from .gaps import GAP_WORK, WAITING, Gaps
 from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
 from .sections import Part, parts_of
@@ -30,7 +30,6 @@ _WIDEN = 4  # how many times as much the slack is on the next level
 _FIRM = 1000  # weight of the core's buffers
 
 
-_GAP_WORK = 300  # what placing a buffer into a gap costs, in sections
 _SKYLINE_WORK = 50  # what placing a buffer by the skyline costs, in sections
 
 
@@ -76,12 +75,12 @@ class CoreFirst:
             for i, offset in zip(core.members, found, strict=True):
                 offsets[i] = offset
                 firm[i] = _FIRM
-        if budget.left < _GAP_WORK * len(offsets):
+        if budget.left < GAP_WORK * len(offsets):
             return None
         since = budget.seconds
         order = self._outwards(slack)
         offsets = self._gaps.place_around(offsets, order, capacity=capacity)
-        budget.spend(_GAP_WORK * len(offsets), since)
+        budget.spend(GAP_WORK * len(offsets), since)
         waiting = [i for i in order if offsets[i] == WAITING]
         allowed = (1 + 2 * effort) * self._repair.pass_work
         return self._repair.fit(capacity, offsets, firm, waiting, allowed, budget)
@@ -180,7 +179,7 @@ class _Packing:
         while work < limit:
             for rule, order in product(RULES, measures):
                 allowed = min(patience, limit - work)
-                found = search.fit(capacity, order, rule, allowed)
+                found = search.fit(rule, capacity, order, allowed)
                 work += found.work
                 if found.status == FEASIBLE:
                     return PlacedCore(found.offsets, work)

@@ -23,6 +23,9 @@ LOWEST, SMALLEST, TOPMOST = range(3)
 WAITING = -1
 """The offset of a buffer that is not placed."""
 
+GAP_WORK = 300
+"""What placing a buffer costs, in sections of `search.py`."""
+
 _SURE = 1000  # buffers placed with care in any case: some hundredths of a second
 _CHUNK = 20_000  # buffers until the time is looked at again
 _WORK = 1500  # steps of plain Python, per buffer

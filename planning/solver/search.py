@@ -89,7 +89,7 @@ class ValleySearch:
         self._weight = integers(self._weight, fast)
 
     def fit(
-        self, capacity: int, order: Sequence[int], rule: int, limit: int
+        self, rule: int, capacity: int, order: Sequence[int], limit: int
     ) -> SearchOutcome:
         """Looks for a plan within the capacity (units), for about `limit` sections.
 

@@ -1,0 +1,403 @@
+"""Upward branch and bound: do buffers of any kind fit under a capacity? Exact.
+
+It places buffers in the order of their offsets: each at the lowest offset that the ones
+before leave to it. Some optimal plan is of that kind, whatever the alignments, gaps and
+given offsets. The state is this lowest offset of each buffer that waits.
+
+What is pruned, and why nothing is lost:
+ * the lowest offset of all that waits in a section + its bytes exceed the capacity.
+ * a buffer that waits would fit below the next one: then a plan has it there.
+ * two plans differ in the order of buffers at the same offset: one of them is tried.
+ * two equal buffers: one of them stands for both.
+ * a buffer with nothing above it fails: so do all that go higher instead.
+ * sections that no waiting buffer joins are independent: each component is solved once,
+   and failure of one goes back to the choice that created it.
+
+This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-
+Accelerated Machine Learning", ASPLOS 2023, written from the paper.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .. import deadline
+from ..problem import Buffer, Steps
+from .kernels import Integers, compiled, integers, pays, plain, zeros
+from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, SearchOutcome
+from .sections import sections_of
+
+_NODE_WORK = 16  # what a node costs besides its sections, in sections
+_PAUSE, _PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+
+
+class _Lives(NamedTuple):
+    """The buffers."""
+
+    by_start: Integers  # all of them, by their first section
+    from_section: Integers  # section s: they begin at by_start[from_section[s]] ...
+    first: Integers  # section, per buffer
+    end: Integers  # section after its last, per buffer
+    size: Integers
+    alignment: Integers
+    kind: Integers  # the same number for equal buffers
+    is_given: Integers  # whether the offset is given
+    live_at: Integers  # buffer i is live in ranges live_at[i] to live_at[i + 1]
+    live_first: Integers  # section, per range
+    live_end: Integers  # section after its last, per range
+    near_at: Integers  # buffer i overlaps near[near_at[i]] to near[near_at[i + 1]]
+    near: Integers
+
+
+class _State(NamedTuple):
+    """What is placed, and what that leaves to the others."""
+
+    least: Integers  # lowest offset that is left, per buffer; its own if it is placed
+    placed: Integers  # per buffer
+    rest: Integers  # bytes that wait, per section
+    joined: Integers  # buffers that wait and are live until after this section
+    lowest: Integers  # scratch, per section: where something may follow
+    trail: Integers  # what changed: the lowest offset of buffer i, or -1 - i if placed
+    before: Integers  # that offset
+
+
+class _Frames(NamedTuple):
+    """The choices that were made, the buffer that comes next in a component."""
+
+    low: Integers  # first section of the component
+    high: Integers  # section after its last
+    owner: Integers  # the frame whose choice created the component, -1: none
+    turn: Integers  # the next of the choices
+    last: Integers  # after the last of the choices
+    trail: Integers  # end of the trail before the choice
+    opened: Integers  # other components that are open
+
+
+class _Open(NamedTuple):
+    """The components that are to be solved."""
+
+    low: Integers
+    high: Integers
+    owner: Integers
+    latest: Integers  # the buffer that was placed last, -1: none
+
+
+class UpwardSearch:
+    """Searches for plans of the same buffers, again and again."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self._buffers = buffers
+        self._fast = False
+        count = len(buffers)
+        ranges = [steps for b in buffers for steps in b.live]
+        first, end, self._sections = sections_of(ranges)
+        at = [0]
+        for b in buffers:
+            at.append(at[-1] + len(b.live))
+        begin = [first[at[i]] for i in range(count)]
+        by_start = sorted(range(count), key=begin.__getitem__)
+        starts = [0] * (self._sections + 1)
+        for section in begin:
+            starts[section + 1] += 1
+        for section in range(self._sections):
+            starts[section + 1] += starts[section]
+        near = _overlapping(buffers, by_start)
+        near_at = [0]
+        for others in near:
+            near_at.append(near_at[-1] + len(others))
+        kinds: dict[object, int] = {}
+        self._lives: Sequence[Sequence[int]] = (
+            by_start,
+            starts,
+            begin,
+            [end[at[i + 1] - 1] for i in range(count)],
+            [b.size for b in buffers],
+            [b.alignment for b in buffers],
+            [kinds.setdefault(_kind(b), len(kinds)) for b in buffers],
+            [b.offset is not None for b in buffers],
+            at,
+            first,
+            end,
+            near_at,
+            [other for others in near for other in others],
+        )
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """The sequences that the kernel works on. Once more when it gets compiled."""
+        count, sections, fast = len(self._buffers), self._sections, self._fast
+        changes = 2 * count + len(self._lives[-1]) + 2
+        lengths = (count, count, sections, sections, sections, changes, changes)
+        self._kernel_lives = _Lives(*(integers(column, fast) for column in self._lives))
+        self._state = _State(*(zeros(length, fast) for length in lengths))
+        self._frames = _Frames(*(zeros(count + 2, fast) for _ in range(7)))
+        self._open = _Open(*(zeros(count + sections + 2, fast) for _ in range(4)))
+        self._choices = zeros(16 * count + 1024, fast)
+
+    def fit(self, capacity: int, order: Sequence[int], limit: int) -> SearchOutcome:
+        """Looks for a plan within the capacity (bytes), for about `limit` sections.
+
+        Of buffers at the same offset, those that come early in `order` are tried first.
+        """
+        reach = [b.size + b.alignment + (b.offset or 0) for b in self._buffers]
+        if not self._fast and pays(20 * limit, [capacity, *reach], _search):
+            self._fast = True
+            self._allocate()
+        kernel, pause = _search, _PLAIN_PAUSE
+        if self._fast:
+            kernel = compiled(_search, _candidates, _put, _undo, _split)
+            pause = _PAUSE
+        rank = [0] * len(order)
+        for place, index in enumerate(order):
+            rank[index] = place
+        state, fast = self._state, self._fast
+        for index, buffer in enumerate(self._buffers):
+            state.least[index] = buffer.offset or 0
+            state.placed[index] = 0
+        ranks, point = integers(rank, fast), integers((-1, 0, 0, 0), fast)
+        status, work = PAUSED, 0
+        while status == PAUSED and not deadline.passed():
+            status, work = kernel(
+                self._kernel_lives,
+                state,
+                self._frames,
+                self._open,
+                self._choices,
+                ranks,
+                point,
+                capacity,
+                limit,
+                pause,
+            )
+        if status == PAUSED:
+            status = UNKNOWN
+        return SearchOutcome(status, plain(state.least), int(work))
+
+
+def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
+    return buffer.size, buffer.alignment, buffer.offset, tuple(buffer.live)
+
+
+def _overlapping(buffers: Sequence[Buffer], by_start: Sequence[int]) -> list[list[int]]:
+    """For each buffer those that are live at the same time."""
+    result: list[list[int]] = [[] for _ in buffers]
+    active: list[int] = []
+    for i in by_start:
+        active = [j for j in active if buffers[j].end > buffers[i].start]
+        for j in active:
+            if buffers[j].overlaps(buffers[i]):
+                result[i].append(j)
+                result[j].append(i)
+        active.append(i)
+    return result
+
+
+def _search(
+    lives: _Lives,
+    state: _State,
+    frames: _Frames,
+    opened: _Open,
+    choices: Integers,
+    rank: Integers,
+    point: Integers,
+    capacity: int,
+    limit: int,
+    pause: int,
+) -> tuple[int, int]:
+    """The kernel: status and work. Goes on from `point`, for `pause` of work."""
+    # The frame of the last choice, the trail's end, the open components, the work.
+    top, trail_end, count, work = point[0], point[1], point[2], point[3]
+    if not count:
+        for section in range(len(state.rest)):
+            state.rest[section] = state.joined[section] = 0
+        for index in range(len(lives.size)):
+            for live in range(lives.live_at[index], lives.live_at[index + 1]):
+                for section in range(lives.live_first[live], lives.live_end[live]):
+                    state.rest[section] += lives.size[index]
+            for section in range(lives.first[index], lives.end[index] - 1):
+                state.joined[section] += 1
+        opened.low[0], opened.high[0] = 0, len(state.rest)
+        opened.owner[0] = opened.latest[0] = -1
+        count = 1
+    pause += work
+    while count:
+        if work > pause:
+            point[0], point[1], point[2], point[3] = top, trail_end, count, work
+            return PAUSED, work
+        count -= 1
+        frame = opened.owner[count]
+        low, high = opened.low[count], opened.high[count]
+        base = frames.last[top] if top >= 0 else 0
+        if work > limit or base + len(rank) > len(choices):
+            return UNKNOWN, work
+        latest = opened.latest[count]
+        until, spent = _candidates(
+            lives, state, choices, base, rank, low, high, latest, capacity
+        )
+        work += _NODE_WORK + spent
+        if until > base:
+            top += 1
+            frames.low[top], frames.high[top], frames.owner[top] = low, high, frame
+            frames.turn[top], frames.last[top] = base, until
+            frames.trail[top], frames.opened[top] = trail_end, count
+            frame = top
+        while True:  # take the next choice of the frame, or go back to its owner
+            if frame < 0:
+                return INFEASIBLE, work
+            top, count = frame, frames.opened[frame]
+            trail_end = _undo(lives, state, trail_end, frames.trail[frame])
+            if frames.turn[frame] == frames.last[frame]:
+                frame = frames.owner[frame]
+                continue
+            index = choices[frames.turn[frame]]
+            frames.turn[frame] += 1
+            trail_end, above = _put(lives, state, trail_end, index, capacity)
+            work += lives.near_at[index + 1] - lives.near_at[index]
+            if above < 0:
+                continue
+            if above == 0:
+                frames.turn[frame] = frames.last[frame]
+            low, high = frames.low[frame], frames.high[frame]
+            count = _split(lives, state, opened, count, frame, index, low, high)
+            break
+    return FEASIBLE, work
+
+
+def _candidates(
+    lives: _Lives,
+    state: _State,
+    choices: Integers,
+    base: int,
+    rank: Integers,
+    low: int,
+    high: int,
+    latest: int,
+    capacity: int,
+) -> tuple[int, int]:
+    """Writes what may come next in a component, from `base` on: where that ends, and
+    the work. Nothing may if the component cannot fit."""
+    least = state.least
+    floor = least[latest] if latest >= 0 else 0
+    bound = -1  # below which the next one has to be
+    work = high - low
+    for section in range(low, high):
+        state.lowest[section] = -1
+    begin, end = lives.from_section[low], lives.from_section[high]
+    for place in range(begin, end):
+        index = lives.by_start[place]
+        if state.placed[index]:
+            continue
+        above = least[index] + (1 if lives.is_given[index] else lives.size[index])
+        if bound < 0 or above < bound:
+            bound = above
+        lowest = max(least[index], floor)
+        for live in range(lives.live_at[index], lives.live_at[index + 1]):
+            work += lives.live_end[live] - lives.live_first[live]
+            for section in range(lives.live_first[live], lives.live_end[live]):
+                if state.lowest[section] < 0 or lowest < state.lowest[section]:
+                    state.lowest[section] = lowest
+    for section in range(low, high):
+        if state.lowest[section] + state.rest[section] > capacity:
+            return base, work
+    until = base
+    for place in range(begin, end):
+        index = lives.by_start[place]
+        offset = least[index]
+        if state.placed[index] or offset < floor or offset >= bound:
+            continue
+        if latest >= 0 and offset == floor and rank[index] < rank[latest]:
+            continue  # they come in the other order
+        is_new = True
+        for other in choices[base:until]:
+            if lives.kind[other] == lives.kind[index]:
+                is_new = False
+        if not is_new:
+            continue
+        slot = until
+        while slot > base:
+            other = choices[slot - 1]
+            if least[other] < offset:
+                break
+            if least[other] == offset and rank[other] < rank[index]:
+                break
+            choices[slot] = other
+            slot -= 1
+        choices[slot] = index
+        until += 1
+    return until, work
+
+
+def _put(
+    lives: _Lives, state: _State, trail_end: int, index: int, capacity: int
+) -> tuple[int, int]:
+    """Places a buffer at its lowest offset: the trail's end, and whether anything has
+    to go above it; below 0 if something has no place left."""
+    state.placed[index] = 1
+    state.trail[trail_end] = -1 - index
+    trail_end += 1
+    for live in range(lives.live_at[index], lives.live_at[index + 1]):
+        for section in range(lives.live_first[live], lives.live_end[live]):
+            state.rest[section] -= lives.size[index]
+    for section in range(lives.first[index], lives.end[index] - 1):
+        state.joined[section] -= 1
+    top = state.least[index] + lives.size[index]
+    above = 0 if top <= capacity else -1
+    for place in range(lives.near_at[index], lives.near_at[index + 1]):
+        other = lives.near[place]
+        if state.placed[other]:
+            continue
+        alignment = lives.alignment[other]
+        least = -(-top // alignment) * alignment
+        if state.least[other] < least:
+            if lives.is_given[other] or least + lives.size[other] > capacity:
+                return trail_end, -1
+            state.trail[trail_end] = other
+            state.before[trail_end] = state.least[other]
+            state.least[other] = least
+            trail_end += 1
+        above = max(above, 1) if above >= 0 else above
+    return trail_end, above
+
+
+def _undo(lives: _Lives, state: _State, trail_end: int, mark: int) -> int:
+    """Takes back what the trail has beyond the mark."""
+    while trail_end > mark:
+        trail_end -= 1
+        item = state.trail[trail_end]
+        if item >= 0:
+            state.least[item] = state.before[trail_end]
+            continue
+        index = -1 - item
+        state.placed[index] = 0
+        for live in range(lives.live_at[index], lives.live_at[index + 1]):
+            for section in range(lives.live_first[live], lives.live_end[live]):
+                state.rest[section] += lives.size[index]
+        for section in range(lives.first[index], lives.end[index] - 1):
+            state.joined[section] += 1
+    return trail_end
+
+
+def _split(
+    lives: _Lives,
+    state: _State,
+    opened: _Open,
+    count: int,
+    frame: int,
+    index: int,
+    low: int,
+    high: int,
+) -> int:
+    """Opens what is left of a component without a buffer; how many are open then."""
+    for section in range(lives.first[index], lives.end[index]):
+        is_last = section + 1 == lives.end[index]
+        if state.joined[section] and not is_last:
+            continue
+        until = high if is_last else section + 1
+        waits = 0
+        for inside in range(low, until):
+            waits = max(waits, state.rest[inside])
+        if waits:
+            opened.low[count], opened.high[count] = low, until
+            opened.owner[count], opened.latest[count] = frame, index
+            count += 1
+        low = until
+    return count

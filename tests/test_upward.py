@@ -1,0 +1,93 @@
+"""Upward branch and bound: right about what fits, for buffers of every kind."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorplan.planning import Buffer, Limits, Problem, peak_of, solve, validate
+from tensorplan.planning.solver import kernels
+from tensorplan.planning.solver.gaps import Gaps
+from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE
+from tensorplan.planning.solver.upward import UpwardSearch
+
+
+@st.composite
+def any_buffers(draw: st.DrawFn) -> list[Buffer]:
+    """With gaps and alignments; the offset of the first may be given."""
+    buffers: list[Buffer] = []
+    largest = draw(st.sampled_from([3, 12, 40]))
+    for i in range(draw(st.integers(1, 6))):
+        start = draw(st.integers(0, 7))
+        end = start + draw(st.integers(1, 6))
+        gaps = [(start + 1, end - 1)] if end - start > 2 and draw(st.booleans()) else []
+        alignment = draw(st.sampled_from([1, 2, 3, 8]))
+        is_given = i == 0 and draw(st.booleans())
+        offset = alignment * draw(st.integers(0, largest)) if is_given else None
+        size = draw(st.integers(1, largest))
+        buffers.append(Buffer(str(i), size, start, end, alignment, gaps, offset))
+    return buffers
+
+
+def minimum(buffers: list[Buffer]) -> int:
+    """By brute force: some order of first-fit placement gives an optimal plan."""
+    gaps = Gaps(buffers)
+    orders = itertools.permutations(range(len(buffers)))
+    return min(peak_of(buffers, gaps.place(order)) for order in orders)
+
+
+@given(any_buffers(), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_finds_a_plan_exactly_where_there_is_one(
+    buffers: list[Buffer], chance: random.Random
+) -> None:
+    least = minimum(buffers)
+    search = UpwardSearch(buffers)
+    order = chance.sample(range(len(buffers)), len(buffers))
+    assert search.fit(least - 1, order, 10**6).status == INFEASIBLE
+    found = search.fit(least, order, 10**6)
+    assert found.status == FEASIBLE
+    assert validate(Problem(buffers), found.offsets) is None
+    assert peak_of(buffers, found.offsets) == least
+
+
+@given(any_buffers())
+@settings(max_examples=40, deadline=None)
+def test_auto_proves_plans_of_any_kind(buffers: list[Buffer]) -> None:
+    plan = solve(Problem(buffers))
+    assert plan.optimal
+    assert plan.peak == minimum(buffers)
+
+
+@pytest.mark.parametrize("size", [2**62, 10**30])
+def test_sums_of_any_size_are_right(size: int) -> None:
+    buffers = [Buffer(str(n), size - n, n % 3, n % 3 + 2, 1 + n % 2) for n in range(5)]
+    plan = solve(Problem(buffers), "auto", Limits(effort=0.01))
+    assert plan.peak == minimum(buffers)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(2)
+    starts = [chance.randrange(30) for _ in range(40)]
+    buffers = [
+        Buffer("", chance.randint(1, 50), start, start + chance.randint(1, 9), align)
+        for start, align in zip(starts, itertools.cycle((1, 4)), strict=False)
+    ]
+    order = chance.sample(range(40), 40)
+    bound = Problem(buffers).lower_bound
+    outcomes = []
+    for fast in (False, True):
+        monkeypatch.setattr(
+            "tensorplan.planning.solver.upward.pays", lambda *_, f=fast: f
+        )
+        search = UpwardSearch(buffers)
+        outcomes.append(
+            [search.fit(bound + more, order, 20_000) for more in (0, 9, 99)]
+        )
+    assert [(o.status, o.work) for o in outcomes[0]] == [
+        (o.status, o.work) for o in outcomes[1]
+    ]
+    assert outcomes[0][-1] == outcomes[1][-1]
