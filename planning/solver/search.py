@@ -43,6 +43,61 @@ _START = (-1, 0, 0, 0)
 """The point from which a search goes on that has not begun."""
 
 
+class _Buffers(NamedTuple):
+    """The buffers of a part. Lists of them have those of section s from at[s] on."""
+
+    first: Integers  # section, per buffer
+    end: Integers  # section after its last, per buffer
+    size: Integers
+    start_at: Integers
+    starting: Integers  # buffers that start in a section
+    end_at: Integers
+    ending: Integers  # buffers that end with the section before
+    cover_at: Integers
+    covering: Integers  # buffers that are live in a section
+
+
+class _State(NamedTuple):
+    """The skyline, and what is still to be placed."""
+
+    sky: Integers  # the height below which nothing more is put, per section
+    rest: Integers  # units that wait, per section
+    joined: Integers  # buffers that wait and are live until after this section
+    placed: Integers  # per buffer
+
+
+class _Trail(NamedTuple):
+    """What changed: the height of a section, or -1 - i if buffer i was placed."""
+
+    item: Integers
+    before: Integers  # that height
+
+
+class _Frames(NamedTuple):
+    """The choices that were made, for one end of a valley in a component."""
+
+    low: Integers  # first section of the component
+    high: Integers  # section after its last
+    owner: Integers  # the frame whose choice created the component, -1: none
+    start: Integers  # of the valley
+    stop: Integers
+    on_left: Integers  # which end
+    chosen: Integers  # the next of the choices
+    choices_end: Integers
+    mark: Integers  # end of the trail before the choice
+    open_mark: Integers  # other components that are open
+    last_word: Integers  # whether nothing else can help if this choice fails
+
+
+class _Open(NamedTuple):
+    """The components that are to be solved."""
+
+    low: Integers
+    high: Integers
+    owner: Integers
+    tightness: Integers  # the most that one of its sections needs
+
+
 class SearchOutcome(NamedTuple):
     """What a search under a capacity found."""
 
@@ -74,16 +129,14 @@ class ValleySearch:
             *_grouped([(part.end[i], i) for i in indices], sections),
             *_grouped(covered, sections),
         )
-        self._buffers = tuple(integers(values, fast) for values in lists)
-        self._state = (
-            *(zeros(sections, fast) for _ in range(3)),
-            zeros(count, fast),
-        )
+        self._buffers = _Buffers(*(integers(values, fast) for values in lists))
+        lengths = (sections, sections, sections, count)
+        self._state = _State(*(zeros(length, fast) for length in lengths))
         depth = 4 * count + 2 * sections + 64
         length = 4 * depth + 4 * count + len(covered) + 1024
-        self._trail = (zeros(length, fast), zeros(length, fast))
-        self._frames = tuple(zeros(depth, fast) for _ in range(12))
-        self._open = tuple(zeros(depth + sections, fast) for _ in range(4))
+        self._trail = _Trail(zeros(length, fast), zeros(length, fast))
+        self._frames = _Frames(*(zeros(depth, fast) for _ in range(11)))
+        self._open = _Open(*(zeros(depth + sections, fast) for _ in range(4)))
         self._choices = zeros(16 * count + 1024, fast)
         self._offsets = zeros(count, fast)
         self._weight = integers(self._weight, fast)
@@ -144,11 +197,11 @@ def _grouped(
 
 
 def _search(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
-    trail: tuple[Integers, ...],
-    frames: tuple[Integers, ...],
-    components: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
+    trail: _Trail,
+    frames: _Frames,
+    components: _Open,
     choices: Integers,
     offsets: Integers,
     rank: Integers,
@@ -164,11 +217,11 @@ def _search(
     A frame is a choice that was made, a component is a run of sections to be solved, of
     which the frame that created it is the owner (-1: none).
     """
-    first, end, size = buffers[0], buffers[1], buffers[2]
+    first, end, size = buffers.first, buffers.end, buffers.size
     sky, rest, joined, placed = state
     (
         low, high, owner, start, stop, on_left, chosen, choices_end, mark, open_mark,
-        last_word, _spare,
+        last_word,
     ) = frames  # fmt: skip
     open_low, open_high, open_owner, _tightness = components
     # The frame of the last choice, the trail's end, the open components, the work.
@@ -244,7 +297,7 @@ def _search(
                 buffers, state, start[frame], stop[frame], on_left[frame], section
             )
             if level + rest[section] <= capacity:
-                trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+                trail.item[trail_end], trail.before[trail_end] = section, sky[section]
                 trail_end += 1
                 sky[section] = level
                 open_low[count], open_high[count], open_owner[count] = lo, hi, frame
@@ -256,9 +309,9 @@ def _search(
 
 
 def _valley(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
-    trail: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
+    trail: _Trail,
     trail_end: int,
     weight: Integers,
     rule: int,
@@ -317,9 +370,9 @@ def _valley(
             if level + rest[section] > capacity:
                 weight[section] += _PATIENCE
                 return INFEASIBLE, at, until, left, trail_end
-            if trail_end + len(sky) + 2 >= len(trail[0]):
+            if trail_end + len(sky) + 2 >= len(trail.item):
                 return UNKNOWN, at, until, left, trail_end
-            trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+            trail.item[trail_end], trail.before[trail_end] = section, sky[section]
             trail_end += 1
             sky[section] = level
             raised = True
@@ -329,7 +382,7 @@ def _valley(
             at = lo
         else:
             at = until
-    if trail_end + len(sky) + 2 >= len(trail[0]):
+    if trail_end + len(sky) + 2 >= len(trail.item):
         return UNKNOWN, best_at, best_until, best_left, trail_end
     return FEASIBLE, best_at, best_until, best_left, trail_end
 
@@ -356,8 +409,8 @@ def _rest(sky: Integers, first: int, end: int) -> int:
 
 
 def _resume(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
     start: int,
     stop: int,
     left: int,
@@ -399,8 +452,8 @@ def _resume(
 
 
 def _choices(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
     choices: Integers,
     base: int,
     rank: Integers,
@@ -414,8 +467,8 @@ def _choices(
 
     Best fill the valley from wall to wall or end level with a wall; then by rank.
     """
-    first, end, size, start_at, starting, end_at, ending = buffers[:7]
-    sky, placed = state[0], state[3]
+    first, end, size, start_at, starting, end_at, ending, _, _ = buffers
+    sky, placed = state.sky, state.placed
     level = sky[start]
     left_wall = sky[start - 1] - level if start > lo else LARGEST
     right_wall = sky[stop] - level if stop < hi else LARGEST
@@ -463,18 +516,18 @@ def _choices(
 
 
 def _put(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
-    trail: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
+    trail: _Trail,
     trail_end: int,
     index: int,
 ) -> tuple[int, int]:
     """Puts a buffer onto the skyline: the trail's end, whether more goes on top."""
-    first, end, size = buffers[0], buffers[1], buffers[2]
+    first, end, size = buffers.first, buffers.end, buffers.size
     sky, rest, joined, placed = state
     buried = 0
     for section in range(first[index], end[index]):
-        trail[0][trail_end], trail[1][trail_end] = section, sky[section]
+        trail.item[trail_end], trail.before[trail_end] = section, sky[section]
         trail_end += 1
         sky[section] += size[index]
         rest[section] -= size[index]
@@ -483,25 +536,25 @@ def _put(
         if section + 1 < end[index]:
             joined[section] -= 1
     placed[index] = 1
-    trail[0][trail_end] = -1 - index
+    trail.item[trail_end] = -1 - index
     return trail_end + 1, buried
 
 
 def _undo(
-    buffers: tuple[Integers, ...],
-    state: tuple[Integers, ...],
-    trail: tuple[Integers, ...],
+    buffers: _Buffers,
+    state: _State,
+    trail: _Trail,
     trail_end: int,
     mark: int,
 ) -> int:
     """Takes back what the trail has beyond the mark."""
-    first, end, size = buffers[0], buffers[1], buffers[2]
+    first, end, size = buffers.first, buffers.end, buffers.size
     sky, rest, joined, placed = state
     while trail_end > mark:
         trail_end -= 1
-        item = trail[0][trail_end]
+        item = trail.item[trail_end]
         if item >= 0:
-            sky[item] = trail[1][trail_end]
+            sky[item] = trail.before[trail_end]
             continue
         index = -1 - item
         placed[index] = 0
@@ -513,8 +566,8 @@ def _undo(
 
 
 def _split(
-    state: tuple[Integers, ...],
-    components: tuple[Integers, ...],
+    state: _State,
+    components: _Open,
     count: int,
     frame: int,
     first: Integers,
@@ -524,7 +577,7 @@ def _split(
     hi: int,
 ) -> int:
     """Opens what is left of a component without a buffer, the tightest on top."""
-    sky, rest, joined = state[0], state[1], state[2]
+    sky, rest, joined = state.sky, state.rest, state.joined
     open_low, open_high, open_owner, tightness = components
     bottom = count
     for section in range(first[index], end[index]):

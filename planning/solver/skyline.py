@@ -13,6 +13,7 @@ Bentley, "Multidimensional Binary Search Trees Used for Associative Searching", 
 
 import heapq
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from . import orders
 from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
@@ -20,6 +21,24 @@ from .sections import Part
 
 _WORK = 600  # steps of plain Python, per buffer
 _GONE = -1  # height of what is no plateau any more
+
+
+class _Tree(NamedTuple):
+    """A k-d tree: node n has the nodes 2n and 2n + 1 below it."""
+
+    rank: Integers  # the best of its buffers
+    low_first: Integers  # the range of their first sections
+    high_first: Integers
+    low_end: Integers  # and of the sections after their last
+    high_end: Integers
+
+
+class _Plateaus(NamedTuple):
+    """The skyline, per first section of a plateau."""
+
+    height: Integers
+    stop: Integers  # the section after its last
+    before: Integers  # the plateau on its left
 
 
 class Skyline:
@@ -39,8 +58,9 @@ class Skyline:
         """Offsets, in units; buffers that come early in `order` go first."""
         count = len(order)
         width = 1 << (count - 1).bit_length()
-        tree = tuple(zeros(2 * width, self._fast) for _ in range(5))
-        plateaus = tuple(zeros(self._part.sections + 1, self._fast) for _ in range(3))
+        tree = _Tree(*(zeros(2 * width, self._fast) for _ in range(5)))
+        sections = self._part.sections
+        plateaus = _Plateaus(*(zeros(sections + 1, self._fast) for _ in range(3)))
         offsets = zeros(count, self._fast)
         kernel = compiled(_place, _find, _remove, _pull) if self._fast else _place
         kernel(
@@ -87,8 +107,8 @@ def _place(
     size: Integers,
     order: Integers,
     leaf: Integers,
-    tree: tuple[Integers, ...],
-    plateaus: tuple[Integers, ...],
+    tree: _Tree,
+    plateaus: _Plateaus,
     stack: Integers,
     offsets: Integers,
 ) -> None:
@@ -163,7 +183,7 @@ def _place(
         heapq.heappush(heap, (level, start))
 
 
-def _find(tree: tuple[Integers, ...], stack: Integers, start: int, stop: int) -> int:
+def _find(tree: _Tree, stack: Integers, start: int, stop: int) -> int:
     """The best rank of the buffers within these sections, or `LARGEST`."""
     rank, low_first, high_first, low_end, high_end = tree
     best = LARGEST
@@ -184,7 +204,7 @@ def _find(tree: tuple[Integers, ...], stack: Integers, start: int, stop: int) ->
     return best
 
 
-def _remove(tree: tuple[Integers, ...], node: int) -> None:
+def _remove(tree: _Tree, node: int) -> None:
     """Makes a leaf empty."""
     rank, low_first, high_first, low_end, high_end = tree
     rank[node] = LARGEST
@@ -192,7 +212,7 @@ def _remove(tree: tuple[Integers, ...], node: int) -> None:
     high_first[node] = high_end[node] = -1
 
 
-def _pull(tree: tuple[Integers, ...], node: int) -> None:
+def _pull(tree: _Tree, node: int) -> None:
     """Derives an inner node from its children."""
     rank, low_first, high_first, low_end, high_end = tree
     left, right = 2 * node, 2 * node + 1
