@@ -205,7 +205,6 @@ def _write(
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a quarter less than without."""
     best: Proposal | None = None
-    tried: list[tuple[Sequence[int], TiledLoop]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -214,11 +213,8 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
-            if any(n == numbers and loop.dims.get(seed) == dim for n, loop in tried):
-                continue  # around this seed it would be the same
             limit = best.peak if best else estimate.peak * 3 // 4
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                tried.append((numbers, found.loop))
                 if found.peak < (best.peak if best else limit):
                     best = found
     return best
