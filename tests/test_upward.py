@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tensorplan.planning import Buffer, Limits, Problem, peak_of, solve, validate
 from tensorplan.planning.solver import kernels
+from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE
 from tensorplan.planning.solver.upward import UpwardSearch
@@ -59,6 +60,27 @@ def test_auto_proves_plans_of_any_kind(buffers: list[Buffer]) -> None:
     plan = solve(Problem(buffers))
     assert plan.optimal
     assert plan.peak == minimum(buffers)
+
+
+def test_irregular_problems_take_a_small_share_of_the_work() -> None:
+    """Without numba, what has no proof takes seconds, not minutes."""
+    chance = random.Random(2)
+    starts = [chance.randrange(20) for _ in range(20)]
+    buffers = [
+        Buffer("", chance.randint(1, 200), start, start + chance.randint(1, 8), align)
+        for start, align in zip(starts, itertools.cycle((1, 4, 64)), strict=False)
+    ]
+    spent: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        spend = SearchBudget.spend
+
+        def note(self: SearchBudget, work: int, since: float) -> None:
+            spent.append(work)
+            spend(self, work, since)
+
+        patch.setattr(SearchBudget, "spend", note)
+        solve(Problem(buffers), "auto", Limits(effort=0.1))
+    assert 0 < sum(spent) < 17_000_000
 
 
 @pytest.mark.parametrize("size", [2**62, 10**30])

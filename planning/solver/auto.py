@@ -56,9 +56,9 @@ _CORES = (
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
-_IRREGULAR = 0.1
-"""Share of the work for each half of what is done for irregular problems. Few of them
-can reach the lower bound, and few searches get better after that."""
+_FILLED, _IRREGULAR = 0.1, 0.05
+"""Shares of the work for irregular problems, with gaps filled and as they are. Few of
+them can reach the lower bound, and few searches get better after that."""
 
 _COMPARABLE = 2000  # buffers up to which all that overlap are known to the search
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
@@ -356,13 +356,13 @@ def _irregular(task: _Task) -> Placement:
         plain = [Buffer(b.id, b.size, b.start, b.end, common) for b in buffers]
         if _are_countable(plain):
             filled = Problem(plain, problem.capacity)
-            budget.share = _IRREGULAR
+            budget.share = _FILLED
             take(_regular(_Task(filled, limits, budget, filled.lower_bound)).offsets)
     if not best or peak_of(buffers, best) > task.goal:
         for plan in greedy.plans(buffers):
             take(plan)
     bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
-    budget.share = 2 * _IRREGULAR if limits.time_limit is None else 1.0
+    budget.share = budget.used + _IRREGULAR if limits.time_limit is None else 1.0
     searches = [_by_moves(buffers, best, bounds, limits.seed, budget)]
     if len(buffers) <= _COMPARABLE:
         searches.append(_upwards(buffers, bounds, limits.seed, budget))

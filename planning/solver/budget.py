@@ -26,6 +26,11 @@ class SearchBudget:
     def seconds(self) -> float:
         return monotonic() - self._started
 
+    @property
+    def used(self) -> float:
+        """The share of the work that was spent."""
+        return self.spent / max(_WORK * self._limits.effort, 1)
+
     def spend(self, work: int, since: float) -> None:
         """Work of a search, and what `seconds` was before it."""
         self.spent += work
