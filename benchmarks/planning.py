@@ -38,7 +38,8 @@ buffers.
 * training: activations live until their mirrored backward operation, some values are
   temporary, and the gradients of weights live until the end;
 * inference: most live ranges are short, residual connections make some long;
-* dag: live ranges are Pareto-distributed, sizes are log-normal.
+* dag: live ranges are Pareto-distributed, sizes are log-normal;
+* tile: a rectangle of steps and bytes is cut up, so that some plan has no gap.
 
 Some strategies only share storages. To compare them, their storages are placed as their
 systems would. NNVM and TVM Relay keep a storage for the whole run, so their storages

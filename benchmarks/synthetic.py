@@ -5,11 +5,13 @@
 `training`: activations live until their mirrored backward operation, temporaries of an
 operation each, gradients of weights until the end. `inference`: short lives, residual
 connections over some operations, a few buffers for long. `dag`: an arbitrary program,
-lives Pareto-distributed, sizes log-normal. Sizes are multiples of 64 bytes.
+lives Pareto-distributed, sizes log-normal. `tile`: a rectangle of steps and bytes, cut
+up at random, so that some plan has no gap anywhere. Sizes are multiples of 64 bytes.
 """
 
 import argparse
 from collections.abc import Callable
+from heapq import heappop, heappush
 from random import Random
 
 from tensorplan.planning import Buffer
@@ -74,6 +76,36 @@ def dag(count: int, seed: int = 0) -> list[Buffer]:
     return _buffers(lives[:count])
 
 
+def tile(count: int, seed: int = 0) -> list[Buffer]:
+    """The tiles of a rectangle: the larger one is, the sooner it is cut in two."""
+    random = Random(f"tile {count} {seed}")
+    queue: list[tuple[float, tuple[int, int, int, int]]] = []
+
+    def add(start: int, end: int, low: int, high: int) -> None:
+        if end - start > 1 or high - low > 1:
+            area = (end - start) * (high - low)
+            heappush(queue, (-area * random.random(), (start, end, low, high)))
+        else:
+            lives.append((64 * (high - low), start, end))
+
+    lives: list[tuple[int, int, int]] = []
+    add(0, max(200, count // 10), 0, 16384)
+    while queue and len(queue) + len(lives) < count:
+        _, (start, end, low, high) = heappop(queue)
+        is_thin = high - low == 1
+        if is_thin or (end - start > 1 and random.random() < 0.5):
+            cut = random.randrange(start + 1, end)
+            add(start, cut, low, high)
+            add(cut, end, low, high)
+        else:
+            cut = random.randrange(low + 1, high)
+            add(start, end, low, cut)
+            add(start, end, cut, high)
+    lives += [(64 * (high - low), a, b) for _, (a, b, low, high) in queue]
+    random.shuffle(lives)
+    return _buffers(lives)
+
+
 def _buffers(lives: list[tuple[int, int, int]]) -> list[Buffer]:
     return [Buffer(str(i), *life) for i, life in enumerate(lives)]
 
@@ -82,6 +114,7 @@ KINDS: dict[str, Callable[[int, int], list[Buffer]]] = {
     "training": training,
     "inference": inference,
     "dag": dag,
+    "tile": tile,
 }
 
 
