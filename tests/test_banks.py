@@ -113,6 +113,7 @@ module attributes {{dlti.target_system_spec = #dlti.target_system_spec<
 def measured(module: ModuleOp) -> tuple[int, int]:
     """The bytes of the arena, and the collisions."""
     (pool,) = tensorplan.report(module)["pools"]
+    assert "bank_collisions" in pool
     return pool["bytes"], pool["bank_collisions"]
 
 

@@ -15,6 +15,7 @@ from tensorplan.passes.common_subexpressions import (
 )
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
+from tensorplan.reporting.checkpoints import CheckpointPolicy
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -40,6 +41,12 @@ def arrays() -> tuple[list[Any], Any]:
 
 def gradient(fn: Any) -> ModuleOp:
     return tensorplan.from_jax(jax.value_and_grad(fn), *arrays()).module
+
+
+def policy_of(planned: ModuleOp) -> CheckpointPolicy:
+    found = tensorplan.checkpoint_policy(planned)
+    assert isinstance(found, CheckpointPolicy)
+    return found
 
 
 def arena(planned: ModuleOp) -> int:
@@ -69,7 +76,7 @@ def test_jax_keeps_what_the_plan_keeps(
     rows: int, dropped: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned = tensorplan.plan(gradient(loss), budget=rows * ROW)
-    found = tensorplan.checkpoint_policy(planned)
+    found = policy_of(planned)
     every = [f"{kind}{number}" for number in range(6) for kind in ("before", "after")]
     assert list(found.names) == [name for name in every if name not in dropped]
     assert sum(value.size for value in found.kept) == rows * ROW
@@ -94,7 +101,7 @@ def test_jax_keeps_what_the_plan_keeps(
 
 def test_the_code_is_python_that_jax_runs() -> None:
     planned = tensorplan.plan(gradient(loss), budget=7 * ROW)
-    found = tensorplan.checkpoint_policy(planned)
+    found = policy_of(planned)
     scope: dict[str, Any] = {"jax": jax, "loss": loss}
     exec(str(found), scope)
     value = scope["loss"](*arrays())
@@ -107,7 +114,7 @@ def test_what_has_no_name_gets_one_at_its_line() -> None:
         return jnp.sum(hidden @ weights[1])
 
     line = unnamed.__code__.co_firstlineno + 1
-    found = tensorplan.checkpoint_policy(tensorplan.plan(gradient(unnamed)))
+    found = policy_of(tensorplan.plan(gradient(unnamed)))
     assert list(found.names) == [f"test_checkpoint_policy_{line}"]
     value = found.kept[0]
     assert f"test_checkpoint_policy.py:{line}:" in value.location
@@ -123,7 +130,7 @@ def test_a_loop_names_none_of_the_values_that_it_stacks() -> None:
         last, _ = jax.lax.scan(row, x, jnp.stack(weights))
         return jnp.sum(checkpoint_name(last, "last") ** 2)
 
-    found = tensorplan.checkpoint_policy(tensorplan.plan(gradient(scanned)))
+    found = policy_of(tensorplan.plan(gradient(scanned)))
     stacks = [value for value in found.kept if value.type == "f32[6,128,64]"]
     assert {(value.name, value.primitive) for value in stacks} == {("", "while")}
     assert "f32[1,64,64]" not in str(found)  # what the gradient's loop computes

@@ -17,11 +17,12 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x
 
 // -----
 
-// It is the other way round where there is hardly anything to compute.
-// CHECK:       remark: cheap recomputation meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, copies to cpu:1 2097152 (+{{.*}}% estimated time)
+// Where there is hardly anything to compute, each product has a copy of it.
+// CHECK:       remark: fusion and order meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, copies to cpu:1 2097152 (+{{.*}}% estimated time)
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   tgraph.device_copy
-// CHECK:       recomputed
+// CHECK:       tgraph.negate
+// CHECK:       tgraph.negate
 func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
   %a = tgraph.negate %x : tensor<512x512xf32>
   %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<512x512xf32>

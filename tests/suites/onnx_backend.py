@@ -156,8 +156,8 @@ def _compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
             have, expected = have.astype(np.float32), expected.astype(np.float32)
         if expected.size and np.issubdtype(expected.dtype, np.floating):
             # of sums that cancel, no more than the largest element's rounding is left
-            largest = np.abs(np.nan_to_num(expected, posinf=0, neginf=0)).max()
-            atol = max(atol, float(np.finfo(expected.dtype).eps * largest))
+            largest = float(np.abs(np.nan_to_num(expected, posinf=0, neginf=0)).max())
+            atol = max(atol, float(np.finfo(expected.dtype).eps) * largest)
         try:
             np.testing.assert_allclose(have, expected, rtol=rtol, atol=atol)
         except AssertionError as error:

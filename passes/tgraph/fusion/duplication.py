@@ -72,15 +72,18 @@ def duplicate(
     live = max(liveness.profile.values(), key=max, default=())
     if not any(live):
         return None
-    crossing = Crossing(function, grouping, liveness, live.index(max(live)))
-    again = crossing.cheapest(allowed)
-    copying = _Copying(function, again)
-    for readers in crossing.readers.values():
-        copying.copy_for(readers)
-    if not copying.originals:
-        return None
-    unused = list(_taken_out(function))
-    return Duplication(copying.copies, copying.originals, unused)
+    most = max(live)
+    peaks = [step for step, bytes in enumerate(live) if bytes == most]
+    for peak in (peaks[0], peaks[-1]):  # what is made at one is kept for another
+        crossing = Crossing(function, grouping, liveness, peak)
+        again = crossing.cheapest(allowed)
+        copying = _Copying(function, again)
+        for readers in crossing.readers.values():
+            copying.copy_for(readers)
+        if copying.originals:
+            unused = list(_taken_out(function))
+            return Duplication(copying.copies, copying.originals, unused)
+    return None
 
 
 def _taken_out(function: Function) -> Iterator[Unused]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from xdsl.ir import Operation, SSAValue
 
 from ....analysis.cost import arithmetic, time, time_to_move
+from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
@@ -174,13 +175,24 @@ class Crossing:
     def _time_in(self, group: int, copied: Collection[SSAValue]) -> int:
         """Nanoseconds that copies take in a group, beyond those in which it waits for
         memory."""
-        members = [self._function.ops[m] for m in self._grouping.members.get(group, ())]
-        waiting = 0
-        if members:
-            bytes = self._liveness.bytes(members[-1].results[0])
-            waiting = time_to_move(2 * bytes) - sum(map(arithmetic, members))
+        numbers = self._grouping.members.get(group) or [group]
+        members = [self._function.ops[number] for number in numbers]
+        values = {*members[-1].results, *self._read_by(members, copied)}
+        bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
+        waiting = time_to_move(bytes) - sum(map(arithmetic, members))
         again = sum(arithmetic(_maker(value)) for value in copied)
         return max(again - max(waiting, 0), 0) + sum(map(self._time_to_store, copied))
+
+    def _read_by(
+        self, members: Sequence[Operation], copied: Collection[SSAValue]
+    ) -> Iterable[SSAValue]:
+        """What a group with copies reads."""
+        for op in members:
+            for value in _sources(op.operands):
+                if value.owner not in members and value not in copied:
+                    yield value
+        for value in copied:
+            yield from (v for v in self._values[value] or () if v not in copied)
 
 
 def _maker(value: SSAValue) -> Operation:
