@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rectangles import rectangle, worn_rectangle
 from sampling import examples
 
 from tensorplan.planning import (
@@ -111,30 +112,6 @@ def test_order_and_names_do_not_matter(
     assert solve(Problem(shuffled), "auto").peak == plan.peak
 
 
-def rectangle(seed: int, count: int, width: int, height: int) -> list[Buffer]:
-    """A rectangle of time and bytes cut into buffers: the optimum is its height."""
-    chance = random.Random(seed)
-    tiles = [(0, width, 0, height)]
-    while len(tiles) < count:
-        index = max(
-            range(len(tiles)),
-            key=lambda i: (
-                (tiles[i][1] - tiles[i][0])
-                * (tiles[i][3] - tiles[i][2])
-                * chance.random()
-            ),
-        )
-        x0, x1, y0, y1 = tiles[index]
-        if chance.random() < 0.5 and x1 - x0 > 1:
-            cut = chance.randrange(x0 + 1, x1)
-            tiles[index : index + 1] = [(x0, cut, y0, y1), (cut, x1, y0, y1)]
-        elif y1 - y0 > 1:
-            cut = chance.randrange(y0 + 1, y1)
-            tiles[index : index + 1] = [(x0, x1, y0, cut), (x0, x1, cut, y1)]
-    chance.shuffle(tiles)
-    return [Buffer(str(i), y1 - y0, x0, x1) for i, (x0, x1, y0, y1) in enumerate(tiles)]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_packs_a_rectangle_without_waste(seed: int) -> None:
     problem = Problem(rectangle(seed, 40, 60, 1000))
@@ -228,13 +205,10 @@ def test_parts_that_do_not_touch_are_solved_alone() -> None:
 
 
 def test_reports_progress_and_keeps_the_time_limit() -> None:
-    chance = random.Random(0)
-    hard = [
-        Buffer(b.id, max(1, b.size * chance.randrange(90, 100) // 100), b.start, b.end)
-        for b in rectangle(1, 200, 150, 100_000)
-    ]
     seen: list[Progress] = []
-    plan = solve(Problem(hard), "auto", Limits(time_limit=1, progress=seen.append))
+    plan = solve(
+        Problem(worn_rectangle()), "auto", Limits(time_limit=1, progress=seen.append)
+    )
     assert plan.seconds < 3
     assert [p.peak for p in seen] == sorted((p.peak for p in seen), reverse=True)
     assert seen[-1].peak == plan.peak

@@ -249,7 +249,7 @@ def _offset(
             best, least = at, end - at
         if choice == LOWEST or end < 0 or least == size:
             return best
-        at = end
+        at = -(-end // alignment) * alignment
     return at
 
 

@@ -9,10 +9,16 @@ large problem needs it.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias
+
+from .. import deadline
 
 Integers: TypeAlias = Any
 """A mutable sequence of integers: a list, or an array of 64 bits."""
+
+COMPILING = 5.0
+"""Seconds that numba takes for a kernel, at most, if it is not on disk."""
 
 LARGEST = 1 << 60
 """Above every offset that a compiled kernel may meet; sums of bytes stay below."""
@@ -35,6 +41,15 @@ def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
     for helper in helpers:
         numba.extending.register_jitable(helper)
     return numba.njit(cache=True)(kernel)
+
+
+@cache
+def _is_on_disk(kernel: Callable[..., Any]) -> bool:
+    """Whether the kernel has been compiled on this machine."""
+    numba: Any = __import__("numba")
+    folder = Path(numba.njit(cache=True)(kernel).stats.cache_path)
+    name = f"*.{kernel.__name__}-{kernel.__code__.co_firstlineno}.*.nbi"
+    return any(folder.glob(name))
 
 
 _asked: Counter[Callable[..., Any]] = Counter()  # steps of plain Python, so far
@@ -67,8 +82,11 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     """Whether to compile a kernel: this process asks for so many steps of plain Python,
     each about 0.1 us, and for those of the calls before.
 
-    Not where sums of the sizes might not fit into 64 bits.
+    Not where sums of the sizes might not fit into 64 bits, nor where a deadline comes
+    too soon to compile.
     """
     _asked[kernel] += work
-    wanted = _asked[kernel] > 10_000_000 and available()
-    return wanted and sum(sizes) < LARGEST // 2
+    if _asked[kernel] <= 10_000_000 or not available():
+        return False
+    is_in_time = deadline.left() > COMPILING or _is_on_disk(kernel)
+    return is_in_time and sum(sizes) < LARGEST // 2
