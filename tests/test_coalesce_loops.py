@@ -148,6 +148,7 @@ def needed(forward: Forward) -> list[int]:
     return [planned_bytes(tensorplan.plan(model.module)) for model in models]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("forward", [nested(False, False), thrice])
 def test_as_many_bytes_as_one_loop(forward: Forward) -> None:
     for bytes, want in zip(needed(forward), needed(flat), strict=True):

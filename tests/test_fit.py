@@ -45,6 +45,7 @@ def test_the_least_time_of_what_fits(lowerings: Lowerings) -> None:
             assert fitted.best.bytes == min(found.bytes for found in fitted.tried)
 
 
+@pytest.mark.thorough
 def test_other_budgets_change_nothing(lowerings: Lowerings) -> None:
     for budget in BUDGETS:
         shared, alone = lowerings.fitted(budget), made().fitted(budget)

@@ -117,6 +117,7 @@ def allocations(module: ModuleOp) -> list[memref.AllocOp]:
     return [op for op in module.walk() if isinstance(op, memref.AllocOp)]
 
 
+@pytest.mark.thorough
 def test_nearly_all_allocations_are_planned(caplog: pytest.LogCaptureFixture) -> None:
     """Of static size, as all are; each that is left says why."""
     count = sum(len(allocations(read(path))) for path in PROGRAMS)

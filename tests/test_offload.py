@@ -187,6 +187,7 @@ def with_moves(graph: TaskGraph, moves: Sequence[Move]) -> tuple[TaskGraph, list
     return TaskGraph(tasks, sizes, kept), places
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(problems())
 def test_moves_are_possible_and_never_raise_the_peak(problem: Problem) -> None:

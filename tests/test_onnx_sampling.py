@@ -64,6 +64,7 @@ def check_reference(name: str, operands: list[Any], **options: Any) -> None:
 GRID = normal(2, 5, 3, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("aligned", [0, 1])
@@ -102,6 +103,7 @@ def test_sampling_nothing() -> None:
 ROIS = np.array([[0, 0, 7, 8], [1.5, 2.5, 4, 3], [-3, -2, 20, 30], [2, 2, 2, 2]], "f4")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("place", ["half_pixel", "output_half_pixel"])
 @pytest.mark.parametrize("ratio", [1, 3])
@@ -123,6 +125,7 @@ def test_regions_of_as_many_places_as_they_need() -> None:
         tensorplan.from_onnx(model("RoiAlign", [IMAGE, ROIS, ints(0, 1, 1, 0)])[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("extra", ["", "bias", "mask"])
