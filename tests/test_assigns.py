@@ -93,6 +93,7 @@ def test_values_are_kept_through_all_levels(program: Program) -> None:
         assert_same(Executable(planned, sanitize=True)(*arrays()), want)
 
 
+@pytest.mark.thorough
 @given(updates())
 def test_eliminating_takes_no_more_copies(program: Program) -> None:
     assert copies(lowered(program.module)) <= copies(lowered(program.module, False))

@@ -130,6 +130,7 @@ def test_planned_programs_on_several_devices_have_the_same_values(
     assert_same(execute(*counted(program.module)), want)
 
 
+@pytest.mark.thorough
 @given(programs(), placements, st.booleans())
 def test_annotated_programs_are_sound_and_have_the_same_values(
     program: Program, chosen: list[str | None], by_inference: bool
@@ -153,6 +154,7 @@ def test_annotated_programs_are_sound_and_have_the_same_values(
     assert str(again) == str(placed)
 
 
+@pytest.mark.thorough
 @given(programs(), placements)
 def test_inference_finds_what_placement_chose(
     program: Program, chosen: list[str | None]

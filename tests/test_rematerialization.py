@@ -80,6 +80,7 @@ def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
     return total - graph.taken_over(task, freed)
 
 
+@pytest.mark.thorough
 @given(problems(6), st.data())
 def test_live_bytes_of_repetitions_are_what_the_definition_says(
     problem: tuple[TaskGraph, Costs, int], data: st.DataObject
@@ -95,6 +96,7 @@ def test_live_bytes_of_repetitions_are_what_the_definition_says(
     ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(problems(30))
 def test_an_order_with_repetitions_is_possible_and_never_higher(

@@ -48,6 +48,7 @@ def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
     assert_same_values(program, tiled, planned)
 
 
+@pytest.mark.thorough
 @settings(max_examples=100)
 @given(programs(max_ops=40))
 def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:

@@ -194,6 +194,7 @@ def different(block: Block) -> list[tuple[int, int, int]]:
     return [seed for _, seed in by_sums[:SEEDS]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_a_loop_in_other_tiles_is_the_one_that_would_be_found(name: str) -> None:
     function, arguments = CASES[name]
