@@ -43,13 +43,17 @@ def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
     return numba.njit(cache=True)(kernel)
 
 
-@cache
 def _is_on_disk(kernel: Callable[..., Any]) -> bool:
     """Whether the kernel has been compiled on this machine."""
-    numba: Any = __import__("numba")
-    folder = Path(numba.njit(cache=True)(kernel).stats.cache_path)
     name = f"*.{kernel.__name__}-{kernel.__code__.co_firstlineno}.*.nbi"
-    return any(folder.glob(name))
+    return any(_folder(kernel).glob(name))
+
+
+@cache
+def _folder(kernel: Callable[..., Any]) -> Path:
+    """Where the machine code of a kernel is kept."""
+    numba: Any = __import__("numba")
+    return Path(numba.njit(cache=True)(kernel).stats.cache_path)
 
 
 _asked: Counter[Callable[..., Any]] = Counter()  # steps of plain Python, so far

@@ -22,6 +22,7 @@ the order of buffers is ours.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from .. import deadline
@@ -36,10 +37,10 @@ RULES = range(4)
 
 _PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
-_PAUSE, _PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
 
 
-_START = (-1, 0, 0, 0)
+START = (-1, 0, 0, 0)
 """The point from which a search goes on that has not begun."""
 
 
@@ -151,37 +152,48 @@ class ValleySearch:
         if not self._fast and pays(50 * limit, self._part.size, _search):
             self._fast = True
             self._allocate()
-        rank = [0] * len(order)
-        for place, index in enumerate(order):
-            rank[index] = place
         kernel: Callable[..., Any] = _search
         if self._fast:
             kernel = compiled(
                 _search, _valley, _rest, _score, _resume, _choices, _put, _undo, _split
             )
-        pause = _PAUSE if self._fast else _PLAIN_PAUSE
-        rank, point = integers(rank, self._fast), integers(_START, self._fast)
-        status, work = PAUSED, 0
-        while status == PAUSED and not deadline.passed():
-            status, work = kernel(
-                self._buffers,
-                self._state,
-                self._trail,
-                self._frames,
-                self._open,
-                self._choices,
-                self._offsets,
-                rank,
-                self._weight,
-                point,
-                rule,
-                capacity,
-                limit,
-                pause,
-            )
-        if status == PAUSED:
-            status = UNKNOWN
-        return SearchOutcome(status, plain(self._offsets), int(work))
+        step = partial(
+            kernel,
+            self._buffers,
+            self._state,
+            self._trail,
+            self._frames,
+            self._open,
+            self._choices,
+            self._offsets,
+            ranks(order, self._fast),
+            self._weight,
+            integers(START, self._fast),
+            rule,
+            capacity,
+            limit,
+            PAUSE if self._fast else PLAIN_PAUSE,
+        )
+        return finished(step, self._offsets)
+
+
+def ranks(order: Sequence[int], fast: bool) -> Integers:
+    """The place of each buffer in an order, as a kernel takes them."""
+    rank = [0] * len(order)
+    for place, index in enumerate(order):
+        rank[index] = place
+    return integers(rank, fast)
+
+
+def finished(step: Callable[[], tuple[int, int]], offsets: Integers) -> SearchOutcome:
+    """Calls a kernel, which goes on from where it paused, until its search ends or the
+    deadline comes. It returns its status and the work so far, and writes `offsets`."""
+    status, work = PAUSED, 0
+    while status == PAUSED and not deadline.passed():
+        status, work = step()
+    if status == PAUSED:
+        status = UNKNOWN
+    return SearchOutcome(status, plain(offsets), int(work))
 
 
 def _grouped(

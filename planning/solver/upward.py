@@ -17,17 +17,27 @@ This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for H
 Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
-from .. import deadline
 from ..problem import Buffer, Steps
-from .kernels import Integers, compiled, integers, pays, plain, zeros
-from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, SearchOutcome
+from .kernels import Integers, compiled, integers, pays, zeros
+from .search import (
+    FEASIBLE,
+    INFEASIBLE,
+    PAUSE,
+    PAUSED,
+    PLAIN_PAUSE,
+    START,
+    UNKNOWN,
+    SearchOutcome,
+    finished,
+    ranks,
+)
 from .sections import sections_of
 
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
-_PAUSE, _PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
 
 
 class _Lives(NamedTuple):
@@ -142,35 +152,27 @@ class UpwardSearch:
         if not self._fast and pays(20 * limit, [capacity, *reach], _search):
             self._fast = True
             self._allocate()
-        kernel, pause = _search, _PLAIN_PAUSE
+        kernel: Callable[..., Any] = _search
         if self._fast:
             kernel = compiled(_search, _candidates, _put, _undo, _split)
-            pause = _PAUSE
-        rank = [0] * len(order)
-        for place, index in enumerate(order):
-            rank[index] = place
         state, fast = self._state, self._fast
         for index, buffer in enumerate(self._buffers):
             state.least[index] = buffer.offset or 0
             state.placed[index] = 0
-        ranks, point = integers(rank, fast), integers((-1, 0, 0, 0), fast)
-        status, work = PAUSED, 0
-        while status == PAUSED and not deadline.passed():
-            status, work = kernel(
-                self._kernel_lives,
-                state,
-                self._frames,
-                self._open,
-                self._choices,
-                ranks,
-                point,
-                capacity,
-                limit,
-                pause,
-            )
-        if status == PAUSED:
-            status = UNKNOWN
-        return SearchOutcome(status, plain(state.least), int(work))
+        step = partial(
+            kernel,
+            self._kernel_lives,
+            state,
+            self._frames,
+            self._open,
+            self._choices,
+            ranks(order, fast),
+            integers(START, fast),
+            capacity,
+            limit,
+            PAUSE if fast else PLAIN_PAUSE,
+        )
+        return finished(step, state.least)
 
 
 def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
