@@ -336,17 +336,21 @@ class _Rows:
         self.loop = loop
         self.block = loop.body.block
         self.given = given
+        counted = counter(loop)
+        assert counted is not None
+        self.counted = counted
 
     def add(self, update: _Update, results: Sequence[int]) -> None:
         """Adds an update of variables, which become results of the loop."""
         pairs = list(zip(update.assigns, results, strict=True))
-        slices: list[DynamicSliceOp] = []
+        slices: dict[Linear, list[DynamicSliceOp]] = {}
         for assign, number in pairs:
             if (old := update.olds[assign.variable]) is not None:
-                slices += self._read_there(old, self.block.args[number])
+                for slice in self._read_there(old, self.block.args[number]):
+                    slices.setdefault(self._place(slice), []).append(slice)
         for put in update.stack.puts:
             _, row, *starts = put.update.inputs
-            own = [s for s in slices if self._place(s) in (None, put.place)]
+            own = slices.get(put.place, [])
             if own:  # known earlier
                 _, *starts = own[0].inputs
             views = self._views_of(row)
@@ -374,12 +378,11 @@ class _Rows:
         assert after is not None
         return after
 
-    def _place(self, op: DynamicSliceOp) -> Linear | None:
+    def _place(self, op: DynamicSliceOp) -> Linear:
         """Where the rows are that an operation takes."""
-        counted = counter(self.loop)
-        assert counted is not None
-        starts = places(op, self.loop, counted)
-        return starts[0] if starts else None
+        starts = places(op, self.loop, self.counted)
+        assert starts
+        return starts[0]
 
     def _add_row(
         self,
