@@ -63,6 +63,7 @@ class Crossing:
         self.readers: dict[int, list[Operation]] = {}
         self._groups: dict[SSAValue, set[int]] = {}  # that read a value, or its readers
         self._stored: set[SSAValue] = set()  # for what is no part of a group
+        self._works: dict[int, tuple[dict[SSAValue, None], int]] = {}
         for op in function.ops:
             if not is_seen_through(op) and self._group(op) >= peak:
                 self._read(op, self._group(op))
@@ -175,24 +176,31 @@ class Crossing:
     def _time_in(self, group: int, copied: Collection[SSAValue]) -> int:
         """Nanoseconds that copies take in a group, beyond those in which it waits for
         memory."""
-        numbers = self._grouping.members.get(group) or [group]
-        members = [self._function.ops[number] for number in numbers]
-        values = {*members[-1].results, *self._read_by(members, copied)}
-        bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
-        waiting = time_to_move(bytes) - sum(map(arithmetic, members))
-        again = sum(arithmetic(_maker(value)) for value in copied)
-        return max(again - max(waiting, 0), 0) + sum(map(self._time_to_store, copied))
-
-    def _read_by(
-        self, members: Sequence[Operation], copied: Collection[SSAValue]
-    ) -> Iterable[SSAValue]:
-        """What a group with copies reads."""
-        for op in members:
-            for value in _sources(op.operands):
-                if value.owner not in members and value not in copied:
-                    yield value
+        moved, computing = self._work(group)
         for value in copied:
-            yield from (v for v in self._values[value] or () if v not in copied)
+            moved = moved | dict.fromkeys(self._values[value] or ())
+        bytes = sum(
+            typical_bytes(tensor_type_of(value.type))
+            for value in moved
+            if value not in copied
+        )
+        again = sum(arithmetic(_maker(value)) for value in copied)
+        longer = max(again - max(time_to_move(bytes) - computing, 0), 0)
+        return longer + sum(map(self._time_to_store, copied))
+
+    def _work(self, group: int) -> tuple[dict[SSAValue, None], int]:
+        """What a group reads and writes without copies, and the nanoseconds in which it
+        computes."""
+        if group not in self._works:
+            numbers = self._grouping.members.get(group) or [group]
+            members = dict.fromkeys(self._function.ops[number] for number in numbers)
+            values: list[SSAValue] = [*self._function.ops[numbers[-1]].results]
+            for op in members:
+                read = _sources(op.operands)
+                values += (value for value in read if value.owner not in members)
+            moved = dict.fromkeys(values)
+            self._works[group] = moved, sum(map(arithmetic, members))
+        return self._works[group]
 
 
 def _maker(value: SSAValue) -> Operation:
