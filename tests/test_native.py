@@ -1242,20 +1242,34 @@ def test_an_error_ends_a_loop(fails_in: int) -> None:
     assert x.tolist() == [fails_in]
 
 
+LESS = f"""{HEAD}
+  %at = load ptr, ptr %words
+  %x = load i64, ptr %at
+  %next = sub i64 %x, 1
+  store i64 %next, ptr %at
+  ret i32 0
+}}"""
+"""One less."""
+
+SOME = f"""{HEAD}
+  %at = load ptr, ptr %words
+  %x = load TYPE, ptr %at
+  %to = getelementptr ptr, ptr %words, i64 1
+  %flag = load ptr, ptr %to
+  %some = icmp ne TYPE %x, 0
+  %byte = zext i1 %some to i8
+  store i8 %byte, ptr %flag
+  ret i32 0
+}}"""
+"""Whether a number of a type is not 0, to a flag."""
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
     """Numbers below x; a long function is called as it is."""
     compiler, flag, x = llvm.compiler(), np.array([True]), np.array([5])
-    text = f"{HEAD}\n%at = load ptr, ptr %words\n%x = load i64, ptr %at\n"
-    comment = ";" + "-" * LONGEST * is_long
-    less = f"{text}%y = sub i64 %x, 1 {comment}\nstore i64 %y, ptr %at\nret i32 0\n}}"
-    some = f"""{text}%to = getelementptr ptr, ptr %words, i64 1
-      %flag = load ptr, ptr %to
-      %some = icmp ne i64 %x, 0
-      %byte = zext i1 %some to i8
-      store i8 %byte, ptr %flag
-      ret i32 0
-    }}"""
+    less = LESS.replace("%next = ", f";{'-' * LONGEST * is_long}\n%next = ")
+    some = SOME.replace("TYPE", "i64")
     test = ArrayRecord(compiler.function(some), [x, flag]), ()
     body = ArrayRecord(compiler.function(less), [x]), ()
     call = controlled(WHILE, flag, [test], [body])
@@ -1277,26 +1291,12 @@ def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
     arena = arena[(-arena.ctypes.data % 64) // 8 :]
     x, halves, flag = arena[:1], arena[:1].view(np.int32), np.array([True])
     large, y = arena[8:24], np.array([10])
-    less = f"""{HEAD}
-      %at = load ptr, ptr %words
-      %x = load i64, ptr %at
-      %next = sub i64 %x, 1
-      store i64 %next, ptr %at
-      ret i32 0
-    }}"""
-    some = f"""{HEAD}
-      %at = load ptr, ptr %words
-      %x = load i32, ptr %at
-      %to = getelementptr ptr, ptr %words, i64 1
-      %flag = load ptr, ptr %to
-      %some = icmp ne i32 %x, 0
-      %byte = zext i1 %some to i8
-      store i8 %byte, ptr %flag
-      ret i32 0
-    }}"""
-    test = ArrayRecord(compiler.function(some), [halves, flag]), ()
+    test = (
+        ArrayRecord(compiler.function(SOME.replace("TYPE", "i32")), [halves, flag]),
+        (),
+    )
     bodies = [
-        (ArrayRecord(compiler.function(less), [each]), ()) for each in (x, large, y)
+        (ArrayRecord(compiler.function(LESS), [each]), ()) for each in (x, large, y)
     ]
     x[:], large[:] = 7, 20
     call = controlled(WHILE, flag, [test], bodies, own=[arena])

@@ -5,11 +5,10 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 onnx = pytest.importorskip("onnx")
 from onnx import parser  # noqa: E402
-from onnx_models import normal  # noqa: E402
+from onnx_models import compare, normal  # noqa: E402
 
 X = normal(5, 4)
 
@@ -24,17 +23,7 @@ def model(signature: str, body: str) -> bytes:
 def check(data: bytes, **inputs: np.ndarray) -> None:
     runtime = pytest.importorskip("onnxruntime")
     want = runtime.InferenceSession(data).run(None, inputs)
-    program = tensorplan.from_onnx(data)
-    arrays = [*inputs.values(), *program.parameters.values()]
-    for got in (
-        run_reference(program.module, arrays),
-        tensorplan.compile(program)(*inputs.values()),
-    ):
-        assert len(got) == len(want)
-        for have, expected in zip(got, want, strict=True):
-            assert have.dtype == expected.dtype
-            assert have.shape == expected.shape
-            np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-5)
+    compare(data, inputs, want)
 
 
 @pytest.mark.parametrize("condition", [True, False])

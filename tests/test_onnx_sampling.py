@@ -7,12 +7,11 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
-from onnx_models import IMAGE, Arrays, ints, model_of, normal  # noqa: E402
+from onnx_models import IMAGE, Arrays, compare, ints, model_of, normal  # noqa: E402
 
 
 def model(
@@ -31,20 +30,6 @@ def model(
     results = [f"y{index}" for index in range(outputs)]
     node = helper.make_node(name, names, results, **attributes)
     return model_of([node], inputs, results, constants, opset=opset), inputs
-
-
-def compare(data: bytes, inputs: Arrays, want: Any, *, rtol: float = 1e-4) -> None:
-    program = tensorplan.from_onnx(data)
-    arrays = [*inputs.values(), *program.parameters.values()]
-    for got in (
-        run_reference(program.module, arrays),
-        tensorplan.compile(program)(*inputs.values()),
-    ):
-        assert len(got) == len(want)
-        for have, expected in zip(got, want, strict=True):
-            assert have.dtype == expected.dtype
-            assert have.shape == expected.shape
-            np.testing.assert_allclose(have, expected, rtol=rtol, atol=1e-5)
 
 
 def check(name: str, operands: list[Any], **options: Any) -> None:

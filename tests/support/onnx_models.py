@@ -7,6 +7,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import tensorplan
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+
 OPSET = 20
 Arrays = Mapping[str, np.ndarray]
 
@@ -39,6 +42,21 @@ def model_of(
     model = helper.make_model(graph, opset_imports=imports, ir_version=9)
     model = onnx.shape_inference.infer_shapes(model)
     return model.SerializeToString()
+
+
+def compare(data: bytes, inputs: Arrays, want: Any, *, rtol: float = 1e-4) -> None:
+    """Holds what a model gives, by the reference and compiled, to what is wanted."""
+    program = tensorplan.from_onnx(data)
+    arrays = [*inputs.values(), *program.parameters.values()]
+    for got in (
+        run_reference(program.module, arrays),
+        tensorplan.compile(program)(*inputs.values()),
+    ):
+        assert len(got) == len(want)
+        for have, expected in zip(got, want, strict=True):
+            assert have.dtype == expected.dtype
+            assert have.shape == expected.shape
+            np.testing.assert_allclose(have, expected, rtol=rtol, atol=1e-5)
 
 
 def normal(*shape: int) -> np.ndarray:
