@@ -37,6 +37,7 @@ import tensorplan
 from tensorplan.dialects import get_all_dialects
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.runtime.backends.onednn import primitives
 from tensorplan.tools.common import Source, read_source
 from tensorplan.tools.compiler import ToolPipeline
 
@@ -77,6 +78,7 @@ def print_table(file: str, repeat: int) -> None:
 
 def program_seconds(text: str) -> float:
     """From text to what can be called, without what earlier runs have compiled."""
+    primitives._described.cache_clear()
     with (
         TemporaryDirectory() as folder,
         patch.dict(os.environ, TENSORPLAN_CACHE=folder),

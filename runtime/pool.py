@@ -140,8 +140,7 @@ class Scratch:
         """`threads` are those that a kernel may use."""
         self.threads = threads
         self.pool = Pool(device, 0)
-        self.is_used = False
-        self.mark = 0
+        self.reset()
         self.planned: Array = _NOTHING
         """The planned workspace of the kernel being made, in bytes."""
         self.constants: Sequence[Prepacked] = ()
@@ -160,6 +159,8 @@ class Scratch:
         """Starts the next kernel: everything is free again."""
         self.is_used = False
         self.mark = 0
+        self.most = 0
+        """Bytes that the kernel being made takes, in either."""
 
     def constant(self, array: Array) -> Prepacked | None:
         """The copies that there are of an array, if no run changes it."""
@@ -174,6 +175,7 @@ class Scratch:
         start = self.mark
         size = prod(shape) * dtype.itemsize
         self.mark += -(-size // ALIGNMENT) * ALIGNMENT
+        self.most = max(self.most, self.mark)
         if start + size <= self.planned.nbytes:
             return np.ndarray(shape, dtype, self.planned, start)
         self.is_used = True

@@ -35,7 +35,6 @@ from tensorplan.runtime.backends.jit.records import (
     WHILE,
     ArrayRecord,
     Control,
-    Record,
     Tape,
     controlled,
     joined,
@@ -1149,8 +1148,8 @@ FAILS = """define i32 @{name}(ptr %words) {
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_error_ends_a_run(count: int) -> None:
     compiler, x = llvm.compiler(), np.array([0])
-    fails = Record(compiler.function(FAILS), [], None)
-    adds = Record(compiler.function(ADD_ONE), [x.ctypes.data], x)
+    fails = ArrayRecord(compiler.function(FAILS), [])
+    adds = ArrayRecord(compiler.function(ADD_ONE), [x])
     ((tape, _),) = joined([(f, ()) for f in [adds, adds, fails, adds][-count - 1 :]])
     for times in (1, 2):
         with pytest.raises(RuntimeError, match="gives status 3"):
@@ -1233,8 +1232,8 @@ def test_a_loop_with_a_branch_is_one_call() -> None:
 @pytest.mark.parametrize("fails_in", [0, 1])
 def test_an_error_ends_a_loop(fails_in: int) -> None:
     compiler, flag, x = llvm.compiler(), np.array([True]), np.array([0])
-    fails = Record(compiler.function(FAILS), [], None), ()
-    adds = Record(compiler.function(ADD_ONE), [x.ctypes.data], x), ()
+    fails = ArrayRecord(compiler.function(FAILS), []), ()
+    adds = ArrayRecord(compiler.function(ADD_ONE), [x]), ()
     call = controlled(WHILE, flag, *([fails], [adds])[:: 1 - 2 * fails_in])
     assert call is not None
     with pytest.raises(RuntimeError, match="gives status 3"):

@@ -26,6 +26,8 @@ from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.workspaces import PlanWorkspaces
 from tensorplan.reporting.peaks import peaks
 from tensorplan.reporting.report import buffers
+from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.backends.native import backend as native_code
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.workspaces import Workspaces
@@ -193,6 +195,27 @@ def test_plans_made_for_native_kernels_run_without_them() -> None:
     planned = tensorplan.plan(module, workspaces="native")
     got = run(Executable(planned, native=False))
     assert_same(got, run(Executable(tensorplan.plan(module), native=False)))
+
+
+def test_nothing_is_compiled_to_know_a_workspace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(llvm, "_compiler", None)
+    monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
+    monkeypatch.setattr(native_code, "_functions", {})
+    module = parse("""
+    func.func @main(%x: memref<2048x2048xf32>, %w: memref<2048x2048xf32>,
+                    %y: memref<2048x2048xf32> {tgraph.result = 0 : i64},
+                    %z: memref<2048x2048xf32> {tgraph.result = 1 : i64}) {
+      tgraph.dot_general %x, %w outs(%y) {
+          lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+          lhs_contracting_dimensions = array<i64: 1>,
+          rhs_contracting_dimensions = array<i64: 0>}
+          : (memref<2048x2048xf32>, memref<2048x2048xf32>) -> memref<2048x2048xf32>
+      tgraph.tanh %y outs(%z) : memref<2048x2048xf32>
+      func.return
+    }""")
+    driver.run(tensorplan.context(), module, [PlanWorkspaces("native", threads=2)])
 
 
 def test_what_has_a_workspace_keeps_it() -> None:

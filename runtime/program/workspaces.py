@@ -33,7 +33,7 @@ class Workspaces:
 
     def __init__(self, native: bool, threads: int = 1):
         self._native = native
-        self._threads = threads
+        self._scratch = Scratch("", threads)
         self._memory = MemoryBlock(aligned_bytes(0, ALIGNMENT), "operands")
         self._known: dict[object, list[tuple[Sequence[Region], int]]] = {}
 
@@ -46,7 +46,7 @@ class Workspaces:
         return alike[-1][1]
 
     def _measured(self, op: TensorOp) -> int:
-        scratch = Scratch("", self._threads)
+        scratch = self._scratch
         try:
             buffers = self._buffers(op)
             inputs, outs = (
@@ -64,7 +64,7 @@ class Workspaces:
             compile_call(op, inputs, outs, scratch, self._native)
         except (LocatedError, MemoryError):
             return 0  # the executor will say why, if it is to run this
-        return scratch.bytes
+        return scratch.most
 
     def _buffers(self, op: TensorOp) -> dict[SSAValue, MemoryRange]:
         """What the operands lie in, side by side."""
@@ -76,7 +76,7 @@ class Workspaces:
                 buffers[root] = MemoryRange(self._memory, end, size)
                 end += -(-size // ALIGNMENT) * ALIGNMENT
         if end > self._memory.bytes.size:
-            self._memory.array = aligned_bytes(end, ALIGNMENT)
+            self._memory.array = aligned_bytes(2 * end, ALIGNMENT)
         return buffers
 
 

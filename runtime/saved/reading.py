@@ -274,8 +274,9 @@ class _Reader:
         made = [self.value(x) for x in arrays]
         return records.ArrayRecord(self._functions[digest], made)
 
-    def _parallel(self, members: int, *tapes: Any) -> records.Parallel:
-        return records.Parallel(min(members, available() - 1), *map(self.value, tapes))
+    def _parallel(self, members: int, *parts: Any) -> records.Parallel:
+        made = list(map(self.value, parts))
+        return records.Parallel(min(members, available() - 1), made)
 
     def _control(self, name: str, *parts: Any) -> records.Control:
         return records.Control(names.CONTROLS[name], *map(self.value, parts))

@@ -209,7 +209,8 @@ class _Writer:
             case records.Parallel():
                 self.function(value.function)
                 self.function(team().work)
-                return {"parallel": [value.members, *map(self.value, value.tapes)]}
+                parts = (self.value(tuple(tape.records)) for tape in value.tapes)
+                return {"parallel": [value.members, *parts]}
             case records.ArrayRecord():
                 digest = self.function(value.function)
                 return {"native": [digest, [self.value(x) for x in value.arrays]]}

@@ -70,8 +70,10 @@ class Compiler:
             features = host.flatten()
         triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
         self.host = Host(triple, features)
-        self._machine = llvm.Target.from_triple(triple).create_target_machine(
-            cpu=cpu, features=features, opt=2, jit=True
+        target = llvm.Target.from_triple(triple)
+        self._machine, self._quick_machine = (
+            target.create_target_machine(cpu=cpu, features=features, opt=opt, jit=True)
+            for opt in (2, 0)
         )
         versions = VERSION, import_module("llvmlite").__version__
         host_is = (*llvm.llvm_version_info, triple, cpu, features)
@@ -88,11 +90,13 @@ class Compiler:
         self._functions: dict[str, Function] = {}
         self._addresses: dict[str, int] = {}
 
-    def function(self, text: str) -> "Function":
+    def function(self, text: str, quick: bool = False) -> "Function":
         """The function that `text` defines under the name `{name}`, which takes a
-        pointer and returns an `i32`."""
-        digest = sha256(f"{self.setting}\n{text}".encode()).hexdigest()
-        function = self.linked(digest, lambda: self._cached(digest, text))
+        pointer and returns an `i32`. `quick` is to compile, for what mostly calls
+        others or waits."""
+        machine = self._quick_machine if quick else self._machine
+        digest = sha256(f"{self.setting}\n{quick}\n{text}".encode()).hexdigest()
+        function = self.linked(digest, lambda: self._cached(digest, text, machine))
         function.text = text
         return function
 
@@ -112,16 +116,16 @@ class Compiler:
                 self._addresses[name] = self._engine.get_function_address(name)
             return self._addresses[name]
 
-    def _cached(self, digest: str, text: str) -> bytes:
+    def _cached(self, digest: str, text: str, machine: Any) -> bytes:
         """Machine code as an object file."""
         code = cache.read(f"{digest}.o")
         if code is None:
-            code = self._compile(text.replace("{name}", _name(digest)))
+            code = self._compile(text.replace("{name}", _name(digest)), machine)
             cache.write(f"{digest}.o", code)
         return code
 
-    def _compile(self, text: str) -> bytes:
-        llvm, machine = self._llvm, self._machine
+    def _compile(self, text: str, machine: Any) -> bytes:
+        llvm = self._llvm
         module = llvm.parse_assembly(text)
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)

@@ -6,6 +6,7 @@ returns 0 or, as only oneDNN's do, the status of an error.
 
 import ctypes
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol, cast
 
 from ....arrays import Array, address, span
@@ -108,12 +109,18 @@ class Record:
     Raises `RuntimeError` if the function fails.
     """
 
-    __slots__ = ("_function", "_kept", "words")
-
-    def __init__(self, function: Function, words: Sequence[int], kept: object):
+    def __init__(self, function: Function):
         self._function = function
-        self._kept = kept
-        self.words = (ctypes.c_int64 * len(words))(*words)
+
+    @cached_property
+    def words(self) -> ctypes.Array[ctypes.c_int64]:
+        """Made when they are first asked for: to know what memory a kernel takes, none
+        are needed."""
+        words = self._made_words()
+        return (ctypes.c_int64 * len(words))(*words)
+
+    def _made_words(self) -> Sequence[int]:
+        raise NotImplementedError
 
     def __call__(self) -> None:
         if status := self._function.entry(self.words):
@@ -131,27 +138,24 @@ class Record:
 class ArrayRecord(Record):
     """One whose words are the addresses of arrays, and others."""
 
-    __slots__ = ()
-
-    _kept: list[Array | None]
-
     def __init__(self, function: Function, arrays: Sequence[Array], *others: int):
-        words = [*map(address, arrays), *others]
-        super().__init__(function, words, list(arrays))
+        super().__init__(function)
+        self.arrays: list[Array | None] = list(arrays)
+        """None for those that have moved since."""
+        self._others = others
+
+    def _made_words(self) -> Sequence[int]:
+        arrays = (array for array in self.arrays if array is not None)
+        return [*map(address, arrays), *self._others]
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
-        for index, array in enumerate(self._kept):
+        for index, array in enumerate(self.arrays):
             if array is not None:
                 yield array, _Word(self, index)
 
-    @property
-    def arrays(self) -> Sequence[Array | None]:
-        """None for those that have moved since."""
-        return self._kept
-
     def point(self, index: int, address: int) -> None:
         self.words[index] = address
-        self._kept[index] = None
+        self.arrays[index] = None
 
 
 class _Word(NamedTuple):
@@ -194,8 +198,6 @@ class Tape:
 class Control(ArrayRecord):
     """Runs tapes as a flag says, in one call."""
 
-    __slots__ = ("tapes", "text")
-
     def __init__(self, text: str, flag: Array, *tapes: Tape):
         """`text` is `WHILE` or `IF`."""
         function, tape = compiler().function(text), compiler().function(TAPE)
@@ -211,16 +213,20 @@ class Control(ArrayRecord):
 
 
 class Parallel(Record):
-    """Runs tapes at the same time, in one call."""
+    """Runs parts at the same time, in one call."""
 
-    __slots__ = ("members", "tapes")
-
-    def __init__(self, members: int, *tapes: Tape):
+    def __init__(self, members: int, parts: Sequence[Sequence[Record]]):
         """`members` are the threads that may help the caller's."""
-        self.members, self.tapes = members, tapes
-        words = [team().address, members, compiler().function(TAPE).address]
-        words += [len(tapes), *(tape.address for tape in tapes)]
-        super().__init__(compiler().function(PARALLEL), words, tapes)
+        super().__init__(compiler().function(PARALLEL, quick=True))
+        self.members, self._parts = members, parts
+
+    @cached_property
+    def tapes(self) -> Sequence[Tape]:
+        return list(map(Tape, self._parts))
+
+    def _made_words(self) -> Sequence[int]:
+        words = [team().address, self.members, compiler().function(TAPE).address]
+        return [*words, len(self.tapes), *(tape.address for tape in self.tapes)]
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for tape in self.tapes:
@@ -234,11 +240,11 @@ def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
     if len(parts) == 1:
         return list(parts[0])
     before = [call for part in parts for call in part if not is_native([call])]
-    tapes = [
-        Tape([function for function, _ in part if isinstance(function, Record)])
+    records = [
+        [function for function, _ in part if isinstance(function, Record)]
         for part in parts
     ]
-    return [*before, (Parallel(min(threads, len(parts)) - 1, *tapes), ())]
+    return [*before, (Parallel(min(threads, len(parts)) - 1, records), ())]
 
 
 def controlled(

@@ -257,7 +257,7 @@ class Team:
         self._words = (ctypes.c_int64 * (_SIZE + 8))()
         start = ctypes.addressof(self._words)
         self.address = start + -start % 64
-        self.work = compiler().function(_WORK_TEXT)
+        self.work = compiler().function(_WORK_TEXT, quick=True)
         self.reset()
 
     def reset(self) -> None:

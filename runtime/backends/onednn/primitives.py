@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
 from ctypes import cast as as_type
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +23,9 @@ SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
 SOURCE_GRADIENT, TARGET_GRADIENT, WEIGHTS_GRADIENT = 129, 145, 161
 POST_OP, SECOND_SOURCE = 32768, 2
 """What an array is to a primitive (`DNNL_ARG_...`)."""
+
+KEPT = 1024
+"""Descriptions, as many as oneDNN keeps primitives."""
 
 _QUERIES = {
     **{SOURCE: 129, WEIGHTS: 131, TARGET: 133, WORKSPACE: 136},
@@ -128,7 +131,7 @@ class Description:
             "primitive_desc", name, *(_passed(x, passed) for x in self.arguments)
         )
 
-    @property
+    @cached_property
     def implementation(self) -> str:
         """See `Library.implementation`."""
         return library().implementation(self.handle)
@@ -170,44 +173,54 @@ class Operand(NamedTuple):
 class Execution(Record):
     """The call of a primitive on its operands."""
 
-    __slots__ = ("_handles", "_move", "description", "operands")
-
     def __init__(self, description: Description, operands: Mapping[int, Operand]):
-        lib = library()
-        handle = description.handle.value
-        primitive = lib.make("primitive", "primitive_create", handle)
-        self._move = lib.function("memory_set_data_handle")
+        is_gemm = "gemm" in description.implementation
+        text = UNINTERRUPTED if is_gemm else EXECUTE
+        super().__init__(compiler().function(text, quick=True))
         self.description = description
         self.operands = dict(operands)
         """Without those that have moved since, which somebody else keeps alive."""
-        self._handles = {
+
+    @cached_property
+    def _primitive(self) -> Handle:
+        handle = self.description.handle.value
+        return library().make("primitive", "primitive_create", handle)
+
+    @cached_property
+    def _handles(self) -> Mapping[int, Handle]:
+        lib = library()
+        return {
             kind: lib.make(
                 *("memory", "memory_create", layout.descriptor, lib.engine),
                 address(array),
             )
-            for kind, (layout, array, _) in operands.items()
+            for kind, (layout, array, _) in self.operands.items()
         }
-        arguments = (_Argument * len(operands))(
-            *((kind, handle.value) for kind, handle in self._handles.items())
-        )
-        words = [lib.execute, primitive.value, lib.stream, len(operands)]
-        words += [addressof(arguments), addressof(signals.asynchronous())]
-        is_gemm = "gemm" in description.implementation
-        text = UNINTERRUPTED if is_gemm else EXECUTE
-        super().__init__(compiler().function(text), words, (primitive, arguments))
+
+    @cached_property
+    def _arguments(self) -> Any:
+        handles = self._handles.items()
+        pairs = ((kind, handle.value) for kind, handle in handles)
+        return (_Argument * len(handles))(*pairs)
+
+    def _made_words(self) -> Sequence[int]:
+        lib, arguments = library(), self._arguments
+        words = [lib.execute, self._primitive.value, lib.stream, len(arguments)]
+        return [*words, addressof(arguments), addressof(signals.asynchronous())]
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for kind, operand in self.operands.items():
             yield operand.array, _Memory(self, kind)
 
     def point(self, kind: int, address: int) -> None:
-        if status := self._move(self._handles[kind].value, address):
+        move = library().function("memory_set_data_handle")
+        if status := move(self._handles[kind].value, address):
             raise Refused(f"dnnl_memory_set_data_handle gives status {status}")
         self.operands.pop(kind, None)
 
     def target(self, kind: int) -> Target:
-        function = as_type(self._move, c_void_p).value or 0
-        return Target(self._handles[kind].value, function)
+        move = library().function("memory_set_data_handle")
+        return Target(self._handles[kind].value, as_type(move, c_void_p).value or 0)
 
 
 class _Memory(NamedTuple):
@@ -253,7 +266,17 @@ class Attributes:
 
     def describe(self, kind: str, *arguments: Any) -> Description:
         """A primitive with these post-ops."""
-        return Description(kind, arguments, tuple(self.post_ops))
+        post_ops = tuple(self.post_ops)
+        return _described(kind, arguments, post_ops, repr(post_ops))
+
+
+@lru_cache(KEPT)
+def _described(
+    kind: str, arguments: tuple[Any, ...], post_ops: tuple[PostOp, ...], exactly: str
+) -> Description:
+    """One description of what is alike: layers, parts for threads, and what has been
+    measured and then runs. `exactly` tells -0.0 from 0.0."""
+    return Description(kind, arguments, post_ops)
 
 
 def describe(array: Array) -> Layout:
@@ -352,7 +375,7 @@ def _are_alike(parts: Sequence[Sequence[Call]]) -> bool:
     records = [[x for x, _ in calls if isinstance(x, Execution)] for calls in parts]
     return 1 == len(
         {
-            library().implementation(x.description.handle)
+            x.description.implementation
             for part in records
             for x in part
             if not is_reorder(x)
