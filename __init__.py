@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
+    from .integrations.jax import Jitted
     from .passes.plan.pipeline import PlanPipeline
     from .reporting.checkpoints import CheckpointPolicy
     from .reporting.explanation import Explanation
@@ -60,6 +61,7 @@ __all__ = [
     "from_stablehlo",
     "from_torch",
     "frontier",
+    "jit",
     "load",
     "plan",
     "read",
@@ -544,6 +546,42 @@ def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
         *(context(), module, settled, setting()),
         plan=lambda: _planned(module, settled),
     )
+
+
+def jit(
+    fn: Callable[..., Any],
+    *,
+    donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] = (),
+    **options: Any,
+) -> Jitted:
+    """A function of JAX that is planned and compiled by its first call, like `jax.jit`.
+
+    The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
+    Each combination of trees, shapes, types, and values of the arguments in
+    `static_argnums` is compiled once. Results are NumPy arrays. An argument in
+    `donate_argnums` is state: if its arrays are writable arrays of NumPy, a call
+    overwrites them and returns them. So a loop that passes on the state that it is
+    given copies nothing after its first call. The options are those of `compile`.
+
+    The function also works under `jax.jit`, `jax.vmap`, and in `jax.grad` and
+    `jax.vjp`, as a callback (`tensorplan.integrations.jax`); there `donate_argnums`
+    has no effect. `jitted.compiled(*args)` is the `Executable` for such arguments.
+
+    Raises `TypeError` or `ValueError` for options or argument numbers that do not fit;
+    calls raise what `from_jax` and `compile` raise.
+    """
+    from .integrations.jax import Jitted
+
+    _expect_options(options, _RunOptions)
+
+    def build(
+        function: Callable[..., Any], like: Sequence[Any], donated: Sequence[int]
+    ) -> Executable:
+        model = from_jax(function, *like, donate_argnums=donated)
+        return cast("Executable", compile(model, **options))  # all sizes are known
+
+    return Jitted(fn, donate_argnums, static_argnums, build)
 
 
 def save(

@@ -25,7 +25,7 @@ from .parameters import Parameter
 from .stablehlo.shaping import CHECKPOINT_NAME
 
 
-def _jax() -> Any:
+def import_jax() -> Any:
     """JAX; raises `LocatedError` where it is missing."""
     try:
         return import_module("jax")
@@ -42,7 +42,7 @@ def leaves_of(
 
     Raises `LocatedError` without jax.
     """
-    jax = _jax()
+    jax = import_jax()
     chosen = {argnums} if isinstance(argnums, int) else set(argnums)
     if wrong := sorted(n for n in chosen if not 0 <= n < len(args)):
         raise ValueError(
@@ -58,14 +58,14 @@ def leaves_of(
 
 def _value(leaf: Any) -> object:
     """None for a `ShapeDtypeStruct`."""
-    return None if isinstance(leaf, _jax().ShapeDtypeStruct) else leaf
+    return None if isinstance(leaf, import_jax().ShapeDtypeStruct) else leaf
 
 
 def _has_symbols(args: Sequence[Any]) -> bool:
     """Whether the shape of an array has other sizes than numbers."""
     return any(
         not isinstance(size, int)
-        for leaf in _jax().tree.leaves(args)
+        for leaf in import_jax().tree.leaves(args)
         for size in getattr(leaf, "shape", ())
     )
 
@@ -84,7 +84,7 @@ def lower(
 
     Raises `LocatedError` without jax.
     """
-    jax = _jax()
+    jax = import_jax()
     jitted: Any = (
         fn
         if hasattr(fn, "lower")
@@ -120,7 +120,7 @@ def _keeping_names() -> Any:
     """
     mlir, ir = import_module("jax.interpreters.mlir"), import_module("jaxlib.mlir.ir")
     named = partial(import_module("jax.ad_checkpoint").checkpoint_name, name="")
-    (eqn,) = _jax().make_jaxpr(named)(0.0).eqns
+    (eqn,) = import_jax().make_jaxpr(named)(0.0).eqns
 
     def lowering(_: Any, value: Any, *, name: str) -> Any:
         attributes = {"call_target_name": CHECKPOINT_NAME, "backend_config": name}

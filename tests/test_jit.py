@@ -1,0 +1,159 @@
+"""`tensorplan.jit`: trees, caching, state in place, and JAX's transformations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+
+jax: Any = pytest.importorskip("jax")
+jnp: Any = jax.numpy
+RANDOM = np.random.default_rng(0)
+
+
+def layer(params: Any, x: Any) -> Any:
+    return {"y": jnp.tanh(x @ params["w"] + params["b"]), "n": jnp.int32(x.shape[0])}
+
+
+def loss(params: Any, x: Any) -> Any:
+    return (layer(params, x)["y"] ** 2).sum()
+
+
+LAYER, LOSS = tensorplan.jit(layer), tensorplan.jit(loss)
+PARAMS = {"w": RANDOM.standard_normal((5, 4)), "b": np.ones(4, np.float32)}
+X = RANDOM.standard_normal((3, 5), np.float32)
+
+
+def check(ours: Any, theirs: Any) -> None:
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5), ours, theirs)
+
+
+def test_trees_of_both_kinds_of_arrays() -> None:
+    expected = layer(PARAMS, X)
+    result = LAYER(PARAMS, X)
+    assert isinstance(result["y"], np.ndarray)
+    check(result, expected)
+    check(LAYER(jax.tree.map(jnp.asarray, PARAMS), x=X), expected)
+
+
+def test_each_kind_of_arguments_is_compiled_once() -> None:
+    power = tensorplan.jit(lambda x, n: x**n, static_argnums=1)
+    for arguments in (
+        (X, 2),
+        (X, 2),
+        (jnp.asarray(X), 3),
+        (X[0], 3),
+        (2.5, 3),
+        (3, 3),
+        (X, 2.0),
+    ):
+        result, expected = power(*arguments), jnp.power(*arguments)
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
+        assert result.dtype == expected.dtype
+    assert repr(power) == "<tensorplan.jit <lambda>: 6 programs>"
+    assert power.compiled(X, 2) is power.compiled(X + 1, 2)
+
+
+def test_donated_state_stays_in_place_and_nothing_is_copied() -> None:
+    def step(state: Any, x: Any) -> Any:
+        return jax.tree.map(lambda s: s + x.sum(), state), None
+
+    jitted = tensorplan.jit(step, donate_argnums=0)
+    state = (np.zeros(3, np.float32), {"b": np.zeros((2, 2), np.float32)})
+    for _ in range(3):
+        new, nothing = jitted(state, X)
+        assert nothing is None
+        assert new[0] is state[0]
+        assert new[1]["b"] is state[1]["b"]
+    assert not jitted.compiled(state, X).copies
+    np.testing.assert_allclose(state[1]["b"], np.full((2, 2), 3 * X.sum()), rtol=1e-5)
+    # JAX's arrays cannot be written: the first call copies them.
+    first = jnp.zeros(3)
+    second, _ = jitted((first, {"b": first}), X)
+    third, _ = jitted(second, X)
+    assert not first.any()
+    assert third[0] is second[0]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_gradients(transform: Callable[[Any], Any]) -> None:
+    """Of a function with several results, and of one that is a loss."""
+    for ours, theirs in ((LAYER, layer), (LOSS, loss)):
+
+        def total(function: Any) -> Any:
+            def of(params: Any, x: Any) -> Any:
+                return sum(2.0 * y.sum() for y in jax.tree.leaves(function(params, x)))
+
+            return transform(jax.value_and_grad(of, argnums=(0, 1)))
+
+        check(total(ours)(PARAMS, X), total(theirs)(PARAMS, X))
+
+
+def test_a_gradient_runs_one_program() -> None:
+    """A loss with its gradients, and only those that are asked for."""
+    built: list[str] = []
+
+    def function(x: Any, y: Any) -> Any:
+        built.append("")
+        return (x * y).sum()
+
+    jitted = tensorplan.jit(function)
+    gradient = jax.jit(jax.grad(jitted))
+    check(gradient(X, X + 1), X + 1)
+    # JAX calls back to one program in the forward pass, to none in the backward.
+    assert str(jax.make_jaxpr(gradient)(X, X)).count("pure_callback[") == 1
+    count = len(built)
+    gradient(X + 2, X)
+    assert len(built) == count
+
+
+def test_inside_of_jit_and_vmap() -> None:
+    jitted = jax.jit(lambda x: LAYER(PARAMS, LAYER(PARAMS, x)["y"] @ X[:, :4].T @ X))
+    check(jitted(X), layer(PARAMS, layer(PARAMS, X)["y"] @ X[:, :4].T @ X))
+    batch = np.stack([X, X + 1])
+    vmapped = [jax.vmap(f, (None, 0))(PARAMS, batch) for f in (LOSS, loss)]
+    check(*vmapped)
+
+
+def test_donation_has_no_effect_under_transformations() -> None:
+    jitted = tensorplan.jit(lambda x: x + 1, donate_argnums=0)
+    assert jax.jit(lambda x: jitted(x) + x)(jnp.ones(2)).tolist() == [3, 3]
+    state = np.ones(2, np.float32)
+    assert jitted(state) is state
+
+
+def test_options_are_those_of_compile() -> None:
+    jitted = tensorplan.jit(loss, alignment=4, strategy="naive", threads=1)
+    check(jitted(PARAMS, X), loss(PARAMS, X))
+    assert jitted.compiled(PARAMS, X).pools[0].bytes % 64
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tensorplan.jit(loss, budgte=1), TypeError, "option is 'budgte'"),
+        (lambda: tensorplan.jit(loss, budget=[]), TypeError, "budget is"),
+        (
+            lambda: tensorplan.jit(loss, donate_argnums=0, static_argnums=[0]),
+            ValueError,
+            "argument 0 is both donated and static",
+        ),
+        (
+            lambda: tensorplan.jit(loss, donate_argnums=2)(PARAMS, X),
+            ValueError,
+            "there is no argument 2, expected 0 to 1",
+        ),
+        (
+            lambda: tensorplan.jit(loss, static_argnums=1)(PARAMS, X),
+            TypeError,
+            "a static argument is not hashable",
+        ),
+        (lambda: LOSS(PARAMS, "x"), TypeError, "not a valid JAX type"),
+    ],
+)
+def test_mistakes(call: Callable[[], Any], error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
