@@ -24,4 +24,5 @@ happens_before.py   the order of steps on several streams
 target.py           capacities, addresses and accesses of the memories of the target
 symbolic_plan.py    symbolic sizes: numbers to check with, and the proof for all
 unchecked.py        counts of what is not proved
+foreign.py          plans that other compilers made, which have no IR
 """

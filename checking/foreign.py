@@ -1,0 +1,301 @@
+"""The audit of plans that other compilers made: which values share bytes, and when.
+
+    audit(plan).findings
+
+The audit runs through the steps of a plan (`foreign_plan.py`) and keeps, for each byte,
+which values it holds. A read of a value whose bytes hold another one refutes the plan,
+whatever the planner thought about live ranges. A step that writes over what it reads
+must read each element before it overwrites it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..foreign_plan import (
+    Block,
+    Branch,
+    Elements,
+    ForeignPlan,
+    HandedOn,
+    Loop,
+    Region,
+    Step,
+    Unknown,
+    Value,
+    steps_in,
+)
+
+Severity: TypeAlias = Literal["unsound", "suspicious"]
+_Names: TypeAlias = frozenset[str]
+
+_NONE: _Names = frozenset()
+
+
+class Finding(NamedTuple):
+    """A fault, or what cannot be shown to be none."""
+
+    severity: Severity
+    step: str  # where it shows
+    value: str  # which is lost
+    other: str  # in its bytes; empty if none is
+    message: str
+    location: str  # of the step, in the user's program
+
+
+@dataclass(frozen=True)
+class Audit:
+    plan: ForeignPlan
+    findings: Sequence[Finding]
+    steps: int
+    values: int
+    shared: int
+    """How many values took over bytes of operands in the step that wrote them."""
+
+    @property
+    def verdict(self) -> str:
+        """`unsound`, `suspicious`, `not refuted` if something was not understood, or
+        `proved` under the plan's assumptions."""
+        if self.findings:
+            return min((f.severity for f in self.findings), key=_RANK.index)
+        return "not refuted" if self.plan.not_understood else "proved"
+
+
+_RANK: Sequence[Severity] = ("unsound", "suspicious")
+
+
+def audit(plan: ForeignPlan) -> Audit:
+    """What can be shown about a plan."""
+    walk = _Walk(plan)
+    walk.run()
+    steps = steps_in(plan.steps)
+    values = {v.name for v in plan.given} | {v.name for s in steps for v in s.writes}
+    return Audit(plan, [*walk.found], len(steps), len(values), len(walk.shared))
+
+
+class _Contents:
+    """The names of the values in each byte of a memory, as runs of equal bytes."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        self._names: list[_Names] = [_NONE]
+
+    def copy(self) -> "_Contents":
+        other = _Contents()
+        other._starts, other._names = self._starts[:], self._names[:]
+        return other
+
+    def runs(self, region: Region) -> Sequence[_Names]:
+        begin, end = self._cut(region)
+        return self._names[begin:end]
+
+    def write(self, region: Region, name: str) -> None:
+        begin, end = self._cut(region)
+        if begin < end:
+            self._starts[begin:end] = [region.offset]
+            self._names[begin:end] = [frozenset((name,))]
+
+    def add(self, region: Region, name: str) -> None:
+        begin, end = self._cut(region)
+        self._names[begin:end] = [names | {name} for names in self._names[begin:end]]
+
+    def intersect(self, other: "_Contents") -> None:
+        """Only what both hold."""
+        for start in other._starts:
+            self._split(start)
+        for start in self._starts:
+            other._split(start)
+        pairs = zip(self._names, other._names, strict=True)
+        self._names = [one & two for one, two in pairs]
+
+    def _cut(self, region: Region) -> tuple[int, int]:
+        return self._split(region.offset), self._split(region.end)
+
+    def _split(self, at: int) -> int:
+        """The number of the run that starts there, which is made if need be."""
+        index = bisect_right(self._starts, at) - 1
+        if self._starts[index] != at:
+            index += 1
+            self._starts.insert(index, at)
+            self._names.insert(index, self._names[index - 1])
+        return index
+
+
+@dataclass
+class _Walk:
+    """One pass over a plan, in the order of its steps."""
+
+    plan: ForeignPlan
+    found: dict[Finding, None] = field(default_factory=dict[Finding, None])
+    shared: set[str] = field(default_factory=set[str])
+    contents: dict[str, _Contents] = field(default_factory=dict[str, _Contents])
+    writers: dict[str, str] = field(default_factory=dict[str, str])
+
+    def run(self) -> None:
+        self.contents = {name: _Contents() for name in self.plan.memories}
+        for value in self.plan.given:
+            if self._fits(value, "the start", ""):
+                self.contents[value.region.memory].write(value.region, value.name)
+        self._block(self.plan.steps)
+        for value in self.plan.kept:
+            self._expect(value, "the end", "is lost before the end", "")
+
+    def _block(self, block: Block) -> None:
+        for item in block:
+            match item:
+                case Step():
+                    self._step(item)
+                case HandedOn():
+                    self._hand_on([item], item.new.name, item.new.location)
+                case Loop():
+                    self._loop(item)
+                case Branch():
+                    self._branch(item)
+
+    def _step(self, step: Step) -> None:
+        what = f"is read by {step.name} ({step.operation})"
+        for value in dict.fromkeys(step.reads):
+            self._expect(value, step.name, what, step.location)
+        for write, value in enumerate(step.writes):
+            for read, operand in enumerate(step.reads):
+                if operand.region.overlaps(value.region):
+                    self._overwrite(step, read, write)
+            for other in step.writes[:write]:
+                if other.region.overlaps(value.region):
+                    text = f"{step.name} writes {other.name} and {value.name} into "
+                    text += f"the same bytes, {_where(other.region, value.region)}"
+                    self._report("unsound", step, other, value.name, text)
+        for value in step.writes:
+            if self._fits(value, step.name, step.location):
+                self.contents[value.region.memory].write(value.region, value.name)
+                self.writers[value.name] = step.name
+
+    def _overwrite(self, step: Step, read: int, write: int) -> None:
+        """A step writes into bytes of its operand."""
+        old, new = step.reads[read], step.writes[write]
+        self.shared.add(new.name)
+        access = step.access(read, write)
+        if isinstance(access, Elements):
+            access = _judged(access, old.region, new.region)
+        if access is None:
+            return
+        verb = "overwrites" if access.is_refuted else "may overwrite"
+        text = (
+            f"{step.name} ({step.operation}) {verb} {old.name} before it has read it, "
+            f"in {_where(old.region, new.region)}: {access.reason}"
+        )
+        severity = "unsound" if access.is_refuted else "suspicious"
+        self._report(severity, step, old, new.name, text)
+
+    def _report(
+        self, severity: Severity, step: Step, value: Value, other: str, text: str
+    ) -> None:
+        finding = Finding(severity, step.name, value.name, other, text, step.location)
+        self.found[finding] = None
+
+    def _loop(self, loop: Loop) -> None:
+        """Once through condition and body shows what each iteration leaves."""
+        self._hand_on(loop.entering, loop.name, loop.location)
+        self._block(loop.condition)
+        self._block(loop.body)
+        self._hand_on(loop.repeating, loop.name, loop.location)
+        self._block(loop.condition)
+        self._hand_on(loop.leaving, loop.name, loop.location)
+
+    def _branch(self, branch: Branch) -> None:
+        before = self.contents
+        joined: dict[str, _Contents] = {}
+        for choice in branch.choices:
+            self.contents = {name: held.copy() for name, held in before.items()}
+            self._block(choice)
+            for name, held in self.contents.items():
+                joined.setdefault(name, held).intersect(held.copy())
+        self.contents = joined or before
+
+    def _hand_on(self, values: Iterable[HandedOn], step: str, location: str) -> None:
+        for old, new in values:
+            what = f"is handed on to {new.name} in {step}"
+            self._expect(old, step, what, location)
+            if old.region != new.region:
+                text = f"{old.name} is handed on to {new.name}, but is not in its bytes"
+                finding = Finding("unsound", step, old.name, new.name, text, location)
+                self.found[finding] = None
+            elif self._fits(new, step, location):
+                self.contents[new.region.memory].add(new.region, new.name)
+
+    def _expect(self, value: Value, step: str, what: str, location: str) -> None:
+        """Reports a value that is not in all of its bytes."""
+        if not self._fits(value, step, location):
+            return
+        runs = self.contents[value.region.memory].runs(value.region)
+        lost = [names for names in runs if value.name not in names]
+        if not lost:
+            return
+        other = min(lost[0], default="")
+        held = "hold nothing yet"
+        if other:
+            by = self.writers.get(other)
+            held = f"hold {other}" + (f", which {by} wrote" if by != other else "")
+        text = f"{value.name} {what}, but {_where(value.region)} {held}"
+        finding = Finding("unsound", step, value.name, other, text, location)
+        self.found[finding] = None
+
+    def _fits(self, value: Value, step: str, location: str) -> bool:
+        """Whether the value lies in a memory of the plan; reports it otherwise."""
+        region = value.region
+        memory = self.plan.memories.get(region.memory)
+        if memory and 0 <= region.offset and region.end <= memory.size:
+            return True
+        size = f"has {memory.size} bytes" if memory else "does not exist"
+        text = f"{value.name} is in {_where(region)}, but {region.memory} {size}"
+        finding = Finding("unsound", step, value.name, "", text, location)
+        self.found[finding] = None
+        return False
+
+
+def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
+    """Whether an element is read after it was overwritten; None if none is.
+
+    Elements are computed in the order of the addresses that they are written to, or in
+    any other: a plan that depends on the order is not refuted, but not proved either.
+    """
+    written = np.asarray(access.written).reshape(-1) + new.offset
+    targets = np.unique(written)
+    early = late = 0
+    for positions in access.read:
+        read = np.asarray(positions).reshape(-1)
+        is_read = read >= 0
+        read = read[is_read] + old.offset
+        other = written[is_read]
+        differs = read != other
+        read, other = read[differs], other[differs]
+        is_hit = _hits(targets, read, access.width)
+        early += int(np.count_nonzero(is_hit & (read < other)))
+        late += int(np.count_nonzero(is_hit & (read > other)))
+    if early:
+        return Unknown(f"{early} elements are read after they are overwritten", True)
+    if late:
+        return Unknown(f"{late} elements are intact only in ascending order")
+    return None
+
+
+def _hits(
+    targets: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    read: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    width: int,
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether any target's element overlaps with each element that is read."""
+    following = np.searchsorted(targets, read - width, side="right")
+    nearest = targets[np.minimum(following, len(targets) - 1)] if len(targets) else read
+    return (following < len(targets)) & (nearest < read + width)
+
+
+def _where(region: Region, other: Region | None = None) -> str:
+    """The bytes of a region, or those that two have in common."""
+    begin, end = region.offset, region.end
+    if other is not None:
+        begin, end = max(begin, other.offset), min(end, other.end)
+    return f"bytes {begin} to {end} of {region.memory}"

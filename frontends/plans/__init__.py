@@ -1,0 +1,6 @@
+"""Reads memory plans that other compilers made, as `foreign_plan.py` describes them.
+
+xla.py           a dump of XLA: the optimized HLO and its buffer assignment
+hlo.py           HLO text as plain data
+hlo_elements.py  which elements an HLO instruction reads before it writes which
+"""

@@ -1,0 +1,282 @@
+"""HLO text of XLA as plain data: computations, instructions, shapes, source locations.
+
+    module = parse(text, "module_0001.jit_step.cpu_after_optimizations.txt")
+    module.entry.root.opcode
+
+The text of `--xla_dump_hlo_as_text` has one instruction per line, in the order of the
+schedule if the module says `is_scheduled=true`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from ...foreign_plan import ForeignPlanError
+
+WIDTHS = {
+    "pred": 1,
+    **dict.fromkeys(("s8", "u8"), 1),
+    **dict.fromkeys(("s16", "u16", "f16", "bf16"), 2),
+    **dict.fromkeys(("s32", "u32", "f32"), 4),
+    **dict.fromkeys(("s64", "u64", "f64", "c64"), 8),
+    "c128": 16,
+}
+"""Bytes of an element. Those of a narrower type depend on the machine."""
+
+_ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
+_COMMENT = re.compile(r"/\*.*?\*/")
+_COMPUTATION = re.compile(r"(ENTRY )?%?([\w.-]+) \(.*\) -> .* \{$")
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.-]+) = ")
+_OPCODE = re.compile(r"\s*([a-z][\w-]*)\(")
+_OPERAND = re.compile(r"%?([\w.-]+)$")
+_ENTRY_OF_TABLE = re.compile(r"(\d+) (.*)$")
+_FIELD = re.compile(r"(\w+)=(\"[^\"]*\"|[^\s}]+)")
+
+Index = tuple[int, ...]
+"""Of a part of a tuple: `(1, 0)` is `{1,0}`."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An array, or a tuple of `parts`."""
+
+    dtype: str = ""
+    sizes: tuple[int, ...] = ()
+    minor_to_major: tuple[int, ...] = ()
+    parts: "tuple[Shape, ...] | None" = None
+
+    @property
+    def elements(self) -> int:
+        return prod(self.sizes)
+
+    @property
+    def bytes(self) -> int | None:
+        """None if they depend on the machine, as those of tuples do."""
+        width = None if self.parts is not None else WIDTHS.get(self.dtype)
+        return None if width is None else width * self.elements
+
+    def leaves(self, index: Index = ()) -> "Iterator[tuple[Index, Shape]]":
+        """The shape and, of a tuple, those of its parts, outer ones first."""
+        yield index, self
+        for number, part in enumerate(self.parts or ()):
+            yield from part.leaves((*index, number))
+
+    def __str__(self) -> str:
+        if self.parts is not None:
+            return f"({', '.join(map(str, self.parts))})"
+        return f"{self.dtype}[{','.join(map(str, self.sizes))}]"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    name: str
+    shape: Shape
+    opcode: str
+    operands: tuple[str, ...]
+    attributes: Mapping[str, str]
+    literal: str  # in the parentheses: a constant's value, a parameter's number
+    location: str  # in the user's program, or empty
+
+    def called(self, attribute: str) -> str:
+        """The computation that an attribute names."""
+        return self.attributes[attribute].removeprefix("%")
+
+    def numbers(self, attribute: str) -> list[int]:
+        """Those in braces: `dimensions={0,1}`."""
+        return [*map(int, re.findall(r"-?\d+", self.attributes.get(attribute, "")))]
+
+
+@dataclass(frozen=True)
+class Computation:
+    name: str
+    instructions: Sequence[Instruction]
+    root: Instruction
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Instruction]:
+        return {instruction.name: instruction for instruction in self.instructions}
+
+    @cached_property
+    def parameters(self) -> Sequence[Instruction]:
+        found = [i for i in self.instructions if i.opcode == "parameter"]
+        return sorted(found, key=lambda parameter: int(parameter.literal))
+
+
+@dataclass(frozen=True)
+class HloModule:
+    name: str
+    is_scheduled: bool
+    computations: Mapping[str, Computation]
+    entry: Computation
+    aliases: Mapping[Index, int]
+    """Parts of the result, and the parameter whose memory each is computed into."""
+
+
+def parse(text: str, name: str) -> HloModule:
+    """Raises `ForeignPlanError` for text that is not one HLO module."""
+    lines = text.splitlines()
+    head = next((line for line in lines if line.strip()), "")
+    if not head.startswith("HloModule "):
+        raise ForeignPlanError(name, "this is not the text of an HLO module")
+    frames = _frames(lines)
+    computations: dict[str, Computation] = {}
+    entry: Computation | None = None
+    begin: tuple[int, re.Match[str]] | None = None
+    for number, line in enumerate(lines):
+        if found := _COMPUTATION.match(_COMMENT.sub("", line)):
+            begin = number, found
+        elif line.startswith("}") and begin is not None:
+            start, found = begin
+            body = enumerate(lines[start + 1 : number], start + 2)
+            computation = _computation(found[2], body, frames, name)
+            computations[computation.name] = computation
+            entry = computation if found[1] else entry
+            begin = None
+    if entry is None:
+        raise ForeignPlanError(name, "the module has no ENTRY computation")
+    return HloModule(
+        re.split(r"[ ,]", head)[1],
+        "is_scheduled=true" in head,
+        computations,
+        entry,
+        _aliases(head),
+    )
+
+
+def _computation(
+    name: str,
+    lines: Iterator[tuple[int, str]],
+    frames: Mapping[int, str],
+    file: str,
+) -> Computation:
+    instructions: list[Instruction] = []
+    root: Instruction | None = None
+    for number, line in lines:
+        if (found := _INSTRUCTION.match(line)) is None:
+            continue
+        try:
+            instruction = _instruction(found[2], line[found.end() :], frames)
+        except (ValueError, IndexError, RecursionError):
+            reason = f"{found[2]} cannot be read as an instruction"
+            raise ForeignPlanError(f"{file}:{number}", reason) from None
+        instructions.append(instruction)
+        root = instruction if found[1] else root
+    if root is None:
+        raise ForeignPlanError(file, f"the computation {name} has no ROOT")
+    return Computation(name, instructions, root)
+
+
+def _instruction(name: str, text: str, frames: Mapping[int, str]) -> Instruction:
+    text = _COMMENT.sub("", text)
+    shape, rest = _shape(text)
+    opcode = _OPCODE.match(rest)
+    if opcode is None:
+        raise ValueError(rest)
+    arguments = [*_split(rest, opcode.end())]
+    close = opcode.end() + sum(map(len, arguments)) + max(len(arguments) - 1, 0)
+    attributes = dict[str, str]()
+    for part in _split(rest, close + 1):
+        key, _, value = part.strip().partition("=")
+        attributes[key] = value
+    literal = ",".join(arguments)
+    is_literal = opcode[1] in ("constant", "parameter", "iota")
+    operands = () if is_literal else tuple(_operand(a) for a in arguments if a.strip())
+    location = _location(attributes.get("metadata", ""), frames)
+    return Instruction(name, shape, opcode[1], operands, attributes, literal, location)
+
+
+def _operand(text: str) -> str:
+    """The name; older versions write the type before it."""
+    found = _OPERAND.search(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return found[1]
+
+
+def _shape(text: str) -> tuple[Shape, str]:
+    """The shape at the start of the text, and what follows it."""
+    text = text.lstrip()
+    if not text.startswith("("):
+        if (array := _ARRAY.match(text)) is None:
+            raise ValueError(text)
+        sizes = tuple(int(n.strip("<= ")) for n in array[2].split(",") if n)
+        layout = (array[3] or "").partition(":")[0]
+        order = tuple(int(n) for n in layout.split(",") if n)
+        order = order or tuple(reversed(range(len(sizes))))
+        return Shape(array[1], sizes, order), text[array.end() :]
+    parts: list[Shape] = []
+    text = text[1:].lstrip()
+    while not text.startswith(")"):
+        part, text = _shape(text)
+        parts.append(part)
+        text = text.lstrip().removeprefix(",").lstrip()
+    return Shape(parts=tuple(parts)), text[1:]
+
+
+def _split(text: str, begin: int) -> Iterator[str]:
+    """The parts between commas from `begin` to where the parenthesis closes."""
+    depth, start, quoted = 0, begin, False
+    for at in range(begin, len(text)):
+        char = text[at]
+        if char == '"' and text[at - 1] != "\\":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+            if depth < 0:
+                yield text[start:at]
+                return
+        elif char == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+    if text[start:].strip():
+        yield text[start:]
+
+
+def _aliases(head: str) -> Mapping[Index, int]:
+    """`input_output_alias={ {0}: (1, {}, may-alias) }`"""
+    _, _, text = head.partition("input_output_alias={")
+    found: dict[Index, int] = {}
+    for output, number in re.findall(r"\{([\d, ]*)\}: \((\d+), \{", text):
+        found[tuple(map(int, re.findall(r"\d+", output)))] = int(number)
+    return found
+
+
+def _frames(lines: Sequence[str]) -> Mapping[int, str]:
+    """`file:line:col` of each stack frame, from the tables before the computations."""
+    names = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+    tables: dict[str, dict[int, str]] = {name: {} for name in names}
+    table: dict[int, str] | None = None
+    for line in lines:
+        if line in tables:
+            table = tables[line]
+        elif table is not None and (entry := _ENTRY_OF_TABLE.match(line)):
+            table[int(entry[1])] = entry[2]
+        elif line:
+            table = None
+    frames: dict[int, str] = {}
+    for number, frame in tables["StackFrames"].items():
+        place = dict(_FIELD.findall(frame)).get("file_location_id", "0")
+        fields = dict(_FIELD.findall(tables["FileLocations"].get(int(place), "")))
+        file = tables["FileNames"].get(int(fields.get("file_name_id", 0)), "")
+        if file:
+            frames[number] = _place(file, fields.get("line"), fields.get("column"))
+    return frames
+
+
+def _location(metadata: str, frames: Mapping[int, str]) -> str:
+    fields = dict(_FIELD.findall(metadata))
+    if frame := fields.get("stack_frame_id"):
+        return frames.get(int(frame), "")
+    if file := fields.get("source_file", ""):
+        return _place(file, fields.get("source_line"), fields.get("source_column"))
+    return ""
+
+
+def _place(file: str, line: str | None, column: str | None) -> str:
+    return ":".join(filter(None, (file.strip('"'), line, column)))

@@ -1,0 +1,421 @@
+"""Which elements of an operand an HLO instruction reads before it writes which.
+
+    access(module, instruction, Sharing(0, (), is_in_place=True))
+
+Positions of the operand's elements flow through the instruction, or the body of the
+fusion, to its result: a slice takes some, a transposition permutes them, an elementwise
+operation joins those of its operands. They are enumerated with NumPy, but for paths of
+elementwise operations alone.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ...foreign_plan import Access, Elements, Positions, Unknown
+from .hlo import WIDTHS, Computation, HloModule, Index, Instruction, Shape
+
+ELEMENTS = 1 << 24
+"""Arrays with more are not enumerated."""
+
+ELEMENTWISE = frozenset(
+    """abs add and atan2 cbrt ceil clamp compare complex convert copy cosine
+    count-leading-zeros divide erf exponential exponential-minus-one floor imag
+    is-finite log log-plus-one logistic maximum minimum multiply negate not or
+    popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even
+    rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine sqrt
+    stochastic-convert subtract tan tanh xor acos acosh asin asinh atanh cosh sinh
+    """.split()
+)
+MANY = frozenset(
+    """cholesky convolution dot fft reduce reduce-window scaled-dot sort topk
+    triangular-solve""".split()
+)
+"""Operations that compute each element from many."""
+
+Window: TypeAlias = tuple[str, ...]
+"""Where a window starts, as expressions; positions in it are as if it started at 0."""
+
+
+class Source(NamedTuple):
+    """The position of the operand that each element of an array is read from, or -1."""
+
+    window: Window | None
+    positions: Positions
+
+
+class Sharing(NamedTuple):
+    """A read and a write of one instruction whose bytes overlap."""
+
+    operand: int
+    result: Index
+    in_place: frozenset[int]
+    """The operands in exactly the bytes of that result."""
+
+
+class _NotModeled(Exception):
+    """Where the elements come from is not known."""
+
+    def __init__(self, reason: str, is_refuted: bool = False):
+        self.access = Unknown(reason, is_refuted)
+
+
+def access(module: HloModule, by: Instruction, at: Computation, how: Sharing) -> Access:
+    """Of an instruction of the computation `at`, or of what the fusion computes."""
+    is_own = how.result in ((), (how.operand,)) and how.operand in how.in_place
+    if by.opcode == "sort" and is_own:
+        return None
+    if by.opcode == "custom-call":
+        return _declared(by, how)
+    try:
+        body, root = _body(module, by, at, how)
+        return _Flow(body, how.operand).access(root, how)
+    except _NotModeled as reason:
+        return reason.access
+    except (LookupError, ValueError, RecursionError):
+        return Unknown("its text is not understood")
+
+
+def _declared(by: Instruction, how: Sharing) -> Access:
+    """`output_to_operand_aliasing={{0}: (1, {})}`"""
+    text = by.attributes.get("output_to_operand_aliasing", "")
+    for output, operand in re.findall(r"\{([\d, ]*)\}: \((\d+), \{", text):
+        index = tuple(map(int, re.findall(r"\d+", output)))
+        if (index, int(operand)) == (how.result, how.operand):
+            return None
+    return Unknown("a custom call that declares no such alias")
+
+
+def _body(
+    module: HloModule, by: Instruction, at: Computation, how: Sharing
+) -> tuple[Computation, Instruction]:
+    """What computes the result: a fusion's body, or the instruction alone."""
+    if by.opcode != "fusion":
+        names = [f"operand {number}" for number in range(len(by.operands))]
+        parameters = [
+            Instruction(name, at.by_name[o].shape, "parameter", (), {}, str(n), "")
+            for n, (name, o) in enumerate(zip(names, by.operands, strict=True))
+        ]
+        root = Instruction(
+            by.name, by.shape, by.opcode, tuple(names), by.attributes, "", by.location
+        )
+        return Computation(by.name, [*parameters, root], root), root
+    body = module.computations[by.called("calls")]
+    root = body.root
+    for number in how.result:
+        root = body.by_name[root.operands[number]]
+    return body, root
+
+
+class _Flow:
+    """The positions of one operand in the computation that reads it."""
+
+    def __init__(self, body: Computation, operand: int):
+        self.body = body
+        self.parameter = body.parameters[operand]
+        self.readers = {self.parameter.name}
+        """What depends on the operand."""
+        for by in body.instructions:
+            if not self.readers.isdisjoint(by.operands):
+                self.readers.add(by.name)
+        self._known: dict[str, Sequence[Source] | _NotModeled] = {}
+        self._expressions: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+
+    def access(self, root: Instruction, how: Sharing) -> Access:
+        """What the result `root` reads before it writes. Raises `_NotModeled`."""
+        width = WIDTHS.get(root.shape.dtype)
+        if width is None or width != WIDTHS.get(self.parameter.shape.dtype):
+            raise _NotModeled("the elements have different widths")
+        if root.name in self._passed_through():
+            return None
+        for by in self.body.instructions:
+            try:
+                self._known[by.name] = self._compute(by)
+            except _NotModeled as error:
+                self._known[by.name] = error
+        update = self._behind_bitcasts(root)
+        if update.operands and self._base(update) in how.in_place:
+            if update.opcode == "scatter":
+                return self._scatter(update)
+            if update.opcode == "dynamic-update-slice":
+                return self._update(update, width)
+        sources = self._sources(root)
+        if any(source.window for source in sources):
+            raise _NotModeled("it reads a window that starts at a computed element")
+        return _elements(_identity(root.shape), sources, width)
+
+    def _update(self, update: Instruction, width: int) -> Access:
+        """Only the window is written; what is read outside of it is intact."""
+        base, new = self._operands(update)[:2]
+        if not self.readers.isdisjoint(update.operands[2:]):
+            raise _NotModeled("the window's start is read from what it overwrites")
+        start, window = self._start(update.operands[2:], base.shape, new.shape)
+        sources = self._sources(new)
+        if any(source.window != window for source in sources):
+            raise _NotModeled(
+                "it reads and writes windows that start at other elements"
+            )
+        written = _identity(base.shape)[_box(start, new.shape.sizes)]
+        return _elements(written, sources, width)
+
+    def _scatter(self, scatter: Instruction) -> Access:
+        """What is not the base is read at positions that are computed."""
+        if not self.readers.isdisjoint(scatter.operands[1:]):
+            raise _NotModeled("it scatters values read from what it overwrites")
+        return None
+
+    def _base(self, update: Instruction) -> int | None:
+        """The operand that an update in place starts from."""
+        base = self._behind_bitcasts(self.body.by_name[update.operands[0]])
+        return int(base.literal) if base.opcode == "parameter" else None
+
+    def _behind_bitcasts(self, by: Instruction) -> Instruction:
+        while by.opcode == "bitcast":
+            by = self.body.by_name[by.operands[0]]
+        return by
+
+    def _operands(self, by: Instruction) -> list[Instruction]:
+        return [self.body.by_name[name] for name in by.operands]
+
+    def _passed_through(self) -> set[str]:
+        """What reads the operand's element at a position for its own one there only."""
+        found = {self.parameter.name}
+        for by in self.body.instructions:
+            readers = [o for o in self._operands(by) if o.name in self.readers]
+            if (by.opcode in ELEMENTWISE or by.opcode == "bitcast") and all(
+                o.name in found and _same_order(o, by) for o in readers
+            ):
+                found.add(by.name)
+        return found
+
+    def _sources(self, by: Instruction) -> Sequence[Source]:
+        """Where the elements of an array come from. Raises `_NotModeled`."""
+        known = self._known[by.name]
+        if isinstance(known, _NotModeled):
+            raise known
+        return known
+
+    def _compute(self, by: Instruction) -> Sequence[Source]:
+        if by.name not in self.readers:
+            return []
+        if by.shape.parts is not None or by.shape.elements > ELEMENTS:
+            raise _NotModeled("the array is too large to enumerate")
+        operands = self._operands(by)
+        if by.opcode == "parameter":
+            return [Source(None, _identity(by.shape))]
+        if by.opcode in ELEMENTWISE:
+            return self._joined(by, operands)
+        if by.opcode == "concatenate":
+            return self._concatenated(by, operands)
+        if not self.readers.isdisjoint(by.operands[2:]):
+            raise _NotModeled(f"{by.opcode} takes a start or a size from the operand")
+        if by.opcode == "dynamic-update-slice":
+            return self._updated(by, operands)
+        if by.opcode in MANY:
+            reason = f"{by.opcode} reads many elements for each that it writes"
+            raise _NotModeled(reason, by.shape.elements > 1)
+        if not self.readers.isdisjoint(by.operands[1:]):
+            raise _NotModeled(f"{by.opcode} is not modeled")
+        if by.opcode == "dynamic-slice":
+            return self._dynamic_slice(by, operands[0])
+        return [
+            source._replace(positions=_moved(by, operands[0].shape, source.positions))
+            for source in self._sources(operands[0])
+        ]
+
+    def _joined(
+        self, by: Instruction, operands: Sequence[Instruction]
+    ) -> Sequence[Source]:
+        """The sources of all operands; scalars are for all elements."""
+        return _distinct(
+            source._replace(positions=np.broadcast_to(source.positions, by.shape.sizes))
+            for operand in operands
+            for source in self._sources(operand)
+        )
+
+    def _concatenated(
+        self, by: Instruction, operands: Sequence[Instruction]
+    ) -> Sequence[Source]:
+        (axis,) = by.numbers("dimensions")
+        found: list[Source] = []
+        start = 0
+        for operand in operands:
+            at = [0] * len(by.shape.sizes)
+            at[axis] = start
+            start += operand.shape.sizes[axis]
+            box = _box(at, operand.shape.sizes)
+            found += _placed(self._sources(operand), by.shape, box)
+        return found
+
+    def _dynamic_slice(self, by: Instruction, whole: Instruction) -> Sequence[Source]:
+        start, window = self._start(by.operands[1:], whole.shape, by.shape)
+        found: list[Source] = []
+        for source in self._sources(whole):
+            if window and source.window:
+                raise _NotModeled("it reads a window of a window")
+            positions = source.positions[_box(start, by.shape.sizes)]
+            found.append(Source(window or source.window, positions))
+        return found
+
+    def _updated(
+        self, by: Instruction, operands: Sequence[Instruction]
+    ) -> Sequence[Source]:
+        base, new = operands[:2]
+        start, window = self._start(by.operands[2:], base.shape, new.shape)
+        if window:
+            if new.name in self.readers:
+                raise _NotModeled(
+                    "it writes a window that starts at a computed element"
+                )
+            return self._sources(base)
+        box = _box(start, new.shape.sizes)
+        found: list[Source] = []
+        for source in self._sources(base):
+            positions = source.positions.copy()
+            positions[box] = -1
+            found.append(source._replace(positions=positions))
+        return found + _placed(self._sources(new), by.shape, box)
+
+    def _start(
+        self, names: Sequence[str], whole: Shape, part: Shape
+    ) -> tuple[Sequence[int], Window | None]:
+        """Where a window starts; (zeros, its expressions) if that is computed."""
+        lengths = list(zip(whole.sizes, part.sizes, strict=True))
+        starts = [
+            "0" if size == length else self._expression(name)  # clamped
+            for name, (size, length) in zip(names, lengths, strict=True)
+        ]
+        numbers: list[int] = []
+        for text, (size, length) in zip(starts, lengths, strict=True):
+            if text.lstrip("-").isdigit():
+                numbers.append(min(max(int(text), 0), size - length))
+            else:
+                shape = f"{whole} {whole.minor_to_major} {part}"
+                return [0] * len(starts), (shape, *starts)
+        return numbers, None
+
+    def _expression(self, name: str) -> str:
+        """A scalar's number, or the name of the first one that is computed so."""
+        by = self.body.by_name[name]
+        if by.opcode in ("constant", "parameter"):
+            return f"{by.opcode} {by.literal}".removeprefix("constant ")
+        if name not in self._expressions:
+            operands = ", ".join(map(self._expression, by.operands))
+            details = {k: v for k, v in by.attributes.items() if k != "metadata"}
+            text = f"{by.opcode}({operands}) {details}"
+            self._expressions[name] = self._first.setdefault(text, name)
+        return self._expressions[name]
+
+
+def _elements(
+    written: Positions, sources: Sequence[Source], width: int
+) -> Elements | None:
+    if not sources:
+        return None
+    read = [np.where(s.positions < 0, -1, s.positions * width) for s in sources]
+    return Elements(written * width, read, width)
+
+
+def _same_order(one: Instruction, other: Instruction) -> bool:
+    """Whether an element at a position of one is computed at that of the other."""
+    if other.opcode == "bitcast":
+        return True
+    sizes = one.shape.sizes, other.shape.sizes
+    orders = one.shape.minor_to_major, other.shape.minor_to_major
+    return sizes[0] == sizes[1] and orders[0] == orders[1]
+
+
+def _moved(by: Instruction, shape: Shape, positions: Positions) -> Positions:
+    """The positions that an operation only moves. Raises `_NotModeled`."""
+    match by.opcode:
+        case "bitcast":
+            order = shape.minor_to_major[::-1]
+            flat = positions.transpose(order).reshape(-1)
+            return _in_order(flat, by.shape)
+        case "reshape":
+            return positions.reshape(by.shape.sizes)
+        case "transpose":
+            return positions.transpose(by.numbers("dimensions"))
+        case "broadcast":
+            return _broadcast(positions, by.numbers("dimensions"), by.shape.sizes)
+        case "reverse":
+            return np.flip(positions, tuple(by.numbers("dimensions")))
+        case "slice":
+            return positions[_slices(by.attributes["slice"])]
+        case "pad":
+            return _padded(by.attributes["padding"], positions, by.shape)
+        case opcode:
+            raise _NotModeled(f"{opcode} is not modeled")
+
+
+def _identity(shape: Shape) -> Positions:
+    return _in_order(np.arange(shape.elements, dtype=np.int64), shape)
+
+
+def _in_order(flat: Positions, shape: Shape) -> Positions:
+    """What lies in memory in this order, as an array of the shape."""
+    order = shape.minor_to_major[::-1]
+    array = flat.reshape([shape.sizes[axis] for axis in order])
+    return array.transpose(np.argsort(order)) if order else array
+
+
+def _broadcast(
+    positions: Positions, axes: Sequence[int], sizes: Sequence[int]
+) -> Positions:
+    shape = [1] * len(sizes)
+    for axis, size in zip(axes, positions.shape, strict=True):
+        shape[axis] = size
+    return np.broadcast_to(positions.transpose(np.argsort(axes)).reshape(shape), sizes)
+
+
+def _slices(text: str) -> tuple[slice, ...]:
+    """`{[0:7], [0:16:2]}`"""
+    parts = re.findall(r"\[([\d:]+)\]", text)
+    return tuple(slice(*map(int, part.split(":"))) for part in parts)
+
+
+def _padded(text: str, positions: Positions, shape: Shape) -> Positions:
+    """`1_2x0_0_1`: low, high, and interior elements of each axis."""
+    result = np.full(shape.sizes, -1, np.int64)
+    into: list[Positions] = []
+    taken: list[Positions] = []
+    sizes = zip(positions.shape, shape.sizes, strict=True)
+    for part, (size, whole) in zip(text.split("x"), sizes, strict=True):
+        low, _, interior = [*map(int, part.split("_")), 0][:3]
+        places = np.arange(size, dtype=np.int64) * (interior + 1) + low
+        is_inside = (places >= 0) & (places < whole)
+        into.append(places[is_inside])
+        taken.append(np.flatnonzero(is_inside))
+    result[np.ix_(*into)] = positions[np.ix_(*taken)]
+    return result
+
+
+def _box(start: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(s, s + n) for s, n in zip(start, sizes, strict=True))
+
+
+def _placed(
+    sources: Sequence[Source], shape: Shape, box: tuple[slice, ...]
+) -> list[Source]:
+    """The sources of a part of an array whose other elements have none."""
+    found: list[Source] = []
+    for source in sources:
+        positions = np.full(shape.sizes, -1, np.int64)
+        positions[box] = source.positions
+        found.append(source._replace(positions=positions))
+    return found
+
+
+def _distinct(sources: Iterable[Source]) -> Sequence[Source]:
+    found: list[Source] = []
+    for source in sources:
+        if not any(
+            source.window == other.window
+            and np.array_equal(source.positions, other.positions)
+            for other in found
+        ):
+            found.append(source)
+    return found

@@ -1,0 +1,304 @@
+"""Plans of XLA, from a dump: `XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text"`.
+
+    for plan in read_folder(Path("DIR")): ...
+
+A compiled module has two files: the optimized HLO, in the order of its schedule, and
+the buffer assignment, which gives each value its bytes. Who reads and writes what is
+taken from the HLO, not from the live ranges that XLA dumps as well.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ...foreign_plan import (
+    Access,
+    Block,
+    Branch,
+    ForeignPlan,
+    ForeignPlanError,
+    HandedOn,
+    Loop,
+    Memory,
+    Region,
+    Step,
+    Value,
+)
+from .hlo import Computation, HloModule, Index, Instruction, parse
+from .hlo_elements import Sharing, access
+
+ASSIGNMENT = "-buffer-assignment.txt"
+
+ASSUMPTIONS = (
+    "XLA's runtime runs steps that share bytes in the order of the schedule",
+    "a fused kernel reads all that it needs of an element before it writes that one",
+    "an update in place writes its window only",
+    "custom calls, sorts and collectives access what they declare",
+)
+
+Values: TypeAlias = Mapping[Index, Value]
+"""Those of an instruction: of an array, or of a tuple and its parts."""
+
+_ALLOCATION = re.compile(r"allocation (\d+): size (\d+), (.*):$")
+_VALUE = re.compile(
+    r" value: <\d+ ([\w.-]+)(?:\{([\d,]*)\})? (?:\(phi\) )?@\d+> "
+    r"\(size=(\d+),offset=(\d+)\)"
+)
+_FORWARDING = ("bitcast", "optimization-barrier", "add-dependency", "domain")
+
+
+def folder_files(folder: Path) -> Sequence[Path]:
+    """The buffer assignments in a dump, in the order of their names."""
+    return sorted(folder.glob(f"*{ASSIGNMENT}"))
+
+
+def read_file(path: Path) -> ForeignPlan:
+    """The plan of one module, from either of its two files.
+
+    Raises `ForeignPlanError` for what is no such dump, and `OSError`.
+    """
+    stem = str(path).removesuffix(ASSIGNMENT).removesuffix(".txt")
+    assignment, hlo = (Path(stem + end) for end in (ASSIGNMENT, ".txt"))
+    module = parse(_text(hlo), str(hlo))
+    if not module.is_scheduled:
+        raise ForeignPlanError(str(hlo), "the module has no schedule")
+    return read(module, _text(assignment), str(assignment))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError:
+        raise ForeignPlanError(str(path), "this is not UTF-8") from None
+
+
+def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
+    """The plan of a module with the text of its buffer assignment, a file `name`."""
+    reader = _Reader(module)
+    reader.read_assignment(assignment, name)
+    try:
+        return reader.plan(Path(name).name.removesuffix(ASSIGNMENT))
+    except (LookupError, ValueError, RecursionError):
+        reason = "its values and those of the HLO do not fit together"
+        raise ForeignPlanError(name, reason) from None
+
+
+class _Reader:
+    def __init__(self, module: HloModule):
+        self.module = module
+        self.memories: dict[str, Memory] = {}
+        self.regions: dict[tuple[str, Index], Region] = {}
+        self.constants: dict[str, Value] = {}
+        self.not_understood: Counter[str] = Counter()
+
+    def read_assignment(self, text: str, name: str) -> None:
+        """Raises `ForeignPlanError` for anything but a buffer assignment."""
+        memory = ""
+        for line in text.splitlines():
+            if found := _ALLOCATION.match(line):
+                memory = f"allocation {found[1]}"
+                self.memories[memory] = Memory(int(found[2]), _kind(found[3]))
+            elif found := _VALUE.match(line):
+                if not memory:
+                    raise ForeignPlanError(name, "a value comes before allocations")
+                region = Region(memory, int(found[4]), int(found[3]))
+                self.regions[found[1], _index(found[2])] = region
+            elif line.strip() and line != "BufferAssignment:" and self.memories:
+                break  # what follows are sums
+        if not self.memories:
+            raise ForeignPlanError(name, "this is not a buffer assignment of XLA")
+
+    def plan(self, name: str) -> ForeignPlan:
+        entry = self.module.entry
+        arguments = [self._own(parameter) for parameter in entry.parameters]
+        steps, results = self._block(entry, arguments)
+        donated = set(self.module.aliases.values())
+        lent = [
+            value
+            for number, values in enumerate(arguments)
+            if number not in donated
+            for value in values.values()
+        ]
+        given = [value for values in arguments for value in values.values()]
+        constants = list(self.constants.values())
+        return ForeignPlan(
+            name,
+            {n: m for n, m in self.memories.items() if m.kind != "thread-local"},
+            steps,
+            [*given, *constants],
+            [*results.values(), *lent, *constants],
+            ASSUMPTIONS,
+            self.not_understood,
+        )
+
+    def _block(
+        self, computation: Computation, arguments: Sequence[Values]
+    ) -> tuple[Block, Values]:
+        """The steps of a computation, and the values of its result."""
+        values: dict[str, Values] = {}
+        steps: list[Step | HandedOn | Loop | Branch] = []
+        for by in computation.instructions:
+            operands = [values[name] for name in by.operands]
+            match by.opcode:
+                case "parameter":
+                    values[by.name] = arguments[int(by.literal)]
+                case "constant":
+                    values[by.name] = own = self._own(by)
+                    self.constants |= {value.name: value for value in own.values()}
+                case "get-tuple-element":
+                    number = int(by.attributes["index"])
+                    values[by.name] = _part(operands[0], number)
+                case "tuple":
+                    own = self._own(by, only_itself=True)
+                    steps.append(self._step(by, computation, operands[:0], own))
+                    values[by.name] = {**own, **_joined(operands)}
+                case opcode if opcode in _FORWARDING:
+                    values[by.name] = operands[0]
+                case "while":
+                    loop, values[by.name] = self._loop(by, operands[0])
+                    steps.append(loop)
+                case "conditional":
+                    branch, values[by.name] = self._branch(by, operands)
+                    steps.append(branch)
+                case "call":
+                    called = self.module.computations[by.called("to_apply")]
+                    inner, values[by.name] = self._block(called, operands)
+                    steps += inner
+                case _:
+                    if by.opcode.endswith(("-start", "-update", "-done")):
+                        self.not_understood[f"asynchronous {by.opcode}"] += 1
+                    values[by.name] = own = self._own(by)
+                    steps.append(self._step(by, computation, operands, own))
+        return steps, values[computation.root.name]
+
+    def _own(self, by: Instruction, only_itself: bool = False) -> Values:
+        """The values that an instruction defines, where the assignment has them."""
+        found: dict[Index, Value] = {}
+        for index, shape in by.shape.leaves():
+            if only_itself and index:
+                continue
+            region = self.regions.get((by.name, index))
+            if region is None:
+                if shape.bytes:
+                    self.not_understood["values without bytes"] += 1
+                continue
+            size = region.size if shape.bytes is None else shape.bytes
+            name = _name(by.name, index)
+            region = region._replace(size=size)
+            found[index] = Value(name, region, str(shape), by.location)
+        return found
+
+    def _step(
+        self,
+        by: Instruction,
+        computation: Computation,
+        operands: Sequence[Values],
+        results: Values,
+    ) -> Step:
+        reads: list[Value] = []
+        numbers: list[int] = []
+        for number, values in enumerate(operands):
+            leaves = [v for i, v in values.items() if not _is_table(i, values)]
+            reads += leaves
+            numbers += [number] * len(leaves)
+        indices = list(results)
+        writes = [results[index] for index in indices]
+
+        def relation(read: int, write: int) -> Access:
+            same = (
+                n
+                for r, n in zip(reads, numbers, strict=True)
+                if r.region == writes[write].region
+            )
+            sharing = Sharing(numbers[read], indices[write], frozenset(same))
+            return access(self.module, by, computation, sharing)
+
+        return Step(by.name, by.opcode, reads, writes, by.location, relation)
+
+    def _loop(self, by: Instruction, initial: Values) -> tuple[Loop, Values]:
+        condition, body = (
+            self.module.computations[by.called(name)] for name in ("condition", "body")
+        )
+        tested, carried, left = (
+            self._renamed(instruction, initial)
+            for instruction in (condition.parameters[0], body.parameters[0], by)
+        )
+        test, _ = self._block(condition, [tested])
+        steps, results = self._block(body, [carried])
+        loop = Loop(
+            by.name,
+            test,
+            [*_handed_on(tested, carried), *steps],
+            _handed_on(initial, tested),
+            _handed_on(results, tested),
+            _handed_on(tested, left),
+            by.location,
+        )
+        return loop, left
+
+    def _branch(
+        self, by: Instruction, operands: Sequence[Values]
+    ) -> tuple[Branch, Values]:
+        names = re.findall(r"%?([\w.-]+)", by.attributes.get("branch_computations", ""))
+        names = names or [
+            by.called(f"{choice}_computation") for choice in ("true", "false")
+        ]
+        choices: list[Block] = []
+        joined: Values = {}
+        for name, argument in zip(names, operands[1:], strict=True):
+            steps, results = self._block(self.module.computations[name], [argument])
+            joined = joined or self._renamed(by, results)
+            choices.append([*steps, *_handed_on(results, joined)])
+        return Branch(by.name, choices, by.location), joined
+
+    def _renamed(self, by: Instruction, values: Values) -> Values:
+        """The values under an instruction's name, in its bytes or else in theirs."""
+        found: dict[Index, Value] = {}
+        for index, value in values.items():
+            region = self.regions.get((by.name, index), value.region)
+            region = region._replace(size=value.region.size)
+            name = _name(by.name, index)
+            found[index] = Value(name, region, value.type, by.location)
+        return found
+
+
+def _kind(text: str) -> str:
+    """What an allocation is for, from its description."""
+    if "thread-local" in text:
+        return "thread-local"
+    if text.startswith("parameter"):
+        return "argument"
+    if text.startswith("constant"):
+        return "constant"
+    return "result" if "maybe-live-out" in text else "temporary"
+
+
+def _index(text: str | None) -> Index:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+def _name(instruction: str, index: Index) -> str:
+    return f"{instruction}{{{','.join(map(str, index))}}}" if index else instruction
+
+
+def _is_table(index: Index, values: Values) -> bool:
+    """Whether it is the table of a tuple's parts, which no kernel reads."""
+    return any(len(i) > len(index) and i[: len(index)] == index for i in values)
+
+
+def _part(values: Values, number: int) -> Values:
+    return {i[1:]: value for i, value in values.items() if i[:1] == (number,)}
+
+
+def _joined(operands: Sequence[Values]) -> Values:
+    return {
+        (number, *index): value
+        for number, values in enumerate(operands)
+        for index, value in values.items()
+    }
+
+
+def _handed_on(old: Values, new: Values) -> Sequence[HandedOn]:
+    return [HandedOn(old[i], value) for i, value in new.items() if i in old]

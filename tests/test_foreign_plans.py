@@ -1,0 +1,256 @@
+"""Plans of other compilers: what is read, what is proved, and what is refuted."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tensorplan.checking.foreign import audit
+from tensorplan.foreign_plan import (
+    Branch,
+    ForeignPlan,
+    ForeignPlanError,
+    HandedOn,
+    Loop,
+    Memory,
+    Region,
+    Step,
+    Value,
+)
+from tensorplan.frontends.plans import hlo, xla
+
+FOLDER = Path(__file__).parent / "foreign" / "xla"
+PROGRAMS = {"shift": "unsound", "windows": "suspicious", "steps": "proved"}
+
+VALUE = re.compile(r" value: <\d+ (\S+) .*@\d+> (\(size=(\d+),offset=(\d+)\))")
+
+
+def texts(program: str) -> tuple[str, str, str]:
+    """HLO, buffer assignment and live ranges."""
+    stem = f"jit_{program}"
+    ends = ("", "-buffer-assignment", "-live-range")
+    parts = [(FOLDER / f"{stem}{end}.txt").read_text() for end in ends]
+    return parts[0], parts[1], parts[2]
+
+
+def read(hlo_text: str, assignment: str) -> ForeignPlan:
+    return xla.read(hlo.parse(hlo_text, "m.txt"), assignment, "m-buffer-assignment.txt")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_recorded_dumps(program: str) -> None:
+    [path] = [p for p in xla.folder_files(FOLDER) if program in p.name]
+    found = audit(xla.read_file(path))
+    assert found.verdict == PROGRAMS[program]
+    assert not found.plan.not_understood
+
+
+def test_the_fault_of_issue_49176_is_in_the_dump() -> None:
+    [finding] = audit(read(*texts("shift")[:2])).findings
+    assert finding.location == "record.py:21:11"
+    assert finding.message == (
+        "bitcast_dynamic-update-slice_fusion (fusion) overwrites copy.1 before it has "
+        "read it, in bytes 0 to 512 of allocation 0: 96 elements are read after they "
+        "are overwritten"
+    )
+
+
+def live_ranges(text: str) -> dict[str, tuple[int, int]]:
+    """XLA's own: from the step that writes a value to the last one that reads it."""
+    found = re.findall(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", text, re.MULTILINE)
+    return {
+        name + (index if index != "{}" else ""): (int(begin), int(end))
+        for name, index, begin, end in found
+    }
+
+
+def planted(assignment: str, victim: str, intruder: str) -> str | None:
+    """The plan with one value moved onto another; None if it does not fit there."""
+    lines = assignment.splitlines()
+    places = {m[1]: n for n, line in enumerate(lines) if (m := VALUE.match(line))}
+    if not {victim, intruder} <= places.keys():
+        return None
+    onto, moved = (VALUE.match(lines[places[name]]) for name in (victim, intruder))
+    assert onto
+    assert moved
+    if int(moved[3]) > int(onto[3]) or "constant" in intruder:
+        return None
+    new = moved[0].replace(moved[2], f"(size={moved[3]},offset={onto[4]})")
+    lines[places[intruder]] = ""
+    lines.insert(places[victim], new)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("program", "least"), [("shift", 2), ("steps", 60)])
+def test_each_planted_overlap_is_found(program: str, least: int) -> None:
+    text, assignment, ranges = texts(program)
+    module = hlo.parse(text, "m.txt")
+    live = live_ranges(ranges)
+    count = 0
+    for victim, intruder in permutations(live, 2):
+        (begin, end), (written, _) = live[victim], live[intruder]
+        if not begin < written < end or victim in assignment_mates(
+            assignment, intruder
+        ):
+            continue
+        if (overlapping := planted(assignment, victim, intruder)) is None:
+            continue
+        count += 1
+        plan = xla.read(module, overlapping, "m-buffer-assignment.txt")
+        assert audit(plan).verdict == "unsound", (victim, intruder)
+    assert count >= least
+
+
+def assignment_mates(assignment: str, name: str) -> Sequence[str]:
+    """The values that have exactly a value's bytes already."""
+    rows = [
+        (memory, match[2], match[1])
+        for memory in re.split(r"^allocation ", assignment, flags=re.MULTILINE)[1:]
+        for line in memory.splitlines()
+        if (match := VALUE.match(line))
+    ]
+    place = next((row[:2] for row in rows if row[2] == name), None)
+    return [row[2] for row in rows if row[:2] == place]
+
+
+BODY = """HloModule m, is_scheduled=true
+
+%f (p: s32[4,4]) -> s32[4,4] {{
+  %p = s32[4,4]{{1,0}} parameter(0)
+  %i = s32[] constant(1)
+  %z = s32[] constant(0)
+{body}
+}}
+
+ENTRY %main (x: s32[4,4]) -> s32[4,4] {{
+  %x = s32[4,4]{{1,0}} parameter(0)
+  %y = s32[4,4]{{1,0}} copy(%x)
+  ROOT %r = s32[4,4]{{1,0}} fusion(%y), kind=kLoop, calls=%f
+}}
+"""
+IN_PLACE = """BufferAssignment:
+allocation 0: size 64, parameter 0, shape |s32[4,4]| at ShapeIndex {}:
+ value: <1 x @0> (size=64,offset=0): s32[4,4]{1,0}
+allocation 1: size 64, output shape is |s32[4,4]|, maybe-live-out:
+ value: <2 y @0> (size=64,offset=0): s32[4,4]{1,0}
+ value: <3 r @0> (size=64,offset=0): s32[4,4]{1,0}
+"""
+A = "s32[4,4]{1,0}"
+BODIES = {
+    f"ROOT %r = {A} negate(%p)": "proved",
+    f"%t = {A} transpose(%p), dimensions={{1,0}}|ROOT %r = {A} negate(%t)": "6",
+    "%t = s32[4,4]{0,1} transpose(%p), dimensions={1,0}|"
+    f"%b = {A} bitcast(%t)|ROOT %r = {A} negate(%b)": "proved",
+    f"ROOT %r = {A} reverse(%p), dimensions={{0}}": "8",
+    f"%s = s32[3,4]{{1,0}} slice(%p), slice={{[0:3], [0:4]}}|ROOT %r = {A} "
+    "dynamic-update-slice(%p, %s, %i, %z)": "8",
+    f"%s = s32[3,4]{{1,0}} slice(%p), slice={{[1:4], [0:4]}}|ROOT %r = {A} "
+    "dynamic-update-slice(%p, %s, %z, %z)": "suspicious",
+    f"%s = s32[1,4]{{1,0}} slice(%p), slice={{[0:1], [0:4]}}|ROOT %r = {A} "
+    "dynamic-update-slice(%p, %s, %i, %z)": "proved",
+    f"%s = s32[1,4]{{1,0}} dynamic-slice(%p, %i, %z), dynamic_slice_sizes={{1,4}}|"
+    f"ROOT %r = {A} dynamic-update-slice(%p, %s, %i, %z)": "proved",
+    "%s = s32[3,4]{1,0} slice(%p), slice={[0:3], [0:4]}|"
+    f"ROOT %r = {A} pad(%s, %z), padding=1_0x0_0": "12",
+    "%s = s32[3,4]{1,0} slice(%p), slice={[1:4], [0:4]}|"
+    f"ROOT %r = {A} pad(%s, %z), padding=1_0x0_0": "proved",
+    "%s = s32[2,4]{1,0} slice(%p), slice={[2:4], [0:4]}|"
+    f"ROOT %r = {A} concatenate(%s, %s), dimensions={{0}}": "suspicious",
+    "%s = s32[4,1]{1,0} slice(%p), slice={[0:4], [0:1]}|%b = s32[4]{0} bitcast(%s)|"
+    f"ROOT %r = {A} broadcast(%b), dimensions={{0}}": "12",
+    f"ROOT %r = {A} dot(%p, %p), lhs_contracting_dims={{1}}, "
+    "rhs_contracting_dims={0}": "dot reads many elements for each that it writes",
+    f"ROOT %r = {A} gather(%p, %p), offset_dims={{1}}": "suspicious",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_a_fusion_may_do_in_place(body: str) -> None:
+    text = "\n".join(f"  {line}" for line in body.split("|"))
+    found = audit(read(BODY.format(body=text), IN_PLACE))
+    expected = BODIES[body]
+    if expected in ("proved", "suspicious"):
+        assert found.verdict == expected
+    else:
+        assert found.verdict == "unsound"
+        assert f": {expected}" in found.findings[0].message
+
+
+def value(name: str, offset: int, memory: str = "arena") -> Value:
+    return Value(name, Region(memory, offset, 4))
+
+
+def plan(*steps: Step | HandedOn | Loop | Branch, kept: str = "") -> ForeignPlan:
+    x, y = value("x", 0), value("y", 4)
+    held = [v for v in (x, y) if v.name in kept]
+    return ForeignPlan("p", {"arena": Memory(16, "temporary")}, steps, [x, y], held)
+
+
+def write(name: str, offset: int, *reads: Value) -> Step:
+    return Step(f"make {name}", "op", reads, [value(name, offset)])
+
+
+def messages(*steps: Step | HandedOn | Loop | Branch, kept: str = "") -> list[str]:
+    return [finding.message for finding in audit(plan(*steps, kept=kept)).findings]
+
+
+def test_a_value_is_lost_when_others_take_its_bytes() -> None:
+    x = value("x", 0)
+    assert messages(write("a", 0), write("b", 8, x)) == [
+        "x is read by make b (op), but bytes 0 to 4 of arena hold a, which make a wrote"
+    ]
+    assert messages(write("a", 2), kept="x") == [
+        "x is lost before the end, but bytes 0 to 4 of arena hold a, which make a wrote"
+    ]
+    assert messages(write("b", 8, value("z", 12))) == [
+        "z is read by make b (op), but bytes 12 to 16 of arena hold nothing yet"
+    ]
+    assert messages(write("a", 14)) == [
+        "a is in bytes 14 to 18 of arena, but arena has 16 bytes"
+    ]
+
+
+def test_results_of_a_step_share_no_bytes() -> None:
+    [message] = messages(Step("s", "op", (), [value("a", 8), value("b", 10)]))
+    assert "writes a and b into the same bytes, bytes 10 to 12" in message
+
+
+def test_a_loop_overwrites_what_it_does_not_carry() -> None:
+    x, y = value("x", 0), value("y", 4)
+    carried, new = value("carried", 0), value("new", 0)
+
+    def loop(*body: Step, after: Value = new) -> Loop:
+        entering = [HandedOn(x, carried)]
+        back, out = HandedOn(after, carried), HandedOn(carried, value("out", 0))
+        return Loop("loop", [], body, entering, [back], [out])
+
+    in_place = Step("add", "op", [carried], [new], access=lambda *_: None)
+    assert not messages(loop(in_place), write("b", 8, y))
+    assert messages(loop(in_place, write("t", 4)), write("b", 8, y))
+    assert messages(loop(in_place), write("b", 8, x))
+    # The first iteration alone would be right.
+    assert messages(loop(write("t", 8, carried), write("u", 0, y), after=carried))
+
+
+def test_a_value_survives_a_branch_only_in_all_choices() -> None:
+    y = value("y", 4)
+    assert not messages(Branch("b", [[write("a", 0)], []]), write("c", 8, y))
+    assert messages(Branch("b", [[write("a", 4)], []]), write("c", 8, y))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_damaged_dumps_are_refused(program: str) -> None:
+    module, assignment, _ = texts(program)
+    for seed in range(20):
+        random = Random(seed)
+        parts = [module, assignment]
+        number = random.randrange(2)
+        at = random.randrange(len(parts[number]))
+        length = random.choice([1, 5, 80, 4000])
+        parts[number] = parts[number][:at] + parts[number][at + length :]
+        with suppress(ForeignPlanError):
+            audit(read(parts[0], parts[1]))
