@@ -1,9 +1,11 @@
 """NumPy's arrays, as all that compute see them. Knows no IR."""
 
+from collections.abc import Sequence
 from ctypes import c_size_t
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType: TypeAlias = np.dtype[Any]
@@ -14,6 +16,21 @@ def address(array: Array) -> int:
     """Where the first element is: `PyArray_DATA` of NumPy's C interface, which
     `__array_interface__` tells in ten times the time."""
     return c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def strided(
+    array: Array,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    *,
+    writeable: bool = True,
+) -> Array:
+    """NumPy's `as_strided`, for all element types: it cannot read what ml_dtypes'
+    float8_e5m2 calls itself, `<f1`."""
+    is_readable = array.dtype.str != "<f1"
+    seen = array if is_readable else array.view(np.uint8)
+    view = as_strided(seen, shape, strides, writeable=writeable)
+    return view if is_readable else view.view(array.dtype)
 
 
 def span(array: Array) -> tuple[int, int]:

@@ -1,6 +1,8 @@
 """Element types and constants of the IR, as NumPy sees them."""
 
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -37,13 +39,13 @@ _FLOATS: Mapping[type[Attribute], str] = {
 def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
     """The NumPy type of an element; `i1` is `bool`, one byte.
 
-    Raises `LocatedError` at `op` for a type that NumPy lacks, and for `bf16` where the
-    package ml_dtypes is not installed.
+    Raises `LocatedError` at `op` for a type that NumPy lacks, and for what ml_dtypes
+    adds (`bf16`, `f8E4M3FN`, `i4`, ...) where that package is not installed.
     """
     if name := _FLOATS.get(type(element_type)):
         return np.dtype(name)
-    if isinstance(element_type, BFloat16Type):
-        return _bfloat16(op)
+    if name := _added_name(element_type):
+        return _added(name, element_type, op)
     if isinstance(element_type, IntegerType):
         integer = cast(AnyInteger, element_type)
         width = integer.width.data
@@ -55,20 +57,59 @@ def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
     raise LocatedError(f"cannot compute with elements of type {element_type}", op)
 
 
-def _bfloat16(op: Operation | None) -> DType:
+@cache
+def _added_name(element_type: Attribute) -> str | None:
+    """The name of a type that ml_dtypes adds to NumPy; None for all others."""
+    if isinstance(element_type, BFloat16Type):
+        return "bfloat16"
+    text = str(element_type)
+    if re.fullmatch(r"u?i[24]", text):
+        return text.replace("i", "int")
+    found = re.fullmatch(r"f([468])(E\w+)", text)
+    return f"float{found[1]}_{found[2].lower()}" if found else None
+
+
+def _added(name: str, element_type: Attribute, op: Operation | None) -> DType:
     try:
-        from ml_dtypes import bfloat16
+        import ml_dtypes
     except ImportError:
         raise LocatedError(
-            "elements of type bf16 need the package ml_dtypes (pip install ml_dtypes)",
+            f"elements of type {element_type} need the package ml_dtypes "
+            "(pip install ml_dtypes)",
             op,
         ) from None
-    return np.dtype(bfloat16)
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether this is a floating-point type; ml_dtypes' have kind "V"."""
-    return dtype.kind in "fV"
+    """Whether this is a floating-point type; most of ml_dtypes' types have kind "V"."""
+    return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
+
+
+def is_stored_integer(dtype: DType) -> bool:
+    """Whether these are integers of less than 8 bits, in a byte each."""
+    return dtype.kind == "V" and "int" in dtype.name
+
+
+def magnitude(dtype: DType) -> int:
+    """The smallest power of two that no integer of the type is beyond."""
+    if not is_stored_integer(dtype):
+        return int(np.iinfo(dtype).max) + 1
+    bits = int(dtype.name[-1])
+    return 1 << (bits if dtype.name.startswith("u") else bits - 1)
+
+
+def between(source: DType, target: DType) -> DType | None:
+    """What elements are converted to first, as ml_dtypes does not have all conversions
+    between types of one byte."""
+    if source == target or not (_is_added(source) and _is_added(target)):
+        return None
+    both = is_stored_integer(source) and is_stored_integer(target)
+    return np.dtype(np.int8 if both else np.float32)
+
+
+def _is_added(dtype: DType) -> bool:
+    return dtype.kind in "fV" and dtype.itemsize == 1
 
 
 def accumulator(dtype: DType) -> DType:
@@ -86,6 +127,8 @@ def constant(value: Attribute, dtype: DType) -> Array:
     data = value.data.data
     if dtype.kind == "b":  # stored as 0x00 and 0xFF
         elements = np.frombuffer(data, np.uint8) != 0
+    elif is_stored_integer(dtype):  # with copies of the sign
+        elements = np.frombuffer(data, np.int8).astype(dtype)
     else:
         elements = np.frombuffer(data, dtype)
     return elements.reshape(value.get_shape())
@@ -101,6 +144,8 @@ def constant_attribute(array: Array, element_type: Attribute) -> Attribute:
         return FloatAttr(float(first[0]), cast(AnyFloat, element_type))
     if data.dtype.kind == "b":  # stored as 0x00 and 0xFF
         data = data.view(np.uint8) * np.uint8(0xFF)
+    elif is_stored_integer(data.dtype):  # with copies of the sign
+        data = data.astype(np.int8)
     type = TensorType(cast(AnyFloat, element_type), array.shape)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes()))
 

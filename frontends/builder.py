@@ -10,6 +10,12 @@ import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    Float4E2M1FNType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -42,6 +48,7 @@ from ..dialects.tgraph.base import (
 )
 from ..dialects.tgraph.elementwise import ConvertOp
 from ..dialects.tgraph.indexing import GatherOp
+from ..dialects.tgraph.widening import widened
 from .unsupported import Unsupported
 
 ELEMENTS: Mapping[str, Attribute] = {
@@ -50,10 +57,21 @@ ELEMENTS: Mapping[str, Attribute] = {
     "float32": f32,
     "float16": f16,
     "bfloat16": bf16,
-    **{f"int{width}": IntegerType(width) for width in (8, 16, 32, 64)},
+    **{
+        element.name.replace("f", "float", 1).replace("E", "_E", 1).lower(): element
+        for element in (
+            Float4E2M1FNType(),
+            Float8E4M3FNType(),
+            Float8E4M3FNUZType(),
+            Float8E5M2Type(),
+            Float8E5M2FNUZType(),
+            Float8E8M0FNUType(),
+        )
+    },
+    **{f"int{width}": IntegerType(width) for width in (2, 4, 8, 16, 32, 64)},
     **{
         f"uint{width}": IntegerType(width, Signedness.UNSIGNED)
-        for width in (8, 16, 32, 64)
+        for width in (2, 4, 8, 16, 32, 64)
     },
 }
 
@@ -169,8 +187,9 @@ class TensorBuilder:
                         f"{LARGEST_SIZE}"
                     )
         op.location = self.location
-        self.into.append(op)
-        return op.results[0]
+        ops = widened(op)
+        self.into += ops
+        return ops[-1].results[0]
 
     def emit(
         self,

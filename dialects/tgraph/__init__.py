@@ -3,6 +3,7 @@
 base.py         what all operations share: the two forms, the rules, the syntax
 partial.py      types that are known in part, and what follows for the rest
 elements.py     which numbers the elements of a type are
+widening.py     arithmetic on f8, f4, i4 and the like, by wider elements
 elementwise.py  add, exponential, select, ...
 terms.py        arithmetic on values, whatever computes or writes them
 formulas.py     what elementwise operations compute, by simpler ones

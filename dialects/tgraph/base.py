@@ -77,6 +77,7 @@ from ..diagnostics import LocatedVerifyError
 from ..memory import DestinationStyle
 from ..sizes.dims import DIMS, DimsAttr, encoding_of, known_sizes, static
 from ..sizes.symbolic import Symbolic, typical
+from .elements import computed_type, is_stored
 from .partial import PartialTypes, is_complete
 
 AnyTensor: TypeAlias = TensorType[Attribute]
@@ -390,6 +391,10 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Ki
     """Integer arrays with sizes, which may be symbolic. These are `?` in the array; the
     attribute `tgraph.dims` says in this order what each is."""
 
+    COMPUTES: ClassVar[bool] = False
+    """Whether it computes with elements, which are not of storage types then; others
+    move elements, or convert them."""
+
     DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
     """Properties that the custom syntax leaves out where they have these values."""
 
@@ -440,6 +445,13 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Ki
         filled = {n: tuple(next(sizes) for _ in array) for n, array in arrays.items()}
         return cast(Shape, filled[name])
 
+    def elements_computed(self) -> Sequence[Attribute]:
+        """The types of the elements that it computes with."""
+        if not self.COMPUTES:
+            return ()
+        types = [tensor_type_of(value.type) for value in self.inputs]
+        return [type.element_type for type in (*types, *self.declared)]
+
     @property
     def declared(self) -> Sequence[AnyTensor]:
         """The types that the operation gives its results, in either form."""
@@ -486,6 +498,12 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Ki
                 )
             together = (*types, *declared)
             self._verify_one_device(together)
+            for element in self.elements_computed():
+                if is_stored(element):
+                    raise VerifyException(
+                        f"computes with elements of type {element}, expected "
+                        f"{computed_type(element)}, to which tgraph.convert converts"
+                    )
             if all(map(is_complete, together)):
                 _verify_types(declared, self.result_types_of(types))
             else:

@@ -1,4 +1,9 @@
-"""What numbers the elements of a type are."""
+"""What numbers the elements of a type are.
+
+Elements of storage types (f8, f6 and f4 of any kind, i4, i2) take a byte each. Programs
+move them, convert them, and read them in contractions. All other arithmetic is on what
+they are converted to, f32 or i8.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -8,6 +13,17 @@ from typing import TypeAlias, cast
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -16,13 +32,29 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     Signedness,
+    f32,
     i1,
 )
 from xdsl.ir import Attribute
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
+_STORED_FLOATS: Mapping[type[Attribute], tuple[int, int]] = {
+    Float4E2M1FNType: (2, 1),
+    Float6E2M3FNType: (2, 3),
+    Float6E3M2FNType: (3, 2),
+    Float8E3M4Type: (3, 4),
+    Float8E4M3B11FNUZType: (4, 3),
+    Float8E4M3FNType: (4, 3),
+    Float8E4M3FNUZType: (4, 3),
+    Float8E4M3Type: (4, 3),
+    Float8E5M2FNUZType: (5, 2),
+    Float8E5M2Type: (5, 2),
+    Float8E8M0FNUType: (8, 0),
+}
+
 _FLOATS: Mapping[type[Attribute], tuple[int, int]] = {
+    **_STORED_FLOATS,
     Float16Type: (5, 10),
     BFloat16Type: (8, 7),
     Float32Type: (8, 23),
@@ -30,14 +62,38 @@ _FLOATS: Mapping[type[Attribute], tuple[int, int]] = {
 }
 """Bits of the exponent and of the fraction."""
 
+_STORED_WIDTHS = (2, 4)
+"""Of integers."""
+
 
 def is_integer(element: Attribute) -> bool:
     return isinstance(element, IntegerType | IndexType)
 
 
 def is_float(element: Attribute) -> bool:
-    """Whether this is a float type that programs compute with."""
+    """Whether this is a float type that programs have values of."""
     return type(element) in _FLOATS
+
+
+def float_bits(element: Attribute) -> tuple[int, int]:
+    """The bits of a float's exponent and of its fraction."""
+    return _FLOATS[type(element)]
+
+
+def is_stored(element: Attribute) -> bool:
+    """Whether this is a storage type; see the module's docstring."""
+    if isinstance(element, IntegerType):
+        return cast(AnyInteger, element).width.data in _STORED_WIDTHS
+    return type(element) in _STORED_FLOATS
+
+
+def computed_type(element: Attribute) -> Attribute:
+    """What arithmetic on elements is done in: wider, for a storage type."""
+    if not is_stored(element):
+        return element
+    if not isinstance(element, IntegerType):
+        return f32
+    return IntegerType(8, cast(AnyInteger, element).signedness)
 
 
 def width_and_sign(element: Attribute) -> tuple[int, bool]:
@@ -54,6 +110,8 @@ def holds(wide: Attribute, narrow: Attribute) -> bool:
     bf16, and integers of up to 24 bits and a sign."""
     if wide == narrow:
         return is_integer(wide) or is_float(wide)
+    if type(wide) in _STORED_FLOATS:  # some lack infinities, zeros or signs
+        return False
     if is_integer(narrow):
         width, signed = width_and_sign(narrow)
         digits = width - signed

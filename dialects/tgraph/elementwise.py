@@ -29,6 +29,7 @@ class ElementwiseOp(TensorOp):
     """Same shape for all; same element type for all, unless an operation says more."""
 
     PATTERN: ClassVar = Pattern.ELEMENTWISE
+    COMPUTES: ClassVar = True
 
     def overwritable(self) -> Sequence[int]:
         element = self.declared[0].element_type
@@ -236,6 +237,7 @@ class ConvertOp(UnaryOp):
     """
 
     name = "tgraph.convert"
+    COMPUTES: ClassVar = False
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         return [with_element(inputs[0], self.declared[0].element_type)]
@@ -249,6 +251,7 @@ class BitcastConvertOp(UnaryOp):
     """The same bits as elements of another type of equal size."""
 
     name = "tgraph.bitcast_convert"
+    COMPUTES: ClassVar = False
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         element = self.declared[0].element_type
@@ -393,6 +396,7 @@ class SelectOp(ElementwiseOp):
     """
 
     name = "tgraph.select"
+    COMPUTES: ClassVar = False
     ARITY: ClassVar = 3
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -155,6 +156,10 @@ class ScatterOp(TensorOp):
     scatter_indices_batching_dims = prop_def(DenseArrayBase.constr(i64))
     scatter_dims_to_operand_dims = prop_def(DenseArrayBase.constr(i64))
     index_vector_dim = prop_def(IntegerAttr)
+
+    def elements_computed(self) -> Sequence[Attribute]:
+        moves = self.kind.data == "replace"
+        return () if moves else [self.declared[0].element_type]
 
     def overwritable(self) -> Sequence[int]:
         return (0,)

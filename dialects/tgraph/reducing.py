@@ -67,6 +67,7 @@ class ReduceOp(TensorOp):
 
     name = "tgraph.reduce"
     ARITY: ClassVar = 1
+    COMPUTES: ClassVar = True
     PATTERN: ClassVar = Pattern.REDUCTION
 
     kind = prop_def(StringAttr)
@@ -90,8 +91,18 @@ class ReduceOp(TensorOp):
             types.same_size((0, source), (1, target))
 
 
+class ContractionOp(TensorOp):
+    """Sums of products, which are computed in the result's element type."""
+
+    ARITY: ClassVar = 2
+    PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
+
+    def elements_computed(self) -> Sequence[Attribute]:
+        return [self.declared[0].element_type]
+
+
 @irdl_op_definition
-class DotGeneralOp(TensorOp):
+class DotGeneralOp(ContractionOp):
     """Products of two tensors summed over the contracting dimensions.
 
     The elements of operands may be narrower than those of the result, in which products
@@ -102,8 +113,6 @@ class DotGeneralOp(TensorOp):
     """
 
     name = "tgraph.dot_general"
-    ARITY: ClassVar = 2
-    PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
 
     DEFAULTS: ClassVar = {
         "lhs_batching_dimensions": ints(()),
@@ -236,7 +245,7 @@ def refine_windowed(
 
 
 @irdl_op_definition
-class ConvolutionOp(TensorOp):
+class ConvolutionOp(ContractionOp):
     """Convolution of operands image and kernel, in any layout.
 
     The elements of operands may be narrower than those of the result, in which products
@@ -248,8 +257,6 @@ class ConvolutionOp(TensorOp):
     """
 
     name = "tgraph.convolution"
-    ARITY: ClassVar = 2
-    PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
 
     DEFAULTS: ClassVar = {
         "feature_group_count": IntegerAttr(1, i64),
@@ -367,6 +374,7 @@ class ReduceWindowOp(TensorOp):
 
     name = "tgraph.reduce_window"
     ARITY: ClassVar = 1
+    COMPUTES: ClassVar = True
 
     kind = prop_def(StringAttr)
     window_dimensions = prop_def(DenseArrayBase.constr(i64))
@@ -416,6 +424,7 @@ class SelectAndScatterOp(TensorOp):
 
     name = "tgraph.select_and_scatter"
     ARITY: ClassVar = 2
+    COMPUTES: ClassVar = True
 
     kind = prop_def(StringAttr)
     window_dimensions = prop_def(DenseArrayBase.constr(i64))

@@ -1,15 +1,18 @@
 """ONNX's elementwise operations → tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
+from ml_dtypes import finfo
 from onnx import helper
-from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import Float8E8M0FNUType, i1, i32
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp, with_element
+from ...dialects.tgraph.elements import is_integer, is_stored
 from ..builder import element_type, shape_of, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
 from ..unsupported import Unsupported
@@ -122,11 +125,26 @@ def _where(n: OnnxNode) -> Sequence[Value]:
 
 def _cast(n: OnnxNode) -> Sequence[Value]:
     dtype = helper.tensor_dtype_to_np_dtype(n.integer("to", 0))
-    return [n.convert(n.value(0), element_type(dtype))]
+    return [converted(n, n.value(0), element_type(dtype))]
 
 
 def _cast_like(n: OnnxNode) -> Sequence[Value]:
-    return [n.convert(n.value(0), type_of(n.value(1)).element_type)]
+    return [converted(n, n.value(0), type_of(n.value(1)).element_type)]
+
+
+def converted(n: OnnxNode, x: SSAValue, element: Attribute) -> SSAValue:
+    """Floats beyond the range of f8 become its largest number, unless `saturate` is 0;
+    of those beyond the range of i4 the lowest bits remain."""
+    if not is_stored(element) or is_integer(type_of(x).element_type):
+        return n.convert(x, element)
+    if is_integer(element):
+        return n.convert(n.convert(x, i32), element)
+    if isinstance(element, Float8E8M0FNUType):
+        n.expect("round_mode", n.text("round_mode", "up"), "nearest")
+    elif n.integer("saturate", 1):
+        largest = float(cast(Any, finfo)(numpy_dtype(element)).max)
+        x = clamp(n, x, -largest, largest)
+    return n.convert(x, element)
 
 
 def _bit_shift(n: OnnxNode) -> Sequence[Value]:

@@ -4,6 +4,7 @@ Products of integers are sums in 32 bits, and exact.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -13,10 +14,12 @@ from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.elements import is_float, is_stored
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp, matmul, per_channel
 from ..unsupported import Unsupported
 from ..windows import convolve
+from .elementwise import converted
 from .node import Conversion, OnnxNode, Value
 from .windows import window_of
 
@@ -25,8 +28,8 @@ def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
     """A scale or a zero point: one number, or one for each index of an axis, or (by
     `block_size`) for each block of indices."""
     shape = shape_of(x)
-    if not shape_of(values):
-        return n.broadcast(values, shape)
+    if prod(shape_of(values)) == 1:
+        return n.broadcast(n.reshape(values, ()), shape)
     axis = axis_of(n.integer("axis", 1), len(shape))
     block = n.integer("block_size", 0)
     if not block:
@@ -53,8 +56,12 @@ def _quantize(n: OnnxNode) -> Sequence[Value]:
 
 
 def _rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
-    """saturate(round(x) + zero point), in the zero point's type."""
+    """saturate(round(x) + zero point), in the zero point's type; conversion rounds to
+    f8 and f4."""
     element = type_of(zero).element_type
+    if is_stored(element) and is_float(element):
+        shift = n.convert(zero, type_of(x).element_type)
+        return converted(n, n.apply(e.AddOp, x, shift), element)
     target = cast(AnyInteger, element)
     if not isinstance(element, IntegerType) or target.width.data > 16:
         raise Unsupported(f"to elements of type {element}")

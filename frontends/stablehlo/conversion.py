@@ -1,7 +1,7 @@
 """One operation on its way from StableHLO to tgraph, and what conversions share."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    TupleType,
     UnregisteredAttr,
     UnregisteredOp,
     i64,
@@ -42,13 +43,14 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.partial import PartialTypes
 from ...dialects.tgraph.structure import YieldOp
+from ...dialects.tgraph.widening import widened
 from ..unsupported import Unsupported
 
 Values: TypeAlias = Sequence[SSAValue]
 IntegerArray: TypeAlias = DenseArrayBase[IntegerType]
 
 
-_WIDTHS = (1, 8, 16, 32, 64)
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def check_type(type: Attribute) -> None:
@@ -58,8 +60,17 @@ def check_type(type: Attribute) -> None:
     tensor = cast(AnyTensor, type)
     element: Attribute = tensor.element_type
     is_small = isinstance(element, IntegerType) and element.bitwidth not in _WIDTHS
-    if not isinstance(element, FixedBitwidthType) or is_small or "f8" in f"{element}":
+    if not isinstance(element, FixedBitwidthType) or is_small:
         raise Unsupported(f"with elements of type {element}")
+
+
+def parts_of(type: Attribute) -> Iterator[Attribute]:
+    """The types in a tuple; any other type itself."""
+    if not isinstance(type, TupleType):
+        yield type
+        return
+    for part in type.types:
+        yield from parts_of(part)
 
 
 @dataclass(slots=True)
@@ -140,8 +151,9 @@ class Conversion:
             location=self.op.location,
         )
         self._complete(op)
-        self.into.append(op)
-        return op.results[0]
+        ops = widened(op)
+        self.into += ops
+        return ops[-1].results[0]
 
     def emit_all(
         self,
@@ -209,6 +221,29 @@ class Conversion:
                 raise Unsupported(f"with {op.name} on single elements")
         new.add_ops([*ops, YieldOp(*results)])
         return Region(new)
+
+    def applied(self, index: int, inputs: Values) -> list[SSAValue]:
+        """What a region on single elements gives for those of tensors of one shape."""
+        *ops, end = (block := self.region(index).block).ops
+        shape = shape_of(type_of(inputs[0]))
+        values = dict[SSAValue, SSAValue](zip(block.args, inputs, strict=True))
+        for op in ops:
+            scalar = cast(AnyTensor, op.results[0].type)
+            if isinstance(op, shaping.ConstantOp):
+                number = cast(IntegerAttr | FloatAttr, op.splat).value.data
+                new = self.number(number, with_shape(scalar, shape))
+            else:
+                assert isinstance(op, TensorOp)
+                operands = [values[operand] for operand in op.operands]
+                new = self.emit(
+                    type(op), operands, with_shape(scalar, shape), **_own(op)
+                )
+            values[op.results[0]] = new
+        return [values[operand] for operand in end.operands]
+
+
+def _own(op: TensorOp) -> dict[str, Attribute]:
+    return {n: v for n, v in op.properties.items() if n != "operandSegmentSizes"}
 
 
 Converter: TypeAlias = Callable[[Conversion], Values]

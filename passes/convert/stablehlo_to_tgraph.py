@@ -28,8 +28,9 @@ Leaves: the public functions, with all calls inlined and all private functions r
 Functions and the module lose the attributes of JAX and MHLO. Source locations are
 preserved. A module that contains neither StableHLO nor donated arguments is left
 unchanged.
-Does not: convert complex numbers, tokens, or small floats (f8). A single error lists
-all unsupported operations.
+Operations on elements of storage types (f8, i4) become ones on f32 or i8, between
+conversions. Does not: convert complex numbers or tokens. A single error lists all
+unsupported operations.
 """
 
 from dataclasses import dataclass

@@ -56,6 +56,7 @@ from ...dialects.tgraph import indexing as i
 from ...dialects.tgraph import reducing as r
 from ...dialects.tgraph import shaping as s
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, is_static, tensor_type_of
+from ...dialects.tgraph.elements import is_stored
 from ...dialects.tgraph.fusing import CONTRACTIONS, Form
 from ...dialects.tgraph.random import RngBitGeneratorOp
 from ...dialects.tgraph.structure import FusionOp
@@ -142,6 +143,10 @@ def _signless(type: Attribute) -> Attribute:
 
 def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
     for value in op.operands:
+        if is_stored(element := tensor_type_of(value.type).element_type):
+            raise LocatedError(
+                f"{op.name} with elements of type {element} is not supported", op
+            )
         if DYNAMIC_INDEX in tensor_type_of(value.type).get_shape():
             raise LocatedError(
                 f"{op.name}: {value.type} has symbolic sizes, expected static ones; "

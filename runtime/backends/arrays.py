@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from ...arrays import strided
 from ...dialects.dtypes import Array, DType, numpy_dtype
 from ...dialects.strides import reshaped_strides
 from ...dialects.tgraph import shaping
@@ -45,7 +46,7 @@ def try_reshape(x: Array, shape: Shape) -> Array | None:
     strides = reshaped_strides(x.shape, x.strides, shape)
     if strides is None:
         return None
-    return np.lib.stride_tricks.as_strided(x, shape, strides)
+    return strided(x, shape, strides)
 
 
 def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call]]:
@@ -105,7 +106,7 @@ def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Arr
     strides = [0] * len(shape)
     for size, stride, dim in zip(x.shape, x.strides, dims, strict=True):
         strides[dim] = stride if size > 1 else 0
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    return strided(x, shape, strides, writeable=False)
 
 
 def viewed(op: TensorOp, x: Array, shape: Shape) -> Array | None:

@@ -3,6 +3,7 @@
 Those of native code and of oneDNN are in the file itself, or described there.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -63,10 +64,10 @@ def method(of: object, name: str) -> Any:
 
 def dtype_of(name: str) -> DType:
     """The type of elements that NumPy, or ml_dtypes, calls so."""
-    if name == "bfloat16":
-        from ml_dtypes import bfloat16
+    if re.fullmatch(r"bfloat16|float[468]_e\w+|u?int[24]", name):
+        import ml_dtypes
 
-        return np.dtype(bfloat16)
+        return np.dtype(getattr(ml_dtypes, name))
     dtype = np.dtype(name)
     if dtype.hasobject or dtype.fields:
         raise ValueError(f"elements of type {name}")

@@ -32,6 +32,7 @@ from ...dtypes import (
     Array,
     DType,
     accumulator,
+    between,
     constant,
     identity,
     is_float,
@@ -357,6 +358,8 @@ def _compare(op: elementwise.CompareOp, x: Array, y: Array) -> Array:
 @_evaluates(elementwise.ConvertOp)
 def _convert(op: elementwise.ConvertOp, x: Array) -> Array:
     dtype = _result_dtype(op)
+    if (first := between(x.dtype, dtype)) is not None:
+        x = x.astype(first)
     return x != 0 if dtype.kind == "b" else x.astype(dtype)
 
 

@@ -33,6 +33,7 @@ from ....dialects.tgraph.elements import number_of
 from ....dialects.tgraph.elementwise import AddOp
 from ....dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, ViewOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, OnDeviceOp, ReadOp
+from ....dialects.tgraph.widening import widened
 from .site import RULES, GradientSite, backward
 
 
@@ -155,13 +156,15 @@ class _Reverse:
             return
         add = AddOp((sum_so_far, part), result_types=(part.type,))
         add.location = backward(op.location)
+        ops = widened(add)
         # Where both parts are, if they are together; else where the value is.
         both = [_placement_of(sum_so_far), _placement_of(part)]
         if both[0] != both[1]:
             both = [self.placement.get(value, {})]
-        add.attributes.update(both[0])
-        Rewriter.insert_op(add, self.point)
-        self.gradients[value] = add.result
+        for each in ops:
+            each.attributes.update(both[0])
+        Rewriter.insert_op(ops, self.point)
+        self.gradients[value] = ops[-1].result
 
     def _splat(self, number: float, like: SSAValue) -> SSAValue:
         type = tensor_type_of(like.type)

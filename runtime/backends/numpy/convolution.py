@@ -23,6 +23,7 @@ from math import gcd, prod
 
 import numpy as np
 
+from ....arrays import strided
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph.base import Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
@@ -296,7 +297,7 @@ class _Product:
         else:
             box = self.image[:, *spans, ...]
         spatial = box.strides[2:-1]
-        seen = np.lib.stride_tricks.as_strided(
+        seen = strided(
             box,
             [len(box), *(s.stop - s.start for s in (*by_place, *by_window))],
             [

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from ....dialects.dtypes import Array, DType, accumulator, is_float
+from ....dialects.dtypes import Array, DType, accumulator, is_float, magnitude
 from ....dialects.tgraph.reducing import DotGeneralOp
 from ...calls import Call
 from ...pool import Scratch
@@ -61,7 +61,7 @@ def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
         return accumulator(out)
     if out.kind == "b" or any(x.dtype.kind == "b" for x in inputs):
         return out
-    largest = count * prod(int(np.iinfo(x.dtype).max) + 1 for x in inputs)
+    largest = count * prod(magnitude(x.dtype) for x in inputs)
     if largest <= np.iinfo(out).max:
         for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
             if largest <= 1 << (np.finfo(dtype).nmant + 1):

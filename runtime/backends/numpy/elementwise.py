@@ -16,6 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
+from ....arrays import strided
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array, DType, numpy_dtype
 from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
@@ -302,7 +303,4 @@ def merge_dimensions(arrays: Sequence[Array]) -> list[Array]:
         else:
             groups.append([d])
     shape = [prod(first.shape[d] for d in group) for group in groups]
-    return [
-        np.lib.stride_tricks.as_strided(a, shape, [a.strides[g[-1]] for g in groups])
-        for a in arrays
-    ]
+    return [strided(a, shape, [a.strides[g[-1]] for g in groups]) for a in arrays]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ....dialects.dtypes import Array, DType
+from ....dialects.dtypes import Array, DType, between
 from ....dialects.tgraph import elementwise as ops
 from ....dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
 from ...calls import Call, assign
@@ -85,6 +85,9 @@ def converted(
     x = inputs[0].array
     if out.dtype.kind == "b":
         return [(np.not_equal, (x, np.zeros((), x.dtype), out))]
+    if (first := between(x.dtype, out.dtype)) is not None:
+        made = temporary(first)
+        return [*copy(made, x), *copy(out, made)]
     return copy(out, x)
 
 

@@ -1,0 +1,99 @@
+"""Arithmetic on elements of storage types (f8, f4, i4, ...), by wider ones.
+
+    tgraph.add %x, %y : tensor<4xf8E4M3FN>        which does not verify
+
+    %0 = tgraph.convert %x : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+    %1 = tgraph.convert %y : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+    %2 = tgraph.add %0, %1 : tensor<4xf32>
+    %3 = tgraph.convert %2 : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+
+So each operation rounds its result, as XLA's FloatNormalization has it. Frontends and
+gradients write it; canonicalize removes conversions that lose nothing.
+"""
+
+from collections.abc import Collection, Sequence
+
+from xdsl.ir import Attribute
+
+from .base import TensorOp, tensor_type_of, with_element
+from .elements import computed_type, is_integer, is_stored, limits, number_of
+from .elementwise import (
+    ClampOp,
+    ConvertOp,
+    CountLeadingZerosOp,
+    PopcntOp,
+    ShiftRightLogicalOp,
+)
+from .shaping import FullLikeOp
+
+_OF_BITS = (CountLeadingZerosOp, PopcntOp, ShiftRightLogicalOp)
+"""What a wider type gives other numbers for."""
+
+
+def widened(op: TensorOp) -> Sequence[TensorOp]:
+    """The operation, on operands of which those of storage types are converted, and its
+    result converted back; the last one has the result.
+
+    What depends on the number of bits stays as it is, and does not verify. A float that
+    no i4 or i2 equals is limited to their range before it is converted.
+    """
+    if isinstance(op, ConvertOp):
+        return _limited(op)
+    computed = {element for element in op.elements_computed() if is_stored(element)}
+    if not computed or isinstance(op, _OF_BITS):
+        return [op]
+    ops: list[TensorOp] = []
+    operands = [*op.operands]
+    for index, value in enumerate(operands):
+        if (wide := _wide(value.type, computed)) != value.type:
+            ops.append(convert := ConvertOp((value,), result_types=(wide,)))
+            operands[index] = convert.result
+    new = type(op).create(
+        operands=operands,
+        result_types=[_wide(result.type, computed) for result in op.results],
+        properties=op.properties,
+        attributes=op.attributes,
+    )
+    ops.append(new)
+    if new.result.type != op.result.type:
+        ops.append(ConvertOp((new.result,), result_types=(op.result.type,)))
+    for each in ops:
+        each.location = op.location
+    op.drop_all_references()
+    return ops
+
+
+def _wide(type: Attribute, computed: Collection[Attribute]) -> Attribute:
+    """The type with elements of the wider type, if it has some of `computed`."""
+    tensor = tensor_type_of(type)
+    element = tensor.element_type
+    if element not in computed:
+        return type
+    return with_element(tensor, computed_type(element))
+
+
+def _limited(op: ConvertOp) -> Sequence[TensorOp]:
+    """The conversion of floats to i4 or i2, after their limits."""
+    (value,) = op.operands
+    source, target = (tensor_type_of(v.type).element_type for v in (value, op.result))
+    if not (is_stored(target) and is_integer(target)) or is_integer(source):
+        return [op]
+    type = tensor_type_of(_wide(value.type, {source}))
+    ops: list[TensorOp] = []
+    if value.type != type:
+        ops.append(convert := ConvertOp((value,), result_types=(type,)))
+        value = convert.result
+    low, high = (
+        FullLikeOp(
+            (value,),
+            result_types=(type,),
+            properties={"value": number_of(number, type.element_type)},
+        )
+        for number in limits(target)
+    )
+    clamp = ClampOp((low.result, value, high.result), result_types=(type,))
+    op.operands[0] = clamp.result
+    ops += [low, high, clamp, op]
+    for each in ops:
+        each.location = op.location
+    return ops
