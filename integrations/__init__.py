@@ -1,4 +1,5 @@
 """tensorplan inside other programs, in a line or two of theirs.
 
-jax.py    what `tensorplan.jit` returns
+executorch.py   an algorithm for ExecuTorch's `MemoryPlanningPass`
+jax.py          what `tensorplan.jit` returns
 """
