@@ -37,13 +37,14 @@ COMMANDS = {
     # The tests of a file share what they prepare.
     "test": ["-m", "pytest", "-n", "auto", "--maxprocesses=8", "--dist=loadfile"],
     "fuzz": ["tests/fuzz"],
+    "plan-audit": ["-m", "tensorplan.tools.plan_audit"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
     "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
-FOR_USERS = ("demo", "plan-opt", "plan-run", "plan-solve", "plan-view")
+FOR_USERS = ("demo", "plan-audit", "plan-opt", "plan-run", "plan-solve", "plan-view")
 """Commands that need no development tools."""
 
 ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too

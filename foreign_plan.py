@@ -55,7 +55,8 @@ class Value(NamedTuple):
     name: str
     region: Region
     type: str = ""  # as the other compiler prints it
-    location: str = ""  # in the user's program: `file:line:col`
+    origin: str = ""  # what it is in the user's program: `weights[0]`, `jit(f)/add`
+    location: str = ""  # there: `file:line:col`
 
 
 class Elements(NamedTuple):
@@ -147,6 +148,11 @@ class ForeignPlan:
     """What the proof takes for granted about the other compiler's code."""
     not_understood: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the reader left out, and how often."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all memories."""
+        return sum(memory.size for memory in self.memories.values())
 
 
 def steps_in(block: Block) -> Sequence[Step]:

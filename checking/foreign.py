@@ -156,7 +156,7 @@ class _Walk:
                     self._branch(item)
 
     def _step(self, step: Step) -> None:
-        what = f"is read by {step.name} ({step.operation})"
+        what = f"is read by {_named(step)}"
         for value in dict.fromkeys(step.reads):
             self._expect(value, step.name, what, step.location)
         for write, value in enumerate(step.writes):
@@ -184,7 +184,7 @@ class _Walk:
             return
         verb = "overwrites" if access.is_refuted else "may overwrite"
         text = (
-            f"{step.name} ({step.operation}) {verb} {old.name} before it has read it, "
+            f"{_named(step)} {verb} {old.name} before it has read it, "
             f"in {_where(old.region, new.region)}: {access.reason}"
         )
         severity = "unsound" if access.is_refuted else "suspicious"
@@ -291,6 +291,10 @@ def _hits(
     following = np.searchsorted(targets, read - width, side="right")
     nearest = targets[np.minimum(following, len(targets) - 1)] if len(targets) else read
     return (following < len(targets)) & (nearest < read + width)
+
+
+def _named(step: Step) -> str:
+    return f"{step.name} ({step.operation})" if step.operation else step.name
 
 
 def _where(region: Region, other: Region | None = None) -> str:

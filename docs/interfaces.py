@@ -11,12 +11,13 @@ from docstrings import capitalized, code, escaped, from_docstring, page, table
 
 import tensorplan
 from tensorplan.planning import STRATEGIES
-from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools import plan_audit, plan_opt, plan_run, plan_solve, plan_view
 from tensorplan.tools.arguments import EXIT_CODES
 
 
 def commands() -> str:
     parsers = (
+        plan_audit.make_parser(),
         plan_opt.make_parser(),
         plan_run.make_parser(),
         plan_solve.make_parser(),
@@ -24,7 +25,7 @@ def commands() -> str:
     )
     return page(
         "Commands",
-        "This page lists every option of the four commands. `docs/generate.py` writes "
+        "This page lists every option of the five commands. `docs/generate.py` writes "
         "it from their parsers.",
         "Exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error, 130 "
         "interrupted, 141 closed output pipe. `-` is stdin or stdout. Files are "

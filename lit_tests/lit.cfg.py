@@ -14,6 +14,7 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 
 tools = {
+    "plan-audit": "-m tensorplan.tools.plan_audit",
     "plan-opt": "-m tensorplan.tools.plan_opt",
     "plan-run": "-m tensorplan.tools.plan_run",
     "plan-solve": "-m tensorplan.tools.plan_solve",

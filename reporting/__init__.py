@@ -12,5 +12,6 @@ trials.py             changes that would lower the peak, tried on copies
 frontier.py           the curve of time against bytes
 donation.py           donation of an argument, as one of these changes
 explanation.py        all of these for one program; explanation_text.py writes text
+foreign.py            what the bytes of another compiler's plan are for
 wording.py            formatting of sizes and tables
 """

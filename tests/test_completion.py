@@ -65,7 +65,7 @@ def test_tab(shell: tuple[str, Path], typed: str, completed: str):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("tool", ["plan-run", "plan-solve", "plan-view"])
+@pytest.mark.parametrize("tool", ["plan-audit", "plan-run", "plan-solve", "plan-view"])
 def test_the_other_tools_have_scripts(tool: str):
     run = subprocess.run(
         ["bash", "-n"], input=script(tool, "bash"), text=True, capture_output=True

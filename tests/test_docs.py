@@ -15,7 +15,14 @@ from documentation import Page, blocks
 import tensorplan
 from tensorplan.passes import get_all_passes
 from tensorplan.planning import STRATEGIES
-from tensorplan.tools import pipelines, plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools import (
+    pipelines,
+    plan_audit,
+    plan_opt,
+    plan_run,
+    plan_solve,
+    plan_view,
+)
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -96,6 +103,7 @@ def test_what_does_not_happen_is_noticed(text: str, tmp_path: Path, served_tools
 
 
 TOOLS = {
+    "plan-audit": plan_audit.make_parser(),
     "plan-opt": plan_opt.make_parser(),
     "plan-run": plan_run.make_parser(),
     "plan-solve": plan_solve.make_parser(),

@@ -22,6 +22,7 @@ from tensorplan.foreign_plan import (
     Value,
 )
 from tensorplan.frontends.plans import hlo, xla
+from tensorplan.frontends.plans.reading import plan_files
 
 FOLDER = Path(__file__).parent / "foreign" / "xla"
 PROGRAMS = {"shift": "unsound", "windows": "suspicious", "steps": "proved"}
@@ -43,7 +44,7 @@ def read(hlo_text: str, assignment: str) -> ForeignPlan:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_recorded_dumps(program: str) -> None:
-    [path] = [p for p in xla.folder_files(FOLDER) if program in p.name]
+    [path] = [p for p in plan_files(str(FOLDER)) if program in p.name]
     found = audit(xla.read_file(path))
     assert found.verdict == PROGRAMS[program]
     assert not found.plan.not_understood

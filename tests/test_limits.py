@@ -25,7 +25,7 @@ from tensorplan.planning import (
     validate,
 )
 from tensorplan.planning.solver import auto, budget
-from tensorplan.tools import plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools import plan_audit, plan_opt, plan_run, plan_solve, plan_view
 
 Capture = pytest.CaptureFixture[str]
 HOSTILE = "\"'&<b>é</script><script>alert(1)</script>\\\t "
@@ -422,6 +422,7 @@ def same_outputs(program: Path) -> dict[str, int]:
             ["-p", "plan-pipeline", "-o", out, "--report", out],
         ),
         ("plan-run", plan_run.main, ["--outputs", out, "--report", out]),
+        ("plan-audit", plan_audit.main, ["--json", out, "--sarif", out]),
         ("plan-solve", plan_solve.main, ["-o", out, "--report", out]),
         ("plan-view", plan_view.main, ["-o", out, "--svg", out]),
     ):

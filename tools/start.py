@@ -7,6 +7,10 @@ twentieth of a second, in which Python would print a traceback.
 from importlib import import_module
 
 
+def plan_audit() -> int:
+    return _run("plan_audit")
+
+
 def plan_opt() -> int:
     return _run("plan_opt")
 

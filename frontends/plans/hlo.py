@@ -77,7 +77,8 @@ class Instruction:
     operands: tuple[str, ...]
     attributes: Mapping[str, str]
     literal: str  # in the parentheses: a constant's value, a parameter's number
-    location: str  # in the user's program, or empty
+    origin: str  # the operation in the user's program, or empty: `jit(f)/add`
+    location: str  # there, or empty: `file:line:col`
 
     def called(self, attribute: str) -> str:
         """The computation that an attribute names."""
@@ -183,8 +184,12 @@ def _instruction(name: str, text: str, frames: Mapping[int, str]) -> Instruction
     literal = ",".join(arguments)
     is_literal = opcode[1] in ("constant", "parameter", "iota")
     operands = () if is_literal else tuple(_operand(a) for a in arguments if a.strip())
-    location = _location(attributes.get("metadata", ""), frames)
-    return Instruction(name, shape, opcode[1], operands, attributes, literal, location)
+    metadata = attributes.get("metadata", "")
+    origin = dict(_FIELD.findall(metadata)).get("op_name", "").strip('"')
+    location = _location(metadata, frames)
+    return Instruction(
+        name, shape, opcode[1], operands, attributes, literal, origin, location
+    )
 
 
 def _operand(text: str) -> str:

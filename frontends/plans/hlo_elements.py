@@ -10,6 +10,7 @@ elementwise operations alone.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -93,14 +94,18 @@ def _body(
 ) -> tuple[Computation, Instruction]:
     """What computes the result: a fusion's body, or the instruction alone."""
     if by.opcode != "fusion":
-        names = [f"operand {number}" for number in range(len(by.operands))]
+        names = tuple(f"operand {number}" for number in range(len(by.operands)))
         parameters = [
-            Instruction(name, at.by_name[o].shape, "parameter", (), {}, str(n), "")
-            for n, (name, o) in enumerate(zip(names, by.operands, strict=True))
+            replace(
+                at.by_name[operand],
+                name=name,
+                opcode="parameter",
+                operands=(),
+                literal=str(n),
+            )
+            for n, (name, operand) in enumerate(zip(names, by.operands, strict=True))
         ]
-        root = Instruction(
-            by.name, by.shape, by.opcode, tuple(names), by.attributes, "", by.location
-        )
+        root = replace(by, operands=names)
         return Computation(by.name, [*parameters, root], root), root
     body = module.computations[by.called("calls")]
     root = body.root

@@ -46,12 +46,10 @@ _VALUE = re.compile(
     r" value: <\d+ ([\w.-]+)(?:\{([\d,]*)\})? (?:\(phi\) )?@\d+> "
     r"\(size=(\d+),offset=(\d+)\)"
 )
+_STAGE = re.compile(rf"(\.(sm_\d+\.)?\w+_after_optimizations)?{ASSIGNMENT}$")
+"""What a file's name ends with, after that of the module."""
+
 _FORWARDING = ("bitcast", "optimization-barrier", "add-dependency", "domain")
-
-
-def folder_files(folder: Path) -> Sequence[Path]:
-    """The buffer assignments in a dump, in the order of their names."""
-    return sorted(folder.glob(f"*{ASSIGNMENT}"))
 
 
 def read_file(path: Path) -> ForeignPlan:
@@ -59,6 +57,8 @@ def read_file(path: Path) -> ForeignPlan:
 
     Raises `ForeignPlanError` for what is no such dump, and `OSError`.
     """
+    if path.suffix != ".txt":
+        raise ForeignPlanError(str(path), f"this is no plan, expected *{ASSIGNMENT}")
     stem = str(path).removesuffix(ASSIGNMENT).removesuffix(".txt")
     assignment, hlo = (Path(stem + end) for end in (ASSIGNMENT, ".txt"))
     module = parse(_text(hlo), str(hlo))
@@ -79,7 +79,7 @@ def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
     reader = _Reader(module)
     reader.read_assignment(assignment, name)
     try:
-        return reader.plan(Path(name).name.removesuffix(ASSIGNMENT))
+        return reader.plan(_STAGE.sub("", Path(name).name))
     except (LookupError, ValueError, RecursionError):
         reason = "its values and those of the HLO do not fit together"
         raise ForeignPlanError(name, reason) from None
@@ -187,7 +187,8 @@ class _Reader:
             size = region.size if shape.bytes is None else shape.bytes
             name = _name(by.name, index)
             region = region._replace(size=size)
-            found[index] = Value(name, region, str(shape), by.location)
+            origin = by.origin or by.opcode
+            found[index] = Value(name, region, str(shape), origin, by.location)
         return found
 
     def _step(
@@ -260,7 +261,7 @@ class _Reader:
             region = self.regions.get((by.name, index), value.region)
             region = region._replace(size=value.region.size)
             name = _name(by.name, index)
-            found[index] = Value(name, region, value.type, by.location)
+            found[index] = value._replace(name=name, region=region)
         return found
 
 

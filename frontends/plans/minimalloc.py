@@ -1,0 +1,57 @@
+"""Plans in minimalloc's format: buffers as CSV, with a column `offset`.
+
+There are no operations in it. A step writes the buffers whose lives begin in it and
+reads those whose lives end in it, so buffers that are live in one step share nothing.
+"""
+
+from pathlib import Path
+
+from ...foreign_plan import (
+    Access,
+    ForeignPlan,
+    ForeignPlanError,
+    Memory,
+    Region,
+    Step,
+    Unknown,
+    Value,
+)
+from ...planning import csv_format, peak_of
+
+ENDINGS = (".csv", ".tsv")
+
+
+def read_file(path: Path) -> ForeignPlan:
+    """Raises `ForeignPlanError` for what is no such file, and `OSError`."""
+    try:
+        table = csv_format.read(path.read_text("utf-8-sig"), keep_offsets=True)
+    except csv_format.CsvError as error:
+        raise ForeignPlanError(f"{path}:{error.line}", error.reason) from None
+    except UnicodeDecodeError:
+        raise ForeignPlanError(str(path), "this is not UTF-8") from None
+    written: dict[int, list[Value]] = {}
+    read: dict[int, list[Value]] = {}
+    sizes: dict[str, int] = {}
+    for buffer in table.buffers:
+        if buffer.offset is None:
+            reason = f"buffer {buffer.id} has no offset, expected a plan"
+            raise ForeignPlanError(str(path), reason)
+        memory = buffer.pool or "arena"
+        region = Region(memory, buffer.offset, buffer.size)
+        end = peak_of([buffer], [buffer.offset])
+        sizes[memory] = max(sizes.get(memory, 0), end)
+        for number, (start, stop) in enumerate(buffer.live):
+            name = f"{buffer.id}, part {number + 1}" if number else buffer.id
+            value = Value(name, region)
+            written.setdefault(start, []).append(value)
+            read.setdefault(stop - 1, []).append(value)
+    steps = [
+        Step(f"step {at}", "", read.get(at, ()), written.get(at, ()), "", _both_live)
+        for at in sorted({*written, *read})
+    ]
+    memories = {name: Memory(size, "temporary") for name, size in sizes.items()}
+    return ForeignPlan(str(path), memories, steps, (), ())
+
+
+def _both_live(read: int, write: int) -> Access:
+    return Unknown("both are live in that step", True)

@@ -1,0 +1,43 @@
+"""Finds the plans in a file or a folder, and reads them by their format.
+
+for path in plan_files("dump"):
+    plan = read(path)
+"""
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...foreign_plan import ForeignPlan
+from . import minimalloc, xla
+
+
+def is_plan(path: str) -> bool:
+    """Whether a file's name says that it holds another compiler's plan."""
+    return path.endswith((xla.ASSIGNMENT, *minimalloc.ENDINGS))
+
+
+def plan_files(path: str) -> Sequence[Path]:
+    """The path, or the files with plans in a folder, in the order of their names.
+
+    Raises `OSError` for a folder without any, and for what is not there.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        folder.stat()
+        return [folder]
+    found = sorted(file for file in folder.iterdir() if is_plan(file.name))
+    if not found:
+        reason = f"a folder without plans, expected *{xla.ASSIGNMENT} or *.csv"
+        raise OSError(errno.ENOENT, reason, path)
+    return found
+
+
+def read(path: Path) -> ForeignPlan:
+    """The plan in a file; of XLA's dumps, either of a module's two files.
+
+    Raises `ForeignPlanError` for what is no plan, and `OSError`.
+    """
+    if path.name.endswith(minimalloc.ENDINGS):
+        return minimalloc.read_file(path)
+    return xla.read_file(path)

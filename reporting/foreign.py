@@ -1,0 +1,263 @@
+"""What the bytes of another compiler's plan are for, and which of them are lost.
+
+    account(plan).live      the most bytes that hold something that is still read
+
+A plan takes the sum of its memories. Of these, a part is live at the peak. The rest is
+lost by placement: no address is free for it then, or a memory lies idle. Another order
+of the same steps may need fewer live bytes still; what it saves is lost by order.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..foreign_plan import (
+    Block,
+    Branch,
+    ForeignPlan,
+    HandedOn,
+    Loop,
+    Region,
+    Step,
+    Value,
+    steps_in,
+)
+from ..planning.scheduling import Task, TaskGraph, peak_of, schedule
+
+EFFORT = 0.1
+"""Of the scheduler's usual work: a tenth of a second at most."""
+
+
+class LiveValue(NamedTuple):
+    """A value and the steps in which it is live, in the order of the plan."""
+
+    value: Value
+    lower: int
+    upper: int  # half-open: one more than the step of the last read
+
+
+class LiveGroup(NamedTuple):
+    """Values at the peak that are the same in the user's program, of one type."""
+
+    bytes: int
+    values: int
+    type: str
+    origin: str
+    location: str
+
+
+@dataclass(frozen=True)
+class Account:
+    bytes: int
+    """Of all memories."""
+    by_kind: Mapping[str, int]
+    """The sizes of the memories: arguments, results, temporaries, constants."""
+    live: int
+    """The most bytes that are live in one step."""
+    step: str
+    location: str
+    """The first step in which they are."""
+    at_peak: Sequence[LiveValue]
+    """What is live in that step, largest first; values in the same bytes once."""
+    best_order: int
+    """The most live bytes in the best order of the same steps that was found."""
+    copies: Sequence[LiveValue]
+    """What is live at the peak, and is a copy of something else that is."""
+
+    @property
+    def groups(self) -> Sequence[LiveGroup]:
+        """What is live at the peak, by type, origin and location; largest first."""
+        sizes: dict[tuple[str, str, str], list[int]] = {}
+        for value, *_ in self.at_peak:
+            key = value.type, value.origin, value.location
+            sizes.setdefault(key, []).append(value.region.size)
+        groups = [LiveGroup(sum(n), len(n), *key) for key, n in sizes.items()]
+        return sorted(groups, key=lambda group: -group.bytes)
+
+    @property
+    def lost_by_placement(self) -> int:
+        return self.bytes - self.live
+
+    @property
+    def lost_by_order(self) -> int:
+        return self.live - self.best_order
+
+
+def account(plan: ForeignPlan) -> Account:
+    """Of a plan that the audit does not refute: each value is written, then read."""
+    names = ["", *(moment.step for moment in _moments(plan.steps))]
+    places = ["", *(moment.location for moment in _moments(plan.steps))]
+    values = lives(plan)
+    live, at = _peak(values)
+    shown = {v.value.region: v for v in values if v.lower <= at < v.upper}
+    at_peak = sorted(shown.values(), key=lambda v: -v.value.region.size)
+    kinds = Counter[str]()
+    for memory in plan.memories.values():
+        kinds[memory.kind] += memory.size
+    return Account(
+        plan.bytes,
+        kinds,
+        live,
+        names[at],
+        places[at],
+        at_peak,
+        min(live, _best_order(plan, live)),
+        _copies(plan, at_peak),
+    )
+
+
+class _Moment(NamedTuple):
+    step: str
+    location: str
+    reads: Sequence[Value]
+    writes: Sequence[Value]
+    loops: Sequence[int]
+    """The numbers of the loops around it, outer ones first."""
+
+
+def _moments(block: Block, loops: tuple[int, ...] = ()) -> Iterator[_Moment]:
+    """All that happens, in textual order; what is handed on takes no time."""
+    for item in block:
+        match item:
+            case Step():
+                place = item.location
+                yield _Moment(item.name, place, item.reads, item.writes, loops)
+            case HandedOn():
+                yield _handed([item], item.new.name, "", loops)
+            case Loop():
+                inner = (*loops, id(item))
+                name, place = item.name, item.location
+                tested = [pair.old for pair in item.leaving]
+                left = [pair.new for pair in item.leaving]
+                yield _handed(item.entering, name, place, loops)
+                yield from _moments(item.condition, inner)
+                yield _Moment(name, place, tested, (), inner)
+                yield from _moments(item.body, inner)
+                back = [pair.old for pair in item.repeating]
+                yield _Moment(name, place, back, left, inner)
+            case Branch():
+                for choice in item.choices:
+                    yield from _moments(choice, loops)
+
+
+def _handed(
+    pairs: Iterable[HandedOn], name: str, place: str, loops: tuple[int, ...]
+) -> _Moment:
+    pairs = list(pairs)
+    old, new = ([getattr(p, side) for p in pairs] for side in ("old", "new"))
+    return _Moment(name, place, old, new, loops)
+
+
+def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
+    """All values, in the order in which they are written; step 0 is the start."""
+    begun: dict[str, tuple[Value, int]] = {v.name: (v, 0) for v in plan.given}
+    ends: dict[str, int] = {}
+    spans: dict[int, list[int]] = {}
+    reads: list[tuple[str, int, Sequence[int]]] = []
+    last = 0
+    for last, moment in enumerate(_moments(plan.steps), 1):
+        for loop in moment.loops:
+            spans.setdefault(loop, [last, last])[1] = last
+        reads += [(value.name, last, moment.loops) for value in moment.reads]
+        for value in moment.writes:
+            begun.setdefault(value.name, (value, last))
+    for name, at, loops in reads:
+        # What a loop reads from outside is live until its last iteration.
+        around = [spans[n][1] for n in loops if begun[name][1] < spans[n][0]]
+        ends[name] = max(ends.get(name, 0), at, *around[:1])
+    ends |= {value.name: last for value in plan.kept}
+    return [
+        LiveValue(value, at, max(ends.get(name, 0), at) + 1)
+        for name, (value, at) in begun.items()
+    ]
+
+
+def _peak(values: Sequence[LiveValue]) -> tuple[int, int]:
+    """The most live bytes, and the first step in which they are."""
+    changes: dict[int, list[tuple[Region, int]]] = {}
+    for value in values:
+        changes.setdefault(value.lower, []).append((value.value.region, 1))
+        changes.setdefault(value.upper, []).append((value.value.region, -1))
+    counts = Counter[Region]()
+    live = most = at = 0
+    for step in sorted(changes):
+        for region, change in changes[step]:
+            before = counts[region]
+            counts[region] += change
+            live += ((counts[region] > 0) - (before > 0)) * region.size
+        if live > most:
+            most, at = live, step
+    return most, at
+
+
+def _copies(plan: ForeignPlan, live: Sequence[LiveValue]) -> Sequence[LiveValue]:
+    names = {found.value.name for found in live}
+    copied = {
+        step.writes[0].name
+        for step in steps_in(plan.steps)
+        if step.operation == "copy" and step.reads and step.reads[0].name in names
+    }
+    return [found for found in live if found.value.name in copied]
+
+
+def _best_order(plan: ForeignPlan, peak: int) -> int:
+    """The live bytes of the best order of the outermost steps that is found.
+
+    Values that take over bytes from others stay one buffer; what happens inside loops
+    and branches stays as it is.
+    """
+    buffers = _Buffers(plan)
+    graph = buffers.graph()
+    given = peak_of(graph, range(len(graph.tasks)))
+    return peak - (given - schedule(graph, EFFORT).peak)
+
+
+class _Buffers:
+    """The values of a plan, joined where one takes over the bytes of another."""
+
+    def __init__(self, plan: ForeignPlan):
+        self.plan = plan
+        self._of: dict[str, int] = {}
+        self._sizes: list[int] = []
+        for value in plan.given:
+            self._new(value)
+
+    def _new(self, value: Value) -> int:
+        self._of[value.name] = len(self._sizes)
+        self._sizes.append(value.region.size)
+        return self._of[value.name]
+
+    def _take_over(self, moment: _Moment) -> None:
+        """Numbers the values that a moment writes."""
+        old = {v.region: self._of[v.name] for v in moment.reads if v.name in self._of}
+        for value in moment.writes:
+            if value.name not in self._of:
+                if (taken := old.get(value.region)) is None:
+                    self._new(value)
+                else:
+                    self._of[value.name] = taken
+
+    def graph(self) -> TaskGraph:
+        tasks: list[Task] = []
+        readers: dict[int, list[int]] = {}
+        writer: dict[int, int] = {}
+        written: set[int] = set()
+        for number, item in enumerate(self.plan.steps):
+            moments = list(_moments([item]))
+            for moment in moments:
+                self._take_over(moment)
+            reads = {self._of[v.name] for m in moments for v in m.reads}
+            writes = {self._of[v.name] for m in moments for v in m.writes}
+            first = writes - written - {self._of[v.name] for v in self.plan.given}
+            before = {writer[n] for n in reads | writes if n in writer}
+            before.update(r for n in writes for r in readers.pop(n, ()))
+            tasks.append(
+                Task(sorted((reads | writes) - first), sorted(first), sorted(before))
+            )
+            written |= first
+            writer |= dict.fromkeys(writes, number)
+            for buffer in reads:
+                readers.setdefault(buffer, []).append(number)
+        kept = {self._of[value.name] for value in self.plan.kept}
+        return TaskGraph(tasks, self._sizes, kept)

@@ -1,0 +1,259 @@
+"""`plan-audit`: whether memory plans that other compilers made are sound, and what they
+waste; see `plan-audit --help`.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .arguments import Parser
+from .colours import diagnostic
+from .common import check_outputs, guard, write_atomically
+
+if TYPE_CHECKING:
+    from ..checking.foreign import Audit, Finding
+    from ..reporting.foreign import Account
+
+_LISTED = 10
+"""How many groups of values at the peak are named."""
+
+_DESCRIPTION = """\
+Audits the memory plans of other compilers: runs through the steps of a plan, tracks
+which bytes hold which values, and reports each read of a value that is lost. Also
+prints what the bytes of the largest plan are for, and what is lost. A FILE is one of
+these, a FOLDER has any number of them:
+
+  XLA      *-buffer-assignment.txt, beside the text of the optimized HLO
+  CSV      buffers in minimalloc's format, with offsets (plan-solve --help)
+
+A plan is 'unsound' if a step reads a value whose bytes hold another one; 'suspicious'
+if it depends on an order of elements, or on numbers, that the plan does not show; 'not
+refuted' if the audit does not understand all of it; and otherwise 'proved', under the
+assumptions that are printed.
+
+The exit code is 1 if a plan is unsound or cannot be read.
+"""
+_EXAMPLES = """\
+examples:
+  XLA_FLAGS="--xla_dump_to=dump --xla_dump_hlo_as_text" python train.py
+  plan-audit dump
+  plan-audit dump --json audit.json --sarif audit.sarif
+"""
+_SEVERITIES = {"unsound": "error", "suspicious": "warning"}
+"""As compilers and SARIF call them."""
+
+_KINDS = {
+    **{kind: f"{kind}s" for kind in ("argument", "result", "constant")},
+    "temporary": "temporaries",
+}
+"""What memories are for, in words."""
+
+
+class _Audited(NamedTuple):
+    audit: "Audit"
+    account: "Account | None"
+    """None of an unsound plan."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("plan-audit", "[OPTION ...] FILE ...", _DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="a file with a plan, or a FOLDER"
+    )
+    out = parser.add_argument_group(
+        "outputs", "'-' is stdout. Files are written atomically."
+    )
+    out.add_argument("--json", metavar="FILE", help="write all that is found as JSON")
+    out.add_argument(
+        "--sarif", metavar="FILE", help="write the faults as SARIF, for code scanning"
+    )
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what the command line says; returns the exit code."""
+    check_outputs(options.json, options.sarif)
+    from ..checking.foreign import audit
+    from ..foreign_plan import ForeignPlanError
+    from ..frontends.plans.reading import plan_files, read
+    from ..reporting.foreign import account
+
+    files = [file for path in options.files for file in plan_files(path)]
+    found: list[_Audited] = []
+    is_read = True
+    for file in files:
+        try:
+            plan = read(file)
+        except ForeignPlanError as error:
+            _say(f"{error.place}: error: {error.reason}")
+            is_read = False
+            continue
+        result = audit(plan)
+        is_unsound = result.verdict == "unsound"
+        found.append(_Audited(result, None if is_unsound else account(plan)))
+    if found and "-" not in (options.json, options.sarif):
+        print("\n".join(_text(found)))
+    for path, content in ((options.json, _json(found)), (options.sarif, _sarif(found))):
+        if path:
+            write_atomically(path, f"{json.dumps(content, indent=2)}\n".encode())
+    is_unsound = any(each.audit.verdict == "unsound" for each in found)
+    return int(is_unsound or not is_read)
+
+
+def _say(text: str) -> None:
+    print(diagnostic(text, sys.stderr), file=sys.stderr)
+
+
+def _text(found: Sequence[_Audited]) -> Iterator[str]:
+    """The report for people."""
+    for each, _ in found:
+        for finding in each.findings:
+            severity = _SEVERITIES[finding.severity]
+            text = f"{_place(each, finding)}: {severity}: {finding.message}"
+            yield diagnostic(text, sys.stdout)
+    yield from _table(found)
+    for what, count in _not_understood(found).items():
+        yield f"not understood: {count} x {what}"
+    assumptions = (line for each in found for line in each.audit.plan.assumptions)
+    for number, line in enumerate(dict.fromkeys(assumptions)):
+        yield f"{'         ' if number else 'assumed: '}{line}"
+    accounts = [each for each in found if each.account]
+    if accounts:
+        yield from _peak(*max(accounts, key=lambda each: each.audit.plan.bytes))
+
+
+def _place(audit: "Audit", finding: "Finding") -> str:
+    return finding.location or audit.plan.name
+
+
+def _table(found: Sequence[_Audited]) -> Iterator[str]:
+    from ..reporting.wording import aligned, readable
+
+    rows = [["plan", "verdict", "steps", "values", "in place", "size", "live at most"]]
+    for audit, account in found:
+        counts = (audit.steps, audit.values, audit.shared)
+        live = readable(account.live) if account else "-"
+        bytes = (readable(audit.plan.bytes), live)
+        rows.append([audit.plan.name, audit.verdict, *map(str, counts), *bytes])
+    yield from aligned(rows, "<<>>>>>")
+
+
+def _not_understood(found: Sequence[_Audited]) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for each, _ in found:
+        for what, count in each.plan.not_understood.items():
+            counts[what] = counts.get(what, 0) + count
+    return counts
+
+
+def _peak(audit: "Audit", account: "Account | None") -> Iterator[str]:
+    """What the bytes of a plan are for, and which are lost."""
+    from ..reporting.wording import aligned, readable
+
+    if account is None:
+        return
+    kinds = ", ".join(
+        f"{readable(size)} of {_KINDS[kind]}"
+        for kind, size in account.by_kind.items()
+        if size
+    )
+    yield ""
+    yield f"{audit.plan.name} takes {readable(account.bytes)}: {kinds}"
+    step = account.step or "the start"
+    place = f" ({account.location})" if account.location else ""
+    yield f"at the peak, in {step}{place}, {readable(account.live)} are live:"
+    rows = [
+        (readable(size), f"{values} x", type, place, origin)
+        for size, values, type, origin, place in account.groups[:_LISTED]
+    ]
+    yield from (f"  {line}" for line in aligned(rows, ">>"))
+    if rest := account.groups[_LISTED:]:
+        yield f"  and {readable(sum(group.bytes for group in rest))} in others"
+    yield f"lost by placement: {readable(account.lost_by_placement)}"
+    yield f"lost by order: {readable(account.lost_by_order)}"
+    copies = sum(copy.value.region.size for copy in account.copies)
+    yield f"copies of what is live, too: {readable(copies)}"
+
+
+def _json(found: Sequence[_Audited]) -> Mapping[str, Any]:
+    return {"plans": [_plan_json(*each) for each in found]}
+
+
+def _plan_json(audit: "Audit", account: "Account | None") -> Mapping[str, Any]:
+    plan = audit.plan
+    return {
+        "name": plan.name,
+        "verdict": audit.verdict,
+        "steps": audit.steps,
+        "values": audit.values,
+        "in_place": audit.shared,
+        "bytes": plan.bytes,
+        **(_account_json(account) if account else {}),
+        "findings": [finding._asdict() for finding in audit.findings],
+        "not_understood": dict(plan.not_understood),
+        "assumptions": list(plan.assumptions),
+    }
+
+
+def _account_json(account: "Account") -> Mapping[str, Any]:
+    return {
+        "bytes_by_kind": dict(account.by_kind),
+        "live_bytes": account.live,
+        "peak_step": account.step,
+        "peak_location": account.location,
+        "lost_by_placement_bytes": account.lost_by_placement,
+        "lost_by_order_bytes": account.lost_by_order,
+        "live_copies_bytes": sum(c.value.region.size for c in account.copies),
+        "at_peak": [group._asdict() for group in account.groups],
+    }
+
+
+def _sarif(found: Sequence[_Audited]) -> Mapping[str, Any]:
+    """SARIF 2.1.0, as code scanning reads it."""
+    from ..version import VERSION
+
+    results = [
+        _result(audit, finding) for audit, _ in found for finding in audit.findings
+    ]
+    rules = [{"id": severity} for severity in _SEVERITIES]
+    driver = {"name": "plan-audit", "version": VERSION, "rules": rules}
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _result(audit: "Audit", finding: "Finding") -> Mapping[str, Any]:
+    file, *numbers = _parts(_place(audit, finding))
+    place: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    if numbers:
+        keys = ("startLine", "startColumn")
+        place["region"] = dict(zip(keys, numbers, strict=False))
+    return {
+        "ruleId": finding.severity,
+        "level": _SEVERITIES[finding.severity],
+        "message": {"text": f"{audit.plan.name}: {finding.message}"},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
+def _parts(place: str) -> tuple[str, *tuple[int, ...]]:
+    """`file:3:14` as its parts; names may have colons, too."""
+    parts = place.replace(os.sep, "/").split(":")
+    numbers: list[int] = []
+    while len(parts) > 1 and len(numbers) < 2 and parts[-1].isdigit():
+        numbers.insert(0, int(parts.pop()))
+    return (":".join(parts), *numbers)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns its exit code (see `common`)."""
+    return guard("plan-audit", lambda: run(make_parser().parse(args)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
