@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from tensorplan.passes.tgraph.tiling.loop_rewriting import write_loop
-from tensorplan.passes.tgraph.tiling.loops import Needed, TiledLoop, tiled_loop
+from tensorplan.passes.tgraph.tiling.loops import Surroundings, TiledLoop, tiled_loop
 
 
 def loops_of(block: Block) -> list[tuple[int, int, int]]:
@@ -23,7 +23,7 @@ def loops_of(block: Block) -> list[tuple[int, int, int]]:
 
 
 def loop_at(block: Block, op: Operation, dim: int, tiles: int) -> TiledLoop | None:
-    return tiled_loop(block, op, dim, tiles, Needed())
+    return tiled_loop(Surroundings(block), op, dim, tiles)
 
 
 def with_loop(module: ModuleOp, number: int, dim: int, tiles: int) -> ModuleOp:

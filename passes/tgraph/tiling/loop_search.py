@@ -19,7 +19,7 @@ from ....dialects.tgraph.structure import IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from .dimensions import shape_of
 from .loop_rewriting import write_loop
-from .loops import LEAST_TILES, Needed, TiledLoop, tiled_loop, users
+from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop, users
 from .ungrouping import ungroup
 
 IN_CACHE = 1 << 19
@@ -69,10 +69,9 @@ class Estimate:
         inside: Mapping[Operation, int],
         time: int,
     ):
-        self.block = block
         self.time = time
         self.sizes = sizes
-        self.needed = Needed()
+        self.around = Surroundings(block)
         self._steps: dict[Operation, _Step] = {}
         read: dict[SSAValue, frozenset[SSAValue]] = {}  # through what is not stored
         for op in block.ops:
@@ -203,8 +202,12 @@ def _write(
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a quarter less than without."""
+    """The loop with which the least lives, if that is a quarter less than without.
+
+    What one loop computes in tiles is not tried again: it would grow to the same.
+    """
     best: Proposal | None = None
+    tried: list[tuple[TiledLoop, Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -213,8 +216,11 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
+            if any(x.dims.get(seed) == dim and n == numbers for x, n in tried):
+                continue
             limit = best.peak if best else estimate.peak * 3 // 4
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+                tried.append((found.loop, numbers))
                 if found.peak < (best.peak if best else limit):
                     best = found
     return best
@@ -245,7 +251,7 @@ def _around(
     tiles = next(iter(numbers), None)
     while tiles is not None:
         loop = (loop and loop.in_tiles(tiles)) or tiled_loop(
-            estimate.block, seed, dim, tiles, estimate.needed
+            estimate.around, seed, dim, tiles
         )
         if loop is None:
             break

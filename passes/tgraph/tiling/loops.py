@@ -29,6 +29,7 @@ than one tile are no members.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -121,15 +122,34 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
         return found
 
 
+class Surroundings:
+    """What loops around operations of a block ask of it, looked up once."""
+
+    def __init__(self, block: Block) -> None:
+        self.needed = Needed()
+        self.ops = list(block.ops)
+        self.position = {op: index for index, op in enumerate(self.ops)}
+        self.with_ancestors: list[int] = []
+        """Of each operation, the set of it and of what it depends on: bits."""
+        for index, op in enumerate(self.ops):
+            found = 1 << index
+            for value in op.operands:
+                if (
+                    before := self.position.get(cast(Operation, value.owner))
+                ) is not None:
+                    found |= self.with_ancestors[before]
+            self.with_ancestors.append(found)
+
+
 def tiled_loop(
-    block: Block, seed: Operation, dim: int, tiles: int, needed: Needed
+    around: Surroundings, seed: Operation, dim: int, tiles: int
 ) -> TiledLoop | None:
     """The largest loop found around an operation; None if it can't be tiled so."""
-    growth = _Growth(tiles, needed)
+    growth = _Growth(tiles, around)
     if not growth.join(seed, dim):
         return None
     growth.grow()
-    return growth.loop(list(block.ops), seed)
+    return growth.loop(seed)
 
 
 _Source = tuple[SSAValue, int | None]
@@ -137,15 +157,18 @@ _Source = tuple[SSAValue, int | None]
 
 
 class _Growth:
-    def __init__(self, tiles: int, needed: Needed):
+    def __init__(self, tiles: int, around: Surroundings):
         self.tiles = tiles
-        self.needed = needed
+        self.around = around
+        self.needed = around.needed
         self.dims: dict[Operation, int] = {}
         self.parts: dict[Operation, Part] = {}
         self.ahead: dict[Operation, int] = {}
         """How many rows of an operation's result members read ahead of their tiles."""
-        self.earlier: set[Operation] = set()
-        """What members need whole, and what that depends on."""
+        self._joined = 0
+        """The set of members."""
+        self._earlier = 0
+        """The set of what members need whole, and what that depends on."""
         self.sliced: dict[Operation, set[int]] = {}
         """The dimensions along which members slice what others compute."""
         self.queue: list[Operation] = []
@@ -172,8 +195,12 @@ class _Growth:
         if not self._can_read(op, self.needed[op, dim], dim):
             return False
         self.dims[op] = dim
-        self.queue.append(op)
+        self._add(op)
         return True
+
+    def _add(self, op: Operation) -> None:
+        self._joined |= self._bit(op)
+        self.queue.append(op)
 
     def grow(self) -> None:
         for op in self.queue:  # grows
@@ -202,11 +229,14 @@ class _Growth:
                 elif not any(self.join(user, result) for result in found):
                     self._join_part(user, use.index, dim)
 
+    def _bit(self, op: Operation) -> int:
+        return 1 << self.around.position[op]
+
     def _join_part(self, op: Operation, operand: int, dim: int) -> None:
         if self._is_new(op) and (found := part(op, operand, dim)):
             if self._can_read(op, found.needs, None):
                 self.parts[op] = found
-                self.queue.append(op)
+                self._add(op)
 
     def _is_new(self, op: Operation) -> bool:
         """Whether an operation may join."""
@@ -216,7 +246,7 @@ class _Growth:
             and not op.outs
             and not op.regions
             and not self.needed.is_repeated(op)
-            and op not in self.earlier
+            and not self._earlier & self._bit(op)
             and op not in self.parts
         )
 
@@ -228,7 +258,7 @@ class _Growth:
         """
         if needed is None:
             return False
-        whole: list[Operation] = []
+        earlier = 0
         sliced: list[tuple[Operation, int]] = []
         for value, along in zip(op.operands, needed, strict=True):
             for source, tiled in self._sources(value, along):
@@ -238,23 +268,16 @@ class _Growth:
                 if owner in self.parts or self.dims.get(owner, tiled) != tiled:
                     return False
                 if tiled is None:
-                    whole.append(owner)
+                    earlier |= self.around.with_ancestors[self.around.position[owner]]
                 elif not self._divides(self._shape(source)[tiled]):
                     return False
                 else:
                     sliced.append((owner, tiled))
-        earlier = set[Operation]()
-        for owner in whole:  # grows
-            if owner in self.dims or owner in self.parts:
-                return False
-            if owner not in self.earlier and owner not in earlier:
-                earlier.add(owner)
-                whole += (
-                    v.owner for v in owner.operands if isinstance(v.owner, Operation)
-                )
-        if op in earlier or not self._move_ahead(op, needed, dim):
+        if earlier & (self._joined | self._bit(op)):
             return False
-        self.earlier |= earlier
+        if not self._move_ahead(op, needed, dim):
+            return False
+        self._earlier |= earlier
         for owner, tiled in sliced:
             self.sliced.setdefault(owner, set()).add(tiled)
         return True
@@ -325,8 +348,9 @@ class _Growth:
                 (value,), (along,) = op.operands, needed
         return ((value, along),)
 
-    def loop(self, ops: Sequence[Operation], seed: Operation) -> TiledLoop | None:
+    def loop(self, seed: Operation) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
+        ops, position = self.around.ops, self.around.position
         late, early, members = set[Operation](), set[Operation](), list[Operation]()
         inside = set[Operation | Block]()
         sliced: dict[SSAValue, None] = {}
@@ -351,7 +375,6 @@ class _Growth:
                 late.add(op)
         if seed not in inside:
             return None
-        position = {op: index for index, op in enumerate(ops)}
         first = position[members[0]]
         before: list[Operation] = []
         for op in reversed(ops):
