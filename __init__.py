@@ -508,6 +508,7 @@ def compile(
     """
     from .analysis.allocations import is_planned
     from .checking.plan_check import check_plan
+    from .dialects.garbage import seldom_collected
     from .passes import driver
     from .passes.specialize.sizes import specialized
     from .runtime.dynamic import DynamicExecutable, is_dynamic
@@ -517,17 +518,18 @@ def compile(
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
-    if replace(options, threads=None) == _RunOptions() and is_planned(module):
-        driver.check(module)
-        check_plan(module)
-        planned = module.clone()
-    else:
-        planned = _cached(module, options)
-    run = (
-        DynamicExecutable(planned, specialized, threads=options.threads)
-        if is_dynamic(planned)
-        else Executable(planned, threads=options.threads)
-    )
+    with seldom_collected():
+        if replace(options, threads=None) == _RunOptions() and is_planned(module):
+            driver.check(module)
+            check_plan(module)
+            planned = module.clone()
+        else:
+            planned = _cached(module, options)
+        run = (
+            DynamicExecutable(planned, specialized, threads=options.threads)
+            if is_dynamic(planned)
+            else Executable(planned, threads=options.threads)
+        )
     if isinstance(program, Model):
         run.bind(program.inputs())
     return run

@@ -55,6 +55,7 @@ from xdsl.ir import (
     ParametrizedAttribute,
     Region,
     SSAValue,
+    SSAValues,
     TypeAttribute,
 )
 from xdsl.irdl import (
@@ -323,8 +324,23 @@ def _segments(inputs: int, outs: int, workspace: bool) -> DenseArrayBase:
 
 
 @cache
-def _input_count(segments: DenseArrayBase[IntegerType]) -> int:
-    return segments.get_values()[0]
+def _ends(segments: bytes) -> tuple[int, int]:
+    """Where the inputs end among the operands, and where the outs."""
+    inputs, outs, *_ = i32.unpack(segments, len(segments) // 4)
+    return inputs, inputs + outs
+
+
+_NONE = SSAValues[SSAValue]()
+
+
+class OperationKind(Kind):
+    """Of operations whose accessors are not xDSL's, which take ten times as long: most
+    of what passes ask is for these."""
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        if name in ("inputs", "outs", "res"):
+            value = property(getattr(cls, f"_{name}"))
+        super().__setattr__(name, value)
 
 
 class TensorOpEffects(DestinationStyle):
@@ -364,7 +380,9 @@ REWRITES: dict[type, Sequence[RewritePattern]] = {}
 """What `canonicalize` does to operations, by class; rewrites.py fills this in."""
 
 
-class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Kind):
+class TensorOp(
+    IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=OperationKind
+):
     """An operation on whole tensors; see the module's docstring for its two forms."""
 
     inputs = var_operand_def(base(TensorType) | base(MemRefType))
@@ -475,15 +493,30 @@ class TensorOp(IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=Ki
 
     @property
     def input_count(self) -> int:
-        """How many of the operands are inputs: `len(inputs)`, at less cost."""
+        """How many of the operands are inputs."""
+        return self._ends[0]
+
+    @property
+    def _ends(self) -> tuple[int, int]:
         segments = self.properties["operandSegmentSizes"]
-        return _input_count(cast(DenseArrayBase[IntegerType], segments))
+        return _ends(cast("DenseArrayBase[IntegerType]", segments).data.data)
+
+    def _inputs(self) -> SSAValues[SSAValue]:
+        end, operands = self._ends[0], self._operands
+        return operands if end == len(operands) else operands[:end]
+
+    def _outs(self) -> SSAValues[SSAValue]:
+        start, end = self._ends
+        return self._operands[start:end] if end > start else _NONE
+
+    def _res(self) -> SSAValues[SSAValue]:
+        return cast("SSAValues[SSAValue]", self.results)
 
     @property
     def result(self) -> SSAValue[AnyTensor]:
         """The only result."""
-        (result,) = self.res
-        return result
+        (result,) = self.results
+        return cast("SSAValue[AnyTensor]", result)
 
     def verify_(self) -> None:
         try:

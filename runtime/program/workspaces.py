@@ -7,16 +7,17 @@ where kernels pack them (`prepacking.py`). Of operations that are alike, such as
 of GPT-2's layers, one is measured.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from ...dialects.diagnostics import LocatedError
 from ...dialects.memory import is_view
+from ...dialects.structural_keys import StructuralKeys
 from ...dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import attributes_of
 from ..allocators.host import aligned_bytes
@@ -35,15 +36,23 @@ class Workspaces:
         self._native = native
         self._scratch = Scratch("", threads)
         self._memory = MemoryBlock(aligned_bytes(0, ALIGNMENT), "operands")
-        self._known: dict[object, list[tuple[Sequence[Region], int]]] = {}
+        self._keys = StructuralKeys()
+        self._known: dict[object, int] = {}
 
     def __call__(self, op: TensorOp) -> int:
-        alike = self._known.setdefault(_key(op), [])
-        for regions, size in alike:
-            if all(map(_is_same, op.regions, regions)):
-                return size
-        alike.append((op.regions, self._measured(op)))
-        return alike[-1][1]
+        key = self._key(op)
+        if key not in self._known:
+            self._known[key] = self._measured(op)
+        return self._known[key]
+
+    def _key(self, op: TensorOp) -> object:
+        """Differs for operations that are not alike."""
+        roots = [_root(value) for value in op.operands]
+        operands = [
+            (self._keys.number(root.type), roots.index(root), _is_constant(root))
+            for root in roots
+        ]
+        return self._keys.of(op), *operands
 
     def _measured(self, op: TensorOp) -> int:
         scratch = self._scratch
@@ -90,23 +99,6 @@ class _Measured(Prepacked):
 
     def fill(self, copying: Callable[[], object]) -> None:
         pass
-
-
-def _key(op: TensorOp) -> object:
-    """Differs for operations that are not alike, but for what is in their regions."""
-    roots = [_root(value) for value in op.operands]
-    operands = [
-        (value.type, root.type, roots.index(root), _is_constant(root))
-        for value, root in zip(op.operands, roots, strict=True)
-    ]
-    return type(op), frozenset(op.properties.items()), *operands
-
-
-def _is_same(region: Region, other: Region) -> bool:
-    return region.is_structurally_equivalent(other) and all(
-        a.result_types == b.result_types
-        for a, b in zip(region.walk(), other.walk(), strict=True)
-    )
 
 
 def _type(value: SSAValue) -> AnyMemRef:
