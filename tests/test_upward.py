@@ -103,7 +103,7 @@ def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
     outcomes = []
     for fast in (False, True):
         monkeypatch.setattr(
-            "tensorplan.planning.solver.upward.pays", lambda *_, f=fast: f
+            "tensorplan.planning.solver.search.pays", lambda *_, f=fast: f
         )
         search = UpwardSearch(buffers)
         outcomes.append(

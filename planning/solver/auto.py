@@ -5,9 +5,10 @@
    fit by duration (`gaps.py`); done when a plan reaches the lower bound.
 3. In turns, so that each gets the same share of the work: the heaviest sections first,
    the others around them, under capacities just above the lower bound (`core.py`,
-   `repair.py`); in parts that are small enough, valley branch and bound under
-   capacities between the lower bound and the best peak, with growing limits and varied
-   orders (`search.py`).
+   `repair.py`); in parts that are small enough, and in the pieces into which a spine of
+   few buffers splits a part (`spine.py`), valley branch and bound under capacities
+   between the lower bound and the best peak, forwards and backwards in time, with
+   growing limits and varied orders (`search.py`).
 
 Gaps, given offsets and different alignments are beyond the skyline. Such problems get
 the best of the plan of the problem in which gaps are filled and alignments are equal,
@@ -28,7 +29,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from itertools import product
+from itertools import count, product
 from math import lcm
 from time import monotonic
 from typing import NamedTuple, TypeAlias
@@ -46,6 +47,7 @@ from .kernels import LARGEST
 from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, SearchOutcome, ValleySearch
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
+from .spine import split
 from .upward import UpwardSearch
 
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
@@ -174,6 +176,7 @@ def _regular(task: _Task) -> Placement:
         searches = [_core_first(part, bounds, budget)]
         if part.covered <= _SEARCHABLE:
             searches.append(_by_valleys(part, bounds, limits.seed, budget))
+        searches.append(_in_pieces(part, bounds, limits.seed, budget))
         _minimise(bounds, searches, budget)
         floor = bounds.high
         proved &= bounds.low == bounds.high
@@ -241,6 +244,8 @@ def _minimise(
     bounds: _Bounds, searches: Sequence[_Search], budget: SearchBudget
 ) -> None:
     """Runs the searches in turns: next is the one that will have spent least."""
+    if budget.left <= 0:
+        return
     # What each will have spent after its next try, and what it has spent.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
@@ -253,6 +258,7 @@ def _minimise(
 
 
 def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
+    yield CoreFirst.WORK  # small searches come before all that it has to prepare
     core = CoreFirst(part)
     for effort, excess in _CORES:
         for slack in SLACKS:
@@ -265,15 +271,44 @@ def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
 
 
 def _by_valleys(
-    part: Part, bounds: _Bounds, seed: int, budget: SearchBudget
+    part: Part,
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+    floor: Sequence[int] = (),
 ) -> _Search:
-    search = ValleySearch(part)
-    tries = [
-        (partial(search.fit, rule), measure)
-        for rule, measure in product(RULES, orders.measures(part))
-    ]
+    searches = ValleySearch(part, floor), ValleySearch(part.backwards, floor[::-1])
+    fits = [[partial(search.fit, rule) for rule in RULES] for search in searches]
     limit = 2 * len(part.size) * (16 + part.sections // 4)
-    return _branch_and_bound(bounds, tries, limit, seed, budget)
+    return _branch_and_bound(bounds, fits, orders.measures(part), limit, seed, budget)
+
+
+def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
+    """Around a spine: always the highest piece, as long as it may become lower."""
+    spine, pieces = split(part)
+    offsets = list(spine)
+    searched = [
+        _Bounds(
+            max(bounds.low, *piece.needed),
+            bounds.high,
+            piece.part.peak,
+            partial(_lay, piece.part, offsets=offsets, unit=1),
+        )
+        for piece in pieces
+    ]
+    searches = [
+        _by_valleys(piece.part, inner, seed, budget, piece.floor)
+        for piece, inner in zip(pieces, searched, strict=True)
+    ]
+    while pieces and bounds.low < bounds.high:
+        number = max(range(len(pieces)), key=lambda n: searched[n].high)
+        inner = searched[number]
+        if inner.high < bounds.high:
+            bounds.take(offsets)
+        if inner.low >= inner.high:
+            return
+        allowed = next(searches[number])
+        yield allowed
 
 
 def _upwards(
@@ -281,15 +316,13 @@ def _upwards(
 ) -> _Search:
     search = UpwardSearch(buffers)
     lives = [b.end - b.start for b in buffers]
-    tries = [
-        (search.fit, measure)
-        for measure in (
-            [b.size * steps for b, steps in zip(buffers, lives, strict=True)],
-            [b.size for b in buffers],
-            lives,
-        )
-    ]
-    return _branch_and_bound(bounds, tries, 100 * len(buffers), seed, budget)
+    measures = (
+        [b.size * steps for b, steps in zip(buffers, lives, strict=True)],
+        [b.size for b in buffers],
+        lives,
+    )
+    limit = 100 * len(buffers)
+    return _branch_and_bound(bounds, [[search.fit]], measures, limit, seed, budget)
 
 
 def _by_moves(
@@ -311,21 +344,25 @@ def _by_moves(
 
 def _branch_and_bound(
     bounds: _Bounds,
-    tries: Sequence[tuple[Callable[..., SearchOutcome], Sequence[int]]],
+    fits: Sequence[Sequence[Callable[..., SearchOutcome]]],
+    measures: Sequence[Sequence[int]],
     limit: int,
     seed: int,
     budget: SearchBudget,
 ) -> _Search:
-    """Tries a search and a measure after the other, for growing work, with noise."""
+    """Tries one of the searches and a measure after the other, in rounds with growing
+    work and noise; the groups of `fits` take turns."""
     chance = random.Random(seed)
-    noisy = False
-    while True:
+    calm = [orders.by_measure(measure) for measure in measures]
+    for number in count():
         for fraction in _FRACTIONS:
             wish = bounds.low + int((bounds.high - 1 - bounds.low) * fraction)
-            for fit, measure in tries:
+            for fit, which in product(fits[number % len(fits)], range(len(measures))):
                 yield limit
                 capacity = min(max(wish, bounds.low), bounds.high - 1)
-                order = orders.by_measure(measure, chance if noisy else None)
+                order = calm[which]
+                if number:
+                    order = orders.by_measure(measures[which], chance)
                 since = budget.seconds
                 found = fit(capacity, order, min(limit, budget.left))
                 budget.spend(found.work, since)
@@ -336,7 +373,6 @@ def _branch_and_bound(
                 if found.status != UNKNOWN:
                     break
         limit = limit * 8 // 5
-        noisy = True
 
 
 def _irregular(task: _Task) -> Placement:

@@ -17,8 +17,11 @@ from .. import deadline
 Integers: TypeAlias = Any
 """A mutable sequence of integers: a list, or an array of 64 bits."""
 
-COMPILING = 5.0
-"""Seconds that numba takes for a kernel, at most, if it is not on disk."""
+_STEP = 1e-7
+"""Seconds of a step of plain Python, about."""
+
+_LOADING, _COMPILING = 0.5, 2.5
+"""Seconds until a kernel runs as machine code: from the disk, or compiled."""
 
 LARGEST = 1 << 60
 """Above every offset that a compiled kernel may meet; sums of bytes stay below."""
@@ -68,6 +71,14 @@ def integers(values: Sequence[int], fast: bool) -> Integers:
     return np.array(values, dtype=np.int64)
 
 
+def as_arrays(table: Any) -> Any:
+    """A named tuple of lists, or of such tuples, as a compiled kernel takes it."""
+    return table._make(
+        as_arrays(column) if hasattr(column, "_make") else integers(column, True)
+        for column in table
+    )
+
+
 def zeros(count: int, fast: bool) -> Integers:
     """So many zeros, as a kernel takes them."""
     if not fast:
@@ -83,14 +94,16 @@ def plain(values: Integers) -> list[int]:
 
 
 def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
-    """Whether to compile a kernel: this process asks for so many steps of plain Python,
-    each about 0.1 us, and for those of the calls before.
+    """Whether to compile a kernel, of which this process asks for so many more steps of
+    plain Python: once all that it asked for would take as long as that.
 
     Not where sums of the sizes might not fit into 64 bits, nor where a deadline comes
     too soon to compile.
     """
     _asked[kernel] += work
-    if _asked[kernel] <= 10_000_000 or not available():
+    seconds = _asked[kernel] * _STEP
+    if seconds <= _LOADING or not available():
         return False
-    is_in_time = deadline.left() > COMPILING or _is_on_disk(kernel)
-    return is_in_time and sum(sizes) < LARGEST // 2
+    wait = _LOADING if _is_on_disk(kernel) else _COMPILING
+    is_worth_it = seconds > wait and deadline.left() > 2 * wait
+    return is_worth_it and sum(sizes) < LARGEST // 2

@@ -22,11 +22,10 @@ the order of buffers is ours.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from .. import deadline
-from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
+from .kernels import LARGEST, Integers, as_arrays, compiled, integers, pays, plain
 from .sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
@@ -38,6 +37,7 @@ RULES = range(4)
 _PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
 PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+_STEPS = 20  # of plain Python for a section
 
 
 START = (-1, 0, 0, 0)
@@ -56,6 +56,7 @@ class _Buffers(NamedTuple):
     ending: Integers  # buffers that end with the section before
     cover_at: Integers
     covering: Integers  # buffers that are live in a section
+    floor: Integers  # what is taken already, per section
 
 
 class _State(NamedTuple):
@@ -99,48 +100,97 @@ class _Open(NamedTuple):
     tightness: Integers  # the most that one of its sections needs
 
 
+class _Tables(NamedTuple):
+    """All that the kernel works on."""
+
+    buffers: _Buffers
+    state: _State
+    trail: _Trail
+    frames: _Frames
+    opened: _Open
+    choices: Integers
+    offsets: Integers  # units, per buffer that was placed
+    weight: Integers  # what failures of a section tell, per section
+
+
 class SearchOutcome(NamedTuple):
     """What a search under a capacity found."""
 
     status: int  # INFEASIBLE, FEASIBLE or UNKNOWN
-    offsets: Sequence[int]  # units; of use if FEASIBLE
+    offsets: Sequence[int]  # of use if FEASIBLE
     work: int  # sections that were looked at, about
 
 
-class ValleySearch:
+class PausingSearch:
+    """Runs a kernel in plain Python until it pays to compile it."""
+
+    def __init__(
+        self,
+        tables: Any,
+        sizes: Sequence[int],
+        kernel: Callable[..., Any],
+        *helpers: Callable[..., Any],
+    ) -> None:
+        """The kernel works on `tables`, which have its `offsets`; `sizes` are all that
+        it may add up."""
+        self._tables, self._sizes = tables, sizes
+        self._kernel, self._helpers = kernel, helpers
+        self._is_fast = False
+        self._work = 0  # in plain Python that `pays` has not heard of
+
+    def run(self, order: Sequence[int], *numbers: int) -> SearchOutcome:
+        """Calls the kernel, which goes on from where it paused, until its search ends
+        or the deadline comes. It returns its status and the work so far."""
+        rank = integers(_ranks(order), self._is_fast)
+        point = integers(START, self._is_fast)
+        kernel = (
+            compiled(self._kernel, *self._helpers) if self._is_fast else self._kernel
+        )
+        status, work = PAUSED, 0
+        while status == PAUSED and not deadline.passed():
+            if not self._is_fast and pays(_STEPS * self._work, self._sizes, kernel):
+                self._is_fast = True
+                kernel = compiled(self._kernel, *self._helpers)
+                self._tables = as_arrays(self._tables)
+                rank, point = integers(rank, True), integers(point, True)
+            pause = PAUSE if self._is_fast else PLAIN_PAUSE
+            before = work
+            status, work = kernel(self._tables, rank, point, pause, *numbers)
+            self._work = work - before
+        status = UNKNOWN if status == PAUSED else status
+        return SearchOutcome(status, plain(self._tables.offsets), int(work))
+
+
+class ValleySearch(PausingSearch):
     """Searches in one part, again and again: sections that fail gain weight."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
-        self._fast = False
-        self._weight: Integers = [_PATIENCE] * part.sections
-        self._allocate()
-
-    def _allocate(self) -> None:
-        """The sequences that the kernel works on. Once more when it gets compiled."""
-        part, fast = self._part, self._fast
+    def __init__(self, part: Part, floor: Sequence[int] = ()) -> None:
+        """Below `floor` (units, per section) all is taken; 0 if it is not given."""
         count, sections = len(part.size), part.sections
         indices = range(count)
         covered = [(s, i) for i in indices for s in range(part.first[i], part.end[i])]
-        lists = (
-            part.first,
-            part.end,
-            part.size,
-            *_grouped([(part.first[i], i) for i in indices], sections),
-            *_grouped([(part.end[i], i) for i in indices], sections),
-            *_grouped(covered, sections),
-        )
-        self._buffers = _Buffers(*(integers(values, fast) for values in lists))
-        lengths = (sections, sections, sections, count)
-        self._state = _State(*(zeros(length, fast) for length in lengths))
         depth = 4 * count + 2 * sections + 64
         length = 4 * depth + 4 * count + len(covered) + 1024
-        self._trail = _Trail(zeros(length, fast), zeros(length, fast))
-        self._frames = _Frames(*(zeros(depth, fast) for _ in range(11)))
-        self._open = _Open(*(zeros(depth + sections, fast) for _ in range(4)))
-        self._choices = zeros(16 * count + 1024, fast)
-        self._offsets = zeros(count, fast)
-        self._weight = integers(self._weight, fast)
+        tables = _Tables(
+            _Buffers(
+                part.first,
+                part.end,
+                part.size,
+                *_grouped([(part.first[i], i) for i in indices], sections),
+                *_grouped([(part.end[i], i) for i in indices], sections),
+                *_grouped(covered, sections),
+                floor or [0] * sections,
+            ),
+            _State(*([0] * size for size in (sections, sections, sections, count))),
+            _Trail([0] * length, [0] * length),
+            _Frames(*([0] * depth for _ in range(11))),
+            _Open(*([0] * (depth + sections) for _ in range(4))),
+            [0] * (16 * count + 1024),
+            [0] * count,
+            [_PATIENCE] * sections,
+        )
+        helpers = _valley, _rest, _score, _resume, _choices, _put, _undo, _split
+        super().__init__(tables, [*part.size, *floor], _search, *helpers)
 
     def fit(
         self, rule: int, capacity: int, order: Sequence[int], limit: int
@@ -149,51 +199,15 @@ class ValleySearch:
 
         Of several buffers that might go next, those early in `order` are tried first.
         """
-        if not self._fast and pays(50 * limit, self._part.size, _search):
-            self._fast = True
-            self._allocate()
-        kernel: Callable[..., Any] = _search
-        if self._fast:
-            kernel = compiled(
-                _search, _valley, _rest, _score, _resume, _choices, _put, _undo, _split
-            )
-        step = partial(
-            kernel,
-            self._buffers,
-            self._state,
-            self._trail,
-            self._frames,
-            self._open,
-            self._choices,
-            self._offsets,
-            ranks(order, self._fast),
-            self._weight,
-            integers(START, self._fast),
-            rule,
-            capacity,
-            limit,
-            PAUSE if self._fast else PLAIN_PAUSE,
-        )
-        return finished(step, self._offsets)
+        return self.run(order, rule, capacity, limit)
 
 
-def ranks(order: Sequence[int], fast: bool) -> Integers:
-    """The place of each buffer in an order, as a kernel takes them."""
+def _ranks(order: Sequence[int]) -> list[int]:
+    """The place of each buffer in an order."""
     rank = [0] * len(order)
     for place, index in enumerate(order):
         rank[index] = place
-    return integers(rank, fast)
-
-
-def finished(step: Callable[[], tuple[int, int]], offsets: Integers) -> SearchOutcome:
-    """Calls a kernel, which goes on from where it paused, until its search ends or the
-    deadline comes. It returns its status and the work so far, and writes `offsets`."""
-    status, work = PAUSED, 0
-    while status == PAUSED and not deadline.passed():
-        status, work = step()
-    if status == PAUSED:
-        status = UNKNOWN
-    return SearchOutcome(status, plain(offsets), int(work))
+    return rank
 
 
 def _grouped(
@@ -209,39 +223,34 @@ def _grouped(
 
 
 def _search(
-    buffers: _Buffers,
-    state: _State,
-    trail: _Trail,
-    frames: _Frames,
-    components: _Open,
-    choices: Integers,
-    offsets: Integers,
+    tables: _Tables,
     rank: Integers,
-    weight: Integers,
     point: Integers,
+    pause: int,
     rule: int,
     capacity: int,
     limit: int,
-    pause: int,
 ) -> tuple[int, int]:
     """The kernel: status and work. Goes on from `point`, for `pause` of work.
 
     A frame is a choice that was made, a component is a run of sections to be solved, of
     which the frame that created it is the owner (-1: none).
     """
+    buffers, state, trail, frames, opened, choices, offsets, weight = tables
     first, end, size = buffers.first, buffers.end, buffers.size
     sky, rest, joined, placed = state
     (
         low, high, owner, start, stop, on_left, chosen, choices_end, mark, open_mark,
         last_word,
     ) = frames  # fmt: skip
-    open_low, open_high, open_owner, _tightness = components
+    open_low, open_high, open_owner, _tightness = opened
     # The frame of the last choice, the trail's end, the open components, the work.
     top, trail_end, count, work = point[0], point[1], point[2], point[3]
     if not count:
         sections = len(sky)
         for section in range(sections):
-            sky[section] = rest[section] = joined[section] = 0
+            sky[section] = buffers.floor[section]
+            rest[section] = joined[section] = 0
         for index in range(len(size)):
             placed[index] = 0
             for section in range(first[index], end[index]):
@@ -249,7 +258,7 @@ def _search(
                 if section + 1 < end[index]:
                     joined[section] += 1
         for section in range(sections):
-            if rest[section] > capacity:
+            if sky[section] + rest[section] > capacity:
                 return INFEASIBLE, sections
         open_low[0], open_high[0], open_owner[0] = 0, sections, -1
         count = 1
@@ -266,7 +275,7 @@ def _search(
             return UNKNOWN, work
         before = trail_end
         found, at, until, left, trail_end = _valley(
-            buffers, state, trail, trail_end, weight, rule, capacity, lo, hi
+            tables, trail_end, rule, capacity, lo, hi
         )
         work += (trail_end - before) * (hi - lo)  # each raise looks at all again
         if found == UNKNOWN:
@@ -280,15 +289,13 @@ def _search(
             start[top], stop[top], on_left[top] = at, until, left
             mark[top], open_mark[top] = trail_end, count
             chosen[top], last_word[top] = base, 0
-            choices_end[top] = _choices(
-                buffers, state, choices, base, rank, at, until, left, lo, hi
-            )
+            choices_end[top] = _choices(tables, base, rank, at, until, left, lo, hi)
             frame = top
         while True:  # take the next alternative of the frame, or go back to its owner
             if frame < 0:
                 return INFEASIBLE, work
             top, count = frame, open_mark[frame]
-            trail_end = _undo(buffers, state, trail, trail_end, mark[frame])
+            trail_end = _undo(tables, trail_end, mark[frame])
             choice = chosen[frame]
             chosen[frame] += 1
             if last_word[frame] or choice > choices_end[frame]:
@@ -298,16 +305,12 @@ def _search(
             if choice < choices_end[frame]:
                 index = choices[choice]
                 offsets[index] = sky[start[frame]]
-                trail_end, buried = _put(buffers, state, trail, trail_end, index)
+                trail_end, buried = _put(tables, trail_end, index)
                 last_word[frame] = 1 - buried
-                count = _split(
-                    state, components, count, frame, first, end, index, lo, hi
-                )
+                count = _split(tables, count, frame, index, lo, hi)
                 break
             section = start[frame] if on_left[frame] else stop[frame] - 1
-            level = _resume(
-                buffers, state, start[frame], stop[frame], on_left[frame], section
-            )
+            level = _resume(tables, start[frame], stop[frame], on_left[frame], section)
             if level + rest[section] <= capacity:
                 trail.item[trail_end], trail.before[trail_end] = section, sky[section]
                 trail_end += 1
@@ -321,11 +324,8 @@ def _search(
 
 
 def _valley(
-    buffers: _Buffers,
-    state: _State,
-    trail: _Trail,
+    tables: _Tables,
     trail_end: int,
-    weight: Integers,
     rule: int,
     capacity: int,
     lo: int,
@@ -336,7 +336,8 @@ def _valley(
     Raises end sections that no buffer can take; INFEASIBLE if one exceeds the capacity,
     UNKNOWN if the trail is full.
     """
-    first, end, _, start_at, starting, end_at, ending, cover_at, covering = buffers
+    buffers, state, trail, _, _, _, _, weight = tables
+    first, end, _, start_at, starting, end_at, ending, cover_at, covering, _ = buffers
     sky, rest, _, placed = state
     best = -1.0
     best_at, best_until, best_left = lo, hi, 1
@@ -420,21 +421,16 @@ def _rest(sky: Integers, first: int, end: int) -> int:
     return level
 
 
-def _resume(
-    buffers: _Buffers,
-    state: _State,
-    start: int,
-    stop: int,
-    left: int,
-    section: int,
-) -> int:
+def _resume(tables: _Tables, start: int, stop: int, left: int, section: int) -> int:
     """The next height at which a buffer may rest in the end section of a valley.
 
     One that extends over a wall rests on that wall or above. One within the valley
     rests, not being on the floor, on a buffer that does not reach the end section.
     """
-    first, end, size, start_at, starting, end_at, ending, cover_at, covering = buffers
-    sky, _, _, placed = state
+    buffers, (sky, _, _, placed) = tables.buffers, tables.state
+    first, end, size, start_at, starting, end_at, ending, cover_at, covering, _ = (
+        buffers
+    )
     level = LARGEST
     within = False
     for place in range(cover_at[section], cover_at[section + 1]):
@@ -464,9 +460,7 @@ def _resume(
 
 
 def _choices(
-    buffers: _Buffers,
-    state: _State,
-    choices: Integers,
+    tables: _Tables,
     base: int,
     rank: Integers,
     start: int,
@@ -479,8 +473,8 @@ def _choices(
 
     Best fill the valley from wall to wall or end level with a wall; then by rank.
     """
-    first, end, size, start_at, starting, end_at, ending, _, _ = buffers
-    sky, placed = state.sky, state.placed
+    first, end, size, start_at, starting, end_at, ending, _, _, _ = tables.buffers
+    sky, placed, choices = tables.state.sky, tables.state.placed, tables.choices
     level = sky[start]
     left_wall = sky[start - 1] - level if start > lo else LARGEST
     right_wall = sky[stop] - level if stop < hi else LARGEST
@@ -527,16 +521,11 @@ def _choices(
     return until
 
 
-def _put(
-    buffers: _Buffers,
-    state: _State,
-    trail: _Trail,
-    trail_end: int,
-    index: int,
-) -> tuple[int, int]:
+def _put(tables: _Tables, trail_end: int, index: int) -> tuple[int, int]:
     """Puts a buffer onto the skyline: the trail's end, whether more goes on top."""
-    first, end, size = buffers.first, buffers.end, buffers.size
-    sky, rest, joined, placed = state
+    first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
+    sky, rest, joined, placed = tables.state
+    trail = tables.trail
     buried = 0
     for section in range(first[index], end[index]):
         trail.item[trail_end], trail.before[trail_end] = section, sky[section]
@@ -552,16 +541,11 @@ def _put(
     return trail_end + 1, buried
 
 
-def _undo(
-    buffers: _Buffers,
-    state: _State,
-    trail: _Trail,
-    trail_end: int,
-    mark: int,
-) -> int:
+def _undo(tables: _Tables, trail_end: int, mark: int) -> int:
     """Takes back what the trail has beyond the mark."""
-    first, end, size = buffers.first, buffers.end, buffers.size
-    sky, rest, joined, placed = state
+    first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
+    sky, rest, joined, placed = tables.state
+    trail = tables.trail
     while trail_end > mark:
         trail_end -= 1
         item = trail.item[trail_end]
@@ -578,19 +562,12 @@ def _undo(
 
 
 def _split(
-    state: _State,
-    components: _Open,
-    count: int,
-    frame: int,
-    first: Integers,
-    end: Integers,
-    index: int,
-    lo: int,
-    hi: int,
+    tables: _Tables, count: int, frame: int, index: int, lo: int, hi: int
 ) -> int:
     """Opens what is left of a component without a buffer, the tightest on top."""
-    sky, rest, joined = state.sky, state.rest, state.joined
-    open_low, open_high, open_owner, tightness = components
+    first, end = tables.buffers.first, tables.buffers.end
+    sky, rest, joined, _ = tables.state
+    open_low, open_high, open_owner, tightness = tables.opened
     bottom = count
     for section in range(first[index], end[index]):
         last = section + 1 == end[index]

@@ -6,13 +6,13 @@ if they share a section. Where no buffer is live across a step, the problem fall
 parts that do not touch each other.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from math import gcd
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """Buffers without gaps that are connected in time.
 
@@ -27,7 +27,7 @@ class Part:
     size: Sequence[int]  # units, 1 or more
     sections: int
 
-    @property
+    @cached_property
     def load(self) -> list[int]:
         """Units that are live, per section."""
         change = [0] * (self.sections + 1)
@@ -38,20 +38,10 @@ class Part:
             change[section + 1] += change[section]
         return change[:-1]
 
-    @property
+    @cached_property
     def tallest(self) -> list[int]:
         """The highest load of the sections in which it is live, per buffer."""
-        # highest[k][s]: of the 2**k sections from s on.
-        highest = [self.load]
-        while (width := 1 << (len(highest) - 1)) * 2 <= self.sections:
-            last = highest[-1]
-            highest.append(list(map(max, last, last[width:])))
-        result: list[int] = []
-        for first, end in zip(self.first, self.end, strict=True):
-            level = (end - first).bit_length() - 1
-            among = highest[level]
-            result.append(max(among[first], among[end - (1 << level)]))
-        return result
+        return over(self.load, list(zip(self.first, self.end, strict=True)), max)
 
     @property
     def covered(self) -> int:
@@ -61,6 +51,49 @@ class Part:
     def peak(self, offsets: Sequence[int]) -> int:
         """The end of the highest buffer, in units."""
         return max(o + size for o, size in zip(offsets, self.size, strict=True))
+
+    @property
+    def backwards(self) -> "Part":
+        """The same in reversed time."""
+        return replace(
+            self,
+            first=[self.sections - end for end in self.end],
+            end=[self.sections - first for first in self.first],
+        )
+
+    def among(self, members: Sequence[int]) -> "Part":
+        """Some of the buffers, of which none starts before the first of them."""
+        base = self.first[members[0]]
+        return Part(
+            members,
+            [self.steps[i] for i in members],
+            [self.first[i] - base for i in members],
+            [self.end[i] - base for i in members],
+            [self.size[i] for i in members],
+            max(self.end[i] for i in members) - base,
+        )
+
+
+def over(
+    values: Sequence[int],
+    ranges: Sequence[tuple[int, int]],
+    best: Callable[[int, int], int],
+    default: int = 0,
+) -> list[int]:
+    """The best of the values in each range, or the default where there are none."""
+    # among[k][s]: the best of the 2**k values from s on.
+    among = [values]
+    while (width := 1 << (len(among) - 1)) * 2 <= len(values):
+        last = among[-1]
+        among.append(list(map(best, last, last[width:])))
+    result: list[int] = []
+    for first, end in ranges:
+        level = (end - first).bit_length() - 1
+        values = among[level]
+        result.append(
+            best(values[first], values[end - (1 << level)]) if first < end else default
+        )
+    return result
 
 
 def unit_of(sizes: Sequence[int]) -> int:

@@ -17,24 +17,12 @@ This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for H
 Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..problem import Buffer, Steps
-from .kernels import Integers, compiled, integers, pays, zeros
-from .search import (
-    FEASIBLE,
-    INFEASIBLE,
-    PAUSE,
-    PAUSED,
-    PLAIN_PAUSE,
-    START,
-    UNKNOWN,
-    SearchOutcome,
-    finished,
-    ranks,
-)
+from .kernels import Integers
+from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
 from .sections import sections_of
 
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
@@ -91,88 +79,85 @@ class _Open(NamedTuple):
     latest: Integers  # the buffer that was placed last, -1: none
 
 
-class UpwardSearch:
+class _Tables(NamedTuple):
+    """All that the kernel works on."""
+
+    lives: _Lives
+    state: _State
+    frames: _Frames
+    opened: _Open
+    choices: Integers
+
+    @property
+    def offsets(self) -> Integers:
+        return self.state.least
+
+
+class UpwardSearch(PausingSearch):
     """Searches for plans of the same buffers, again and again."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self._buffers = buffers
-        self._fast = False
+        self._offsets = [b.offset or 0 for b in buffers]
+        lives, sections = _lives_of(buffers)
         count = len(buffers)
-        ranges = [steps for b in buffers for steps in b.live]
-        first, end, self._sections = sections_of(ranges)
-        at = [0]
-        for b in buffers:
-            at.append(at[-1] + len(b.live))
-        begin = [first[at[i]] for i in range(count)]
-        by_start = sorted(range(count), key=begin.__getitem__)
-        starts = [0] * (self._sections + 1)
-        for section in begin:
-            starts[section + 1] += 1
-        for section in range(self._sections):
-            starts[section + 1] += starts[section]
-        near = _overlapping(buffers, by_start)
-        near_at = [0]
-        for others in near:
-            near_at.append(near_at[-1] + len(others))
-        kinds: dict[object, int] = {}
-        self._lives: Sequence[Sequence[int]] = (
-            by_start,
-            starts,
-            begin,
-            [end[at[i + 1] - 1] for i in range(count)],
-            [b.size for b in buffers],
-            [b.alignment for b in buffers],
-            [kinds.setdefault(_kind(b), len(kinds)) for b in buffers],
-            [b.offset is not None for b in buffers],
-            at,
-            first,
-            end,
-            near_at,
-            [other for others in near for other in others],
-        )
-        self._allocate()
-
-    def _allocate(self) -> None:
-        """The sequences that the kernel works on. Once more when it gets compiled."""
-        count, sections, fast = len(self._buffers), self._sections, self._fast
-        changes = 2 * count + len(self._lives[-1]) + 2
+        changes = 2 * count + len(lives.near) + 2
         lengths = (count, count, sections, sections, sections, changes, changes)
-        self._kernel_lives = _Lives(*(integers(column, fast) for column in self._lives))
-        self._state = _State(*(zeros(length, fast) for length in lengths))
-        self._frames = _Frames(*(zeros(count + 2, fast) for _ in range(7)))
-        self._open = _Open(*(zeros(count + sections + 2, fast) for _ in range(4)))
-        self._choices = zeros(16 * count + 1024, fast)
+        tables = _Tables(
+            lives,
+            _State(*([0] * length for length in lengths)),
+            _Frames(*([0] * (count + 2) for _ in range(7))),
+            _Open(*([0] * (count + sections + 2) for _ in range(4))),
+            [0] * (16 * count + 1024),
+        )
+        reach = [b.size + b.alignment + (b.offset or 0) for b in buffers]
+        super().__init__(tables, reach, _search, _candidates, _put, _undo, _split)
 
     def fit(self, capacity: int, order: Sequence[int], limit: int) -> SearchOutcome:
         """Looks for a plan within the capacity (bytes), for about `limit` sections.
 
         Of buffers at the same offset, those that come early in `order` are tried first.
         """
-        reach = [b.size + b.alignment + (b.offset or 0) for b in self._buffers]
-        if not self._fast and pays(20 * limit, [capacity, *reach], _search):
-            self._fast = True
-            self._allocate()
-        kernel: Callable[..., Any] = _search
-        if self._fast:
-            kernel = compiled(_search, _candidates, _put, _undo, _split)
-        state, fast = self._state, self._fast
-        for index, buffer in enumerate(self._buffers):
-            state.least[index] = buffer.offset or 0
-            state.placed[index] = 0
-        step = partial(
-            kernel,
-            self._kernel_lives,
-            state,
-            self._frames,
-            self._open,
-            self._choices,
-            ranks(order, fast),
-            integers(START, fast),
-            capacity,
-            limit,
-            PAUSE if fast else PLAIN_PAUSE,
-        )
-        return finished(step, state.least)
+        state = self._tables.state
+        state.least[:] = self._offsets
+        state.placed[:] = [0] * len(order)
+        return self.run(order, capacity, limit)
+
+
+def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
+    """The buffers as the kernel sees them, and the number of sections."""
+    count = len(buffers)
+    first, end, sections = sections_of([steps for b in buffers for steps in b.live])
+    at = [0]
+    for b in buffers:
+        at.append(at[-1] + len(b.live))
+    begin = [first[at[i]] for i in range(count)]
+    by_start = sorted(range(count), key=begin.__getitem__)
+    starts = [0] * (sections + 1)
+    for section in begin:
+        starts[section + 1] += 1
+    for section in range(sections):
+        starts[section + 1] += starts[section]
+    near = _overlapping(buffers, by_start)
+    near_at = [0]
+    for others in near:
+        near_at.append(near_at[-1] + len(others))
+    kinds: dict[object, int] = {}
+    lives = _Lives(
+        by_start,
+        starts,
+        begin,
+        [end[at[i + 1] - 1] for i in range(count)],
+        [b.size for b in buffers],
+        [b.alignment for b in buffers],
+        [kinds.setdefault(_kind(b), len(kinds)) for b in buffers],
+        [b.offset is not None for b in buffers],
+        at,
+        first,
+        end,
+        near_at,
+        [other for others in near for other in others],
+    )
+    return lives, sections
 
 
 def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
@@ -194,18 +179,15 @@ def _overlapping(buffers: Sequence[Buffer], by_start: Sequence[int]) -> list[lis
 
 
 def _search(
-    lives: _Lives,
-    state: _State,
-    frames: _Frames,
-    opened: _Open,
-    choices: Integers,
+    tables: _Tables,
     rank: Integers,
     point: Integers,
+    pause: int,
     capacity: int,
     limit: int,
-    pause: int,
 ) -> tuple[int, int]:
     """The kernel: status and work. Goes on from `point`, for `pause` of work."""
+    lives, state, frames, opened, choices = tables
     # The frame of the last choice, the trail's end, the open components, the work.
     top, trail_end, count, work = point[0], point[1], point[2], point[3]
     if not count:
@@ -232,9 +214,7 @@ def _search(
         if work > limit or base + len(rank) > len(choices):
             return UNKNOWN, work
         latest = opened.latest[count]
-        until, spent = _candidates(
-            lives, state, choices, base, rank, low, high, latest, capacity
-        )
+        until, spent = _candidates(tables, base, rank, low, high, latest, capacity)
         work += _NODE_WORK + spent
         if until > base:
             top += 1
@@ -259,15 +239,13 @@ def _search(
             if above == 0:
                 frames.turn[frame] = frames.last[frame]
             low, high = frames.low[frame], frames.high[frame]
-            count = _split(lives, state, opened, count, frame, index, low, high)
+            count = _split(tables, count, frame, index, low, high)
             break
     return FEASIBLE, work
 
 
 def _candidates(
-    lives: _Lives,
-    state: _State,
-    choices: Integers,
+    tables: _Tables,
     base: int,
     rank: Integers,
     low: int,
@@ -277,6 +255,7 @@ def _candidates(
 ) -> tuple[int, int]:
     """Writes what may come next in a component, from `base` on: where that ends, and
     the work. Nothing may if the component cannot fit."""
+    lives, state, _, _, choices = tables
     least = state.least
     floor = least[latest] if latest >= 0 else 0
     bound = -1  # below which the next one has to be
@@ -379,16 +358,10 @@ def _undo(lives: _Lives, state: _State, trail_end: int, mark: int) -> int:
 
 
 def _split(
-    lives: _Lives,
-    state: _State,
-    opened: _Open,
-    count: int,
-    frame: int,
-    index: int,
-    low: int,
-    high: int,
+    tables: _Tables, count: int, frame: int, index: int, low: int, high: int
 ) -> int:
     """Opens what is left of a component without a buffer; how many are open then."""
+    lives, state, _, opened, _ = tables
     for section in range(lives.first[index], lives.end[index]):
         is_last = section + 1 == lives.end[index]
         if state.joined[section] and not is_last:

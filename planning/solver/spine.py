@@ -1,0 +1,123 @@
+"""The spine: the few buffers that hold a part together, placed before all others.
+
+Where few buffers are live across a border of sections, only these join its two sides.
+With them at the bottom, the part falls into pieces that do not touch, each with a floor
+below it. So each piece is searched on its own, and a search that gives up starts again
+in its piece only.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .sections import Part, over
+from .skyline import skyline_plans
+
+_PIECE = 500  # buffers that are searched at once
+_ROUNDS = 30  # until the spine leaves room for all pieces
+
+
+class Piece(NamedTuple):
+    """Buffers that are connected in time once the spine is placed."""
+
+    part: Part  # its indices are those of the buffers in the whole part
+    floor: Sequence[int]  # units that the spine takes, per section
+
+    @property
+    def needed(self) -> list[int]:
+        """Units that it needs in any case, with the floor, per section."""
+        return list(map(sum, zip(self.floor, self.part.load, strict=True)))
+
+
+def split(part: Part) -> tuple[Sequence[int], Sequence[Piece]]:
+    """The offsets of the spine (units; 0 for others), and the pieces.
+
+    There are no pieces if the part is small, or no spine of at most half of the buffers
+    makes them small and leaves enough room for each.
+    """
+    if len(part.size) <= _PIECE:
+        return [], []
+    spine = _spine(part)
+    for _ in range(_ROUNDS):
+        if not 0 < 2 * len(spine) <= len(part.size):
+            break
+        offsets, height = _placed(part, spine)
+        rest = set(range(len(part.size))).difference(spine)
+        pieces = [_piece(part, group, height) for group in _connected(part, rest)]
+        fillers = [i for piece in pieces if (i := _filler(part, piece)) is not None]
+        if not fillers:
+            return offsets, pieces
+        spine += fillers
+    return [], []
+
+
+def _piece(part: Part, group: Sequence[int], height: Sequence[int]) -> Piece:
+    sub, base = part.among(group), part.first[group[0]]
+    return Piece(sub, height[base : base + sub.sections])
+
+
+def _filler(part: Part, piece: Piece) -> int | None:
+    """What fills the hole in the spine best, below a piece that needs too much."""
+    needed, load = piece.needed, part.load
+    worst = needed.index(max(needed))
+    if needed[worst] <= max(load):
+        return None
+    at = worst + part.first[piece.part.indices[0]]
+    hole = needed[worst] - load[at]
+
+    def fit(i: int) -> tuple[bool, bool, int]:
+        size = part.size[i]
+        return size == hole, size < hole, size * (part.end[i] - part.first[i])
+
+    return max(
+        (i for i in piece.part.indices if part.first[i] <= at < part.end[i]), key=fit
+    )
+
+
+def _spine(part: Part) -> list[int]:
+    """The buffers across all borders that are crossed by few."""
+    count = len(part.size)
+    crossed = [0] * (part.sections + 1)  # by how many, per border
+    for first, end in zip(part.first, part.end, strict=True):
+        crossed[first + 1] += 1
+        crossed[end] -= 1
+    for border in range(part.sections):
+        crossed[border + 1] += crossed[border]
+    borders = [
+        (first + 1, end) for first, end in zip(part.first, part.end, strict=True)
+    ]
+    weakest = over(crossed, borders, min, count)
+
+    def is_enough(few: int) -> bool:
+        rest = [i for i in range(count) if weakest[i] > few]
+        return max(map(len, _connected(part, rest)), default=0) <= _PIECE
+
+    levels = sorted(set(crossed))
+    few = levels[bisect_left(levels, True, key=is_enough)]
+    return [i for i in range(count) if weakest[i] <= few]
+
+
+def _connected(part: Part, members: Iterable[int]) -> Iterator[list[int]]:
+    """The members in groups that share no section, in order of time."""
+    group: list[int] = []
+    reached = 0
+    for i in sorted(members, key=lambda i: (part.first[i], i)):
+        if group and part.first[i] >= reached:
+            yield group
+            group = []
+        group.append(i)
+        reached = max(reached, part.end[i])
+    if group:
+        yield group
+
+
+def _placed(part: Part, members: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Offsets (units) with those of the members, and their height per section."""
+    offsets, height = [0] * len(part.size), [0] * part.sections
+    for group in _connected(part, members):
+        sub = part.among(group)
+        for i, offset in zip(group, min(skyline_plans(sub), key=sub.peak), strict=True):
+            offsets[i] = offset
+            for section in range(part.first[i], part.end[i]):
+                height[section] = max(height[section], offset + part.size[i])
+    return offsets, height
