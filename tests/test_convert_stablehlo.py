@@ -413,9 +413,6 @@ def test_reduce_combines_an_initial_value_only_if_it_is_not_the_identity() -> No
 
 UNSUPPORTED = {
     "argument 0 with elements of type complex<f32> is not supported": lambda x: x + 1j,
-    "stablehlo.reduce_precision to 4 exponent and 3 mantissa bits is not supported": (
-        lambda x: lax.reduce_precision(x, 4, 3)
-    ),
     "chlo.zeta is not supported": lambda x: lax.zeta(x, x),
 }
 
@@ -434,7 +431,7 @@ def test_one_error_names_every_unsupported_operation() -> None:
         return lax.cond(
             y[0, 0] > 0,
             lambda y: lax.bessel_i1e(y),
-            lambda y: lax.reduce_precision(y, 4, 3),
+            lambda y: lax.rng_uniform(0.0, y[0, 0], y.shape),
             y,
         )
 
@@ -447,5 +444,5 @@ def test_one_error_names_every_unsupported_operation() -> None:
     assert sorted({other.split()[2] for other in others}) == [
         "chlo.bessel_i1e",
         "chlo.zeta",
-        "stablehlo.reduce_precision",
+        "stablehlo.rng",
     ]

@@ -45,7 +45,7 @@ from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldO
 from ..builder import name_hint
 from ..unsupported import Unsupported
 from . import elementwise, indexing, products, reducing, shaping, sizes
-from .conversion import Conversion, Converter, Values, check_type
+from .conversion import Conversion, Converter, Values, check_type, parts_of
 from .sizes import folded
 from .symbols import (
     Demands,
@@ -155,7 +155,8 @@ class Inliner:
                     inlined.location = _called(inlined.location, op.location)
                 return results
             for result in op.results:
-                check_type(result.type)
+                for type in parts_of(result.type):
+                    check_type(type)
             if is_assertion(op, conversion):
                 self.demands.add(conversion)
                 return ()

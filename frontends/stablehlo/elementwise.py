@@ -7,14 +7,11 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
-    Float16Type,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    Signedness,
     StringAttr,
-    f32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -27,7 +24,9 @@ from ...dialects.tgraph.base import (
     with_element,
     with_shape,
 )
+from ...dialects.tgraph.elements import AnyInteger, float_bits
 from ..builder import TensorBuilder
+from ..formulas import compare
 from ..unsupported import Unsupported
 from ..written import FORMULAS, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
@@ -103,26 +102,31 @@ def _bitcast_convert(c: Conversion) -> Values:
     """Between sizes: parts of a larger element lie along the last dimension."""
     (x,) = c.inputs
     source, target = type_of(x), c.result_type
-    widths = [8 * element_bytes(t.element_type) for t in (source, target)]
+    widths = [_width(t.element_type) for t in (source, target)]
     if widths[0] == widths[1]:
         return (c.emit(elementwise.BitcastConvertOp, (x,)),)
     narrow, wide = (IntegerType(width) for width in sorted(widths))
+    # Integers of less than a byte have the bits that they are converted from, or to.
+    recast = (
+        elementwise.ConvertOp if narrow.bitwidth < 8 else elementwise.BitcastConvertOp
+    )
     parts = source if widths[0] < widths[1] else target
     space = with_element(parts, wide)  # one wide integer for each part
     dims = ints(range(parts.get_num_dims() - 1))
     last = IntegerAttr(parts.get_num_dims() - 1, i64)
     number = c.emit(shaping.IotaOp, (), space, dimension=last)
     size = c.number(narrow.bitwidth, space)
+    ones = c.number((1 << narrow.bitwidth) - 1, space)
     shift = c.emit(elementwise.MultiplyOp, (number, size), space)
     if widths[0] > widths[1]:
         x = c.emit(elementwise.BitcastConvertOp, (x,), with_element(source, wide))
         x = c.emit(shaping.BroadcastInDimOp, (x,), space, broadcast_dimensions=dims)
         x = c.emit(elementwise.ShiftRightLogicalOp, (x, shift), space)
+        x = c.emit(elementwise.AndOp, (x, ones), space)
         x = c.emit(elementwise.ConvertOp, (x,), with_element(parts, narrow))
-        return (c.emit(elementwise.BitcastConvertOp, (x,)),)
-    x = c.emit(elementwise.BitcastConvertOp, (x,), with_element(parts, narrow))
+        return (c.emit(recast, (x,)),)
+    x = c.emit(recast, (x,), with_element(parts, narrow))
     x = c.emit(elementwise.ConvertOp, (x,), space)
-    ones = c.number((1 << narrow.bitwidth) - 1, space)
     x = c.emit(elementwise.AndOp, (x, ones), space)
     x = c.emit(elementwise.ShiftLeftOp, (x, shift), space)
     whole = with_shape(space, shape_of(parts)[:-1])
@@ -133,29 +137,92 @@ def _bitcast_convert(c: Conversion) -> Values:
     return (c.emit(elementwise.BitcastConvertOp, (x,)),)
 
 
-_FLOATS: Mapping[tuple[int, int], Attribute] = {
-    (5, 10): Float16Type(),
-    (8, 7): BFloat16Type(),
-    (8, 23): f32,
-    (11, 52): Float64Type(),
-}
-"""By the bits of exponent and mantissa."""
+def _width(element: Attribute) -> int:
+    """The bits of an element that may become parts of others."""
+    if isinstance(element, IntegerType):
+        return element.bitwidth
+    if cast(AnyFloat, element).bitwidth < 8:
+        raise Unsupported(f"with elements of type {element}")
+    return 8 * element_bytes(element)
 
 
 def _reduce_precision(c: Conversion) -> Values:
-    """To a type with as many bits, and back."""
+    """By the bits, as XLA: what has a smaller exponent becomes zero, a larger one
+    infinity. Without a mantissa, NaN becomes infinity, as in StableHLO's interpreter."""
+    (x,) = c.inputs
+    element = type_of(x).element_type
+    own_exponent, own_mantissa = float_bits(element)
     exponent, mantissa = (
         attr.value.data if isinstance(attr := c.attribute(name), IntegerAttr) else 0
         for name in ("exponent_bits", "mantissa_bits")
     )
-    element = _FLOATS.get((exponent, mantissa))
-    if element is None:
-        raise Unsupported(f"to {exponent} exponent and {mantissa} mantissa bits")
-    type = with_element(c.result_type, element)
-    if element_bytes(element) >= element_bytes(c.result_type.element_type):
-        return c.inputs
-    narrow = c.emit(elementwise.ConvertOp, c.inputs, type)
-    return (c.emit(elementwise.ConvertOp, (narrow,)),)
+    b = TensorBuilder(c.into, c.op.location)
+    width = 1 + own_exponent + own_mantissa
+    type = with_element(type_of(x), IntegerType(width, Signedness.UNSIGNED))
+    bits = b.emit(elementwise.BitcastConvertOp, x, type=type)
+    sign = b.apply(elementwise.AndOp, bits, 1 << (width - 1))
+    infinity = ((1 << own_exponent) - 1) << own_mantissa
+    signed_infinity = b.apply(elementwise.OrOp, sign, infinity)
+    if (dropped := own_mantissa - mantissa) > 0:  # ties to even
+        last = b.apply(elementwise.ShiftRightLogicalOp, bits, dropped)
+        last = b.apply(elementwise.AndOp, last, 1)
+        bits = b.apply(elementwise.AddOp, bits, last)
+        bits = b.apply(elementwise.AddOp, bits, (1 << (dropped - 1)) - 1)
+        kept = (1 << width) - (1 << dropped)
+        bits = b.apply(elementwise.AndOp, bits, kept)
+    if exponent < own_exponent:
+        bias, own_bias = ((1 << (e - 1)) - 1 for e in (exponent, own_exponent))
+        found = b.apply(elementwise.AndOp, bits, infinity)
+        is_over = compare(b, found, "GT", (own_bias + bias) << own_mantissa)
+        is_under = compare(b, found, "LE", (own_bias - bias) << own_mantissa)
+        bits = b.apply(elementwise.SelectOp, is_under, sign, bits)
+        bits = b.apply(elementwise.SelectOp, is_over, signed_infinity, bits)
+    result = b.emit(elementwise.BitcastConvertOp, bits, type=type_of(x))
+    of_nan = x
+    if not mantissa:
+        of_nan = b.emit(elementwise.BitcastConvertOp, signed_infinity, type=type_of(x))
+    is_nan = compare(b, x, "NE", x)
+    return (b.apply(elementwise.SelectOp, is_nan, of_nan, result),)
+
+
+def _map(c: Conversion) -> Values:
+    return c.applied(0, c.inputs)
+
+
+def _mulhi(c: Conversion) -> Values:
+    """The upper half of the product's bits; of 64 by halves (Hacker's Delight, 8-2)."""
+    x, y = c.inputs
+    element = cast(AnyInteger, type_of(x).element_type)
+    is_signed = element.signedness.data is not Signedness.UNSIGNED
+    shift = (
+        elementwise.ShiftRightArithmeticOp
+        if is_signed
+        else elementwise.ShiftRightLogicalOp
+    )
+    b = TensorBuilder(c.into, c.op.location)
+    if (width := element.width.data) < 64:
+        wide = IntegerType(max(8, 2 * width), element.signedness.data)
+        both = b.convert(x, wide), b.convert(y, wide)
+        upper = b.apply(shift, b.apply(elementwise.MultiplyOp, *both), width)
+        return (b.convert(upper, element),)
+
+    def low(value: SSAValue) -> SSAValue:
+        return b.apply(elementwise.AndOp, value, (1 << 32) - 1)
+
+    def high(value: SSAValue) -> SSAValue:
+        return b.apply(shift, value, 32)
+
+    def product(u: SSAValue, v: SSAValue) -> SSAValue:
+        return b.apply(elementwise.MultiplyOp, u, v)
+
+    def sum(u: SSAValue, v: SSAValue) -> SSAValue:
+        return b.apply(elementwise.AddOp, u, v)
+
+    lowest = b.apply(elementwise.ShiftRightLogicalOp, product(low(x), low(y)), 32)
+    middle = sum(product(high(x), low(y)), lowest)
+    other = sum(product(low(x), high(y)), low(middle))
+    highest = sum(product(high(x), high(y)), high(middle))
+    return (sum(highest, high(other)),)
 
 
 def _written_out(name: str, c: Conversion) -> Values:
@@ -184,12 +251,14 @@ CONVERSIONS: Mapping[str, Converter] = {
     "chlo.is_inf": partial(_infinite, 0),
     "chlo.is_neg_inf": partial(_infinite, -1),
     "chlo.is_pos_inf": partial(_infinite, 1),
+    "chlo.mulhi": _mulhi,
     "chlo.square": _square,
     "chlo.tan": partial(same, elementwise.TanOp),
     "stablehlo.batch_norm_inference": _batch_norm_inference,
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
+    "stablehlo.map": _map,
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.select": _select,
 }

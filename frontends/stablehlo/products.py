@@ -8,19 +8,20 @@ import re
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise, reducing, shaping
 from ...dialects.tgraph.base import element_bytes, ints, with_element
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, fields_of, padding, type_of
+from .sizes import numbers, shape_in
 
 
 def _widened(c: Conversion) -> list[SSAValue]:
     """The operands, converted to the result's element type if that is wider."""
     element = c.result_type.element_type
     inputs: list[SSAValue] = []
-    for value in c.inputs:
+    for value in c.inputs[:2]:
         type = type_of(value)
         if type.element_type != element:
             if element_bytes(type.element_type) > element_bytes(element):
@@ -48,7 +49,7 @@ def _convolution(c: Conversion) -> Values:
     labels = re.sub(r"[\[\], ]", "", c.text("dimension_numbers")).replace("x", "_")
     kernel_labels = labels.partition("_")[2].partition("->")[0]
     rank = len(kernel_labels) - 2
-    low, high = padding(c, rank)
+    low, high = _padding(c, rank)
     image, kernel = _widened(c)
     flipped = [
         kernel_labels.index(str(d))
@@ -74,6 +75,14 @@ def _convolution(c: Conversion) -> Values:
     return (result,)
 
 
+def _padding(c: Conversion, rank: int) -> tuple[Attribute, Attribute]:
+    """That of a `dynamic_conv` is an operand."""
+    if len(c.inputs) == 2:
+        return padding(c, rank)
+    sizes = numbers(shape_in(c.inputs[2]))
+    return ints(sizes[::2]), ints(sizes[1::2])
+
+
 def _dot(c: Conversion) -> Values:
     """The last dimension of the left operand with the first of the right one."""
     properties = {
@@ -88,5 +97,6 @@ def _dot(c: Conversion) -> Values:
 CONVERSIONS: Mapping[str, Converter] = {
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
+    "stablehlo.dynamic_conv": _convolution,
     "stablehlo.dot_general": _dot_general,
 }

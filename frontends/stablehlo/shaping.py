@@ -12,9 +12,11 @@ from xdsl.dialects.builtin import (
     IntegerType,
     NameLoc,
     StringAttr,
+    UnregisteredOp,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from ...dialects.diagnostics import name_of
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import TensorOp
 from ..unsupported import Unsupported
@@ -97,6 +99,33 @@ def _name(c: Conversion) -> None:
         maker.location = NameLoc(StringAttr(path), place.location)
 
 
+_TUPLE, _ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
+
+
+def _tuple(c: Conversion) -> Values:
+    """Nothing: `get_tuple_element` finds the elements."""
+    (result,) = c.op.results
+    if any(name_of(use.operation) not in (_TUPLE, _ELEMENT) for use in result.uses):
+        raise Unsupported("that is passed on")
+    return UnregisteredOp.create(result_types=(result.type,)).results
+
+
+def _get_tuple_element(c: Conversion) -> Values:
+    return (c.scope[_element_of(c.op)],)
+
+
+def _element_of(op: Operation) -> SSAValue:
+    """What a `get_tuple_element` gets, at level 0."""
+    index = op.properties.get("index", op.attributes.get("index"))
+    made = op.operands[0].owner
+    while isinstance(made, Operation) and name_of(made) == _ELEMENT:
+        made = _element_of(made).owner
+    if not isinstance(made, Operation) or name_of(made) != _TUPLE:
+        raise Unsupported("of what is not made by stablehlo.tuple")
+    assert isinstance(index, IntegerAttr)
+    return made.operands[index.value.data]
+
+
 def _custom_call(c: Conversion) -> Values:
     """What only tells how a program is to be divided among devices, or what a value is
     called."""
@@ -122,8 +151,10 @@ CONVERSIONS: Mapping[str, Converter] = {
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,
     "stablehlo.custom_call": _custom_call,
+    "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.iota": _iota,
     "stablehlo.optimization_barrier": lambda c: c.inputs,
     "stablehlo.pad": _pad,
     "stablehlo.slice": _slice,
+    "stablehlo.tuple": _tuple,
 }

@@ -245,7 +245,7 @@ def _real_dynamic_slice(c: Conversion) -> Values:
         shaping.SliceOp,
         (x,),
         **sized(start_indices=starts, limit_indices=limits),
-        strides=ints(_numbers(strides)),
+        strides=ints(numbers(strides)),
     )
     return (result,)
 
@@ -257,16 +257,16 @@ def _dynamic_pad(c: Conversion) -> Values:
         shaping.PadOp,
         (x, value),
         **sized(low=low, high=high),
-        interior=ints(_numbers(interior)),
+        interior=ints(numbers(interior)),
     )
     return (result,)
 
 
-def _numbers(sizes: Sequence[Size]) -> list[int]:
-    numbers = [size for size in sizes if isinstance(size, int)]
-    if len(numbers) < len(sizes):
-        raise Unsupported("with symbolic strides or interior padding")
-    return numbers
+def numbers(sizes: Sequence[Size]) -> list[int]:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) < len(sizes):
+        raise Unsupported("with symbolic strides or padding")
+    return known
 
 
 CONVERSIONS: Mapping[str, Converter] = {

@@ -1,0 +1,242 @@
+"""Forms of StableHLO's operations that JAX seldom writes, with the values of XLA.
+
+Each program runs in the reference interpreter, and planned: with native code and with
+NumPy.
+"""
+
+import numpy as np
+import pytest
+from jax_cpu import run_stablehlo
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.runtime.executor import Executable
+
+pytest.importorskip("jax")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 9)).astype(np.float32)
+EDGES = np.array(
+    [0, -0.0, 1, -2.5, 1e-8, 6e-5, 65504, 65520, 1e9, np.inf, -np.inf, np.nan, 1e-40],
+    np.float32,
+)
+
+
+def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
+    """The results, the same however it is run."""
+    module = tensorplan.from_stablehlo(text).module
+    planned = tensorplan.plan(module)
+    want = run_reference(module, inputs)
+    for native in (True, False):
+        for have, expected in zip(
+            Executable(planned, native=native)(*inputs), want, strict=True
+        ):
+            np.testing.assert_allclose(have, expected, rtol=1e-5, atol=1e-6)
+    return want
+
+
+def check(text: str, *inputs: np.ndarray) -> None:
+    for have, want in zip(run(text, *inputs), run_stablehlo(text, inputs), strict=True):
+        assert have.dtype == want.dtype
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "mantissa"),
+    [(5, 10), (4, 3), (5, 2), (8, 7), (3, 0), (8, 23), (2, 23)],
+)
+def test_reduce_precision(exponent: int, mantissa: int) -> None:
+    """To any format. Halves are rounded to even, small numbers become zero. Without a
+    mantissa, StableHLO's interpreter makes infinity of NaN, XLA nothing."""
+    edges = EDGES if mantissa else EDGES[EDGES == EDGES]
+    count = 64 + len(edges)
+    halves = np.ldexp(np.arange(1, 65, dtype=np.float32) / 32, 1)
+    text = f"""func.func @main(%x: tensor<{count}xf32>) -> tensor<{count}xf32> {{
+      %0 = stablehlo.reduce_precision %x, format = e{exponent}m{mantissa}
+        : tensor<{count}xf32>
+      return %0 : tensor<{count}xf32>
+    }}"""
+    check(text, np.concatenate([edges, halves]))
+
+
+@pytest.mark.parametrize("element", ["f16", "f64", "bf16"])
+def test_reduce_precision_of_other_floats(element: str) -> None:
+    text = f"""func.func @main(%x: tensor<13xf32>) -> tensor<13xf32> {{
+      %0 = stablehlo.convert %x : (tensor<13xf32>) -> tensor<13x{element}>
+      %1 = stablehlo.reduce_precision %0, format = e4m3 : tensor<13x{element}>
+      %2 = stablehlo.convert %1 : (tensor<13x{element}>) -> tensor<13xf32>
+      return %2 : tensor<13xf32>
+    }}"""
+    check(text, EDGES)
+
+
+REDUCE_WINDOW = """func.func @main(%x: tensor<6x9xf32>, %n: tensor<6x9xi32>)
+    -> (tensor<SHAPExf32>, tensor<SHAPExi32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = "stablehlo.reduce_window"(%x, %n, %low, %zero) <{ATTRIBUTES}> ({
+    ^bb0(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>):
+      %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %2 = stablehlo.select %1, %a, %b : tensor<i1>, tensor<f32>
+      %3 = stablehlo.select %1, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %2, %3 : tensor<f32>, tensor<i32>
+  }) : (tensor<6x9xf32>, tensor<6x9xi32>, tensor<f32>, tensor<i32>)
+    -> (tensor<SHAPExf32>, tensor<SHAPExi32>)
+  return %0#0, %0#1 : tensor<SHAPExf32>, tensor<SHAPExi32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        ("6x5", "window_dimensions = array<i64: 1, 5>"),
+        (
+            "3x4",
+            "window_dimensions = array<i64: 3, 7>, window_strides = array<i64: 2, 2>, "
+            "padding = dense<[[1, 1], [2, 3]]> : tensor<2x2xi64>",
+        ),
+        (
+            "2x14",
+            "window_dimensions = array<i64: 3, 4>, base_dilations = array<i64: 1, 2>, "
+            "window_dilations = array<i64: 2, 1>",
+        ),
+        ("0x9", "window_dimensions = array<i64: 7, 1>"),
+    ],
+)
+def test_reduce_window_by_any_body(shape: str, attributes: str) -> None:
+    """The largest of each window, and where it is."""
+    text = REDUCE_WINDOW.replace("SHAPE", shape).replace("ATTRIBUTES", attributes)
+    numbers = np.arange(1, 55, dtype=np.int32).reshape(6, 9)
+    check(text, X, numbers)
+
+
+def test_reduce_window_takes_one_operation_for_each_power_of_two() -> None:
+    text = """func.func @main(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+      %zero = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %zero) <{
+        window_dimensions = array<i64: 1000>,
+        padding = dense<[[999, 0]]> : tensor<1x2xi64>
+      }> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %1 = func.call @logaddexp(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          stablehlo.return %1 : tensor<f32>
+      }) : (tensor<1000xf32>, tensor<f32>) -> tensor<1000xf32>
+      return %0 : tensor<1000xf32>
+    }
+    func.func private @logaddexp(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.maximum %a, %b : tensor<f32>
+      %1 = stablehlo.minimum %a, %b : tensor<f32>
+      %2 = stablehlo.subtract %1, %0 : tensor<f32>
+      %3 = stablehlo.exponential %2 : tensor<f32>
+      %4 = stablehlo.log_plus_one %3 : tensor<f32>
+      %5 = stablehlo.add %0, %4 : tensor<f32>
+      %6 = stablehlo.compare EQ, %0, %1 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %two = stablehlo.constant dense<0.6931472> : tensor<f32>
+      %7 = stablehlo.add %0, %two : tensor<f32>
+      %8 = stablehlo.select %6, %7, %5 : tensor<i1>, tensor<f32>
+      return %8 : tensor<f32>
+    }"""
+    module = tensorplan.from_stablehlo(text).module
+    exponentials = [op for op in module.walk() if op.name == "tgraph.exponential"]
+    assert len(exponentials) == 9 + 5 + 1  # powers, those of 1000 = 0b1111101000, start
+    x = RNG.normal(size=1000).astype(np.float32)
+    (have,) = tensorplan.compile(tensorplan.plan(module))(x)
+    np.testing.assert_allclose(have, np.logaddexp.accumulate(x), rtol=1e-5, atol=1e-5)
+
+
+def test_map_and_tuples() -> None:
+    check(
+        """func.func @main(%x: tensor<6x9xf32>, %y: tensor<6x9xf32>)
+            -> (tensor<6x9xf32>, tensor<6x9xf32>) {
+          %0 = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0, 1>}> ({
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %half = stablehlo.constant dense<0.5> : tensor<f32>
+              %1 = stablehlo.multiply %a, %half : tensor<f32>
+              %2 = stablehlo.maximum %1, %b : tensor<f32>
+              stablehlo.return %2 : tensor<f32>
+          }) : (tensor<6x9xf32>, tensor<6x9xf32>) -> tensor<6x9xf32>
+          %1 = stablehlo.tuple %0 : tuple<tensor<6x9xf32>>
+          %2 = stablehlo.tuple %x, %1 : tuple<tensor<6x9xf32>, tuple<tensor<6x9xf32>>>
+          %3 = stablehlo.get_tuple_element %2[1]
+            : (tuple<tensor<6x9xf32>, tuple<tensor<6x9xf32>>>) -> tuple<tensor<6x9xf32>>
+          %4 = stablehlo.get_tuple_element %3[0]
+            : (tuple<tensor<6x9xf32>>) -> tensor<6x9xf32>
+          %5 = stablehlo.get_tuple_element %2[0]
+            : (tuple<tensor<6x9xf32>, tuple<tensor<6x9xf32>>>) -> tensor<6x9xf32>
+          return %4, %5 : tensor<6x9xf32>, tensor<6x9xf32>
+        }""",
+        X,
+        -X,
+    )
+    passed = """func.func @main(%x: tensor<4xf32>) -> tuple<tensor<4xf32>> {
+      %0 = stablehlo.tuple %x : tuple<tensor<4xf32>>
+      return %0 : tuple<tensor<4xf32>>
+    }"""
+    with pytest.raises(LocatedError, match="tuple that is passed on is not supported"):
+        tensorplan.from_stablehlo(passed)
+
+
+def test_a_dynamic_convolution_of_known_padding() -> None:
+    types = "(tensor<1x6x9x1xf32>, tensor<3x2x1x2xf32>"
+    dynamic = f"""func.func @main(%x: tensor<1x6x9x1xf32>, %w: tensor<3x2x1x2xf32>)
+        -> tensor<1x4x10x2xf32> {{
+      %p = stablehlo.constant dense<[[2, 1], [0, 2]]> : tensor<2x2xi64>
+      %0 = "stablehlo.dynamic_conv"(%x, %w, %p) <{{
+        batch_group_count = 1 : i64,
+        dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+        feature_group_count = 1 : i64, window_strides = array<i64: 2, 1>
+      }}> : {types}, tensor<2x2xi64>) -> tensor<1x4x10x2xf32>
+      return %0 : tensor<1x4x10x2xf32>
+    }}"""
+    static = f"""func.func @main(%x: tensor<1x6x9x1xf32>, %w: tensor<3x2x1x2xf32>)
+        -> tensor<1x4x10x2xf32> {{
+      %0 = stablehlo.convolution(%x, %w)
+        dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+        window = {{stride = [2, 1], pad = [[2, 1], [0, 2]]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+        : {types}) -> tensor<1x4x10x2xf32>
+      return %0 : tensor<1x4x10x2xf32>
+    }}"""
+    inputs = X.reshape(1, 6, 9, 1), RNG.normal(size=(3, 2, 1, 2)).astype(np.float32)
+    (want,) = run_stablehlo(static, inputs)
+    np.testing.assert_allclose(run(dynamic, *inputs)[0], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("element", ["i8", "ui16", "i32", "ui32", "i64", "ui64"])
+def test_mulhi(element: str) -> None:
+    """The upper half of the product, as Python's integers have it."""
+    dtype = np.dtype(element.replace("i", "int"))
+    limits = np.iinfo(dtype)
+    edges = [limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max]
+    drawn = RNG.integers(limits.min, limits.max, 13, dtype, endpoint=True)
+    x = np.concatenate([np.array(edges, dtype), drawn])
+    x, y = (part.ravel() for part in np.meshgrid(x, x))
+    text = f"""func.func @main(%x: tensor<400x{element}>, %y: tensor<400x{element}>)
+        -> tensor<400x{element}> {{
+      %0 = "chlo.mulhi"(%x, %y)
+        : (tensor<400x{element}>, tensor<400x{element}>) -> tensor<400x{element}>
+      return %0 : tensor<400x{element}>
+    }}"""
+    want = [int(a) * int(b) >> limits.bits for a, b in zip(x, y, strict=True)]
+    assert run(text, x, y)[0].tolist() == want
+
+
+def test_bits_become_bytes_and_bytes_bits() -> None:
+    """The first is the lowest."""
+    bits = RNG.random((3, 32)) < 0.4
+    numbers = RNG.integers(0, 65536, 5).astype(np.uint16)
+    have = run(
+        """func.func @main(%x: tensor<3x32xi1>, %y: tensor<5xui16>)
+            -> (tensor<3xf32>, tensor<5x16xi1>) {
+          %0 = stablehlo.bitcast_convert %x : (tensor<3x32xi1>) -> tensor<3xf32>
+          %1 = stablehlo.bitcast_convert %y : (tensor<5xui16>) -> tensor<5x16xi1>
+          return %0, %1 : tensor<3xf32>, tensor<5x16xi1>
+        }""",
+        bits,
+        numbers,
+    )
+    packed = np.packbits(bits, axis=1, bitorder="little").view(np.float32)
+    np.testing.assert_array_equal(have[0], packed[:, 0])
+    unpacked = np.unpackbits(numbers.view(np.uint8), bitorder="little")
+    np.testing.assert_array_equal(have[1], unpacked.reshape(5, 16))
