@@ -10,7 +10,6 @@ The loop of a backward pass begins with the last row: it is the row 31 - %i.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerType
@@ -381,10 +380,6 @@ def unshaped(value: SSAValue) -> SSAValue:
     op = value.owner
     if not isinstance(op, ReshapeOp | BroadcastInDimOp) or op.outs:
         return value
-    if isinstance(op, BroadcastInDimOp):
-        dims = op.broadcast_dimensions.get_values()
-        count = prod(shape_of(tensor_type_of(op.inputs[0].type)))
-        same = prod(shape_of(tensor_type_of(value.type))) == count
-        if not same or list(dims) != sorted(dims):
-            return value
+    if isinstance(op, BroadcastInDimOp) and not op.only_reshapes:
+        return value
     return unshaped(op.inputs[0])

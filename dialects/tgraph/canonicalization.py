@@ -32,7 +32,7 @@ from .base import (
     with_shape,
 )
 from .bodies import ElementsOp
-from .indexing import DynamicSliceOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
 from .reducing import DotGeneralOp, ReduceOp
 from .shaping import (
@@ -119,12 +119,16 @@ def _moves(op: TensorOp) -> bool:
 
 
 class MergeReshapes(RewritePattern):
-    """reshape(reshape(x)) -> reshape(x)."""
+    """reshape(reshape(x)) -> reshape(x); so for a broadcast that repeats nothing."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
-        if isinstance(source, ReshapeOp) and _merges(op, source):
+        if not isinstance(source, ReshapeOp | BroadcastInDimOp):
+            return
+        if isinstance(source, BroadcastInDimOp) and not source.only_reshapes:
+            return
+        if _merges(op, source):
             new = ReshapeOp(source.inputs, result_types=(op.result.type,))
             _merge(rewriter, op, source, new)
 
@@ -356,6 +360,18 @@ class DynamicSliceAtConstant(RewritePattern):
         _replace(rewriter, op, new)
 
 
+class UpdateOfAll(RewritePattern):
+    """dynamic_update_slice of all elements -> what is put there."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: DynamicUpdateSliceOp, rewriter: PatternRewriter
+    ) -> None:
+        new = op.inputs[1]
+        if _droppable(op) and new.type == op.result.type and _is_known(op):
+            replace(rewriter, op, (), (new,))
+
+
 class SlicesOfDynamicSlice(RewritePattern):
     """dynamic_slice -> slices of it -> dynamic_slices, if that is all it is for."""
 
@@ -395,6 +411,78 @@ class SlicesOfDynamicSlice(RewritePattern):
         _insert_before(rewriter, taken, part)
         new = ReshapeOp([part.result], result_types=[op.result.type])
         _replace(rewriter, op, new)
+
+
+class MergeSlices(RewritePattern):
+    """slice(slice(x)) -> slice(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (isinstance(source, SliceOp) and _merges(op, source)):
+            return
+        starts, strides = source.start_indices.get_values(), source.strides.get_values()
+        if not _is_known(source) or any(stride != 1 for stride in strides):
+            return
+        first, last = (
+            ints([*map(int.__add__, starts, indices.get_values())])
+            for indices in (op.start_indices, op.limit_indices)
+        )
+        properties = {"start_indices": first, "limit_indices": last}
+        new = SliceOp(
+            source.inputs,
+            result_types=[op.result.type],
+            properties={**properties, "strides": op.strides},
+        )
+        _merge(rewriter, op, source, new)
+
+
+class SlicesOfConcatenation(RewritePattern):
+    """concatenate -> slices of it -> slices of operands, if that is all it is for."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        joined = op.inputs[0].owner
+        if not (isinstance(joined, ConcatenateOp) and _merges(op, joined)):
+            return
+        parts = [_operand_of(use.operation, joined) for use in joined.result.uses]
+        part = _operand_of(op, joined)
+        if part is None or None in parts:
+            return
+        operand, start = part
+        starts, limits = (
+            list(indices.get_values())
+            for indices in (op.start_indices, op.limit_indices)
+        )
+        for indices in (starts, limits):
+            indices[joined.dimension.value.data] -= start
+        properties = {"start_indices": ints(starts), "limit_indices": ints(limits)}
+        new = SliceOp(
+            [operand],
+            result_types=[op.result.type],
+            properties={**properties, "strides": op.strides},
+        )
+        _replace(rewriter, op, new)
+
+
+def _is_known(op: TensorOp) -> bool:
+    """Whether the sizes of the operands are numbers."""
+    return all(is_static(tensor_type_of(value.type)) for value in op.inputs)
+
+
+def _operand_of(op: Operation, joined: ConcatenateOp) -> tuple[SSAValue, int] | None:
+    """The operand of a concatenation that an operation takes a slice of, and where
+    that begins."""
+    if not isinstance(op, SliceOp) or not _plain(op) or not _is_known(joined):
+        return None
+    dim, start = joined.dimension.value.data, 0
+    first, last = (i.get_values()[dim] for i in (op.start_indices, op.limit_indices))
+    for operand in joined.inputs:
+        size = _shape(operand)[dim]
+        if start <= first and last <= start + size:
+            return operand, start
+        start += size
+    return None
 
 
 def _insert_before(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:

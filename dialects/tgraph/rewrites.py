@@ -9,7 +9,7 @@ from .base import REWRITES
 from .bodies import ElementsOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
-from .indexing import DynamicSliceOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .narrowing import NarrowOperands
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import (
@@ -28,6 +28,7 @@ REWRITES.update(
     {
         ElementwiseOp: (FoldElementwise(),),
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
+        DynamicUpdateSliceOp: (c.UpdateOfAll(),),
         ElementsOp: (c.CountPositions(),),
         ReduceOp: (c.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(),),
@@ -46,7 +47,13 @@ REWRITES.update(
             c.TransposeOfDotGeneral(),
             c.ShapeOfSplat(),
         ),
-        SliceOp: (c.DropIdentity(), c.ShapeOfSplat(), c.SlicesOfDynamicSlice()),
+        SliceOp: (
+            c.DropIdentity(),
+            c.MergeSlices(),
+            c.ShapeOfSplat(),
+            c.SlicesOfDynamicSlice(),
+            c.SlicesOfConcatenation(),
+        ),
         ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
         ConcatenateOp: (c.DropIdentity(),),
         PadOp: (c.DropIdentity(),),

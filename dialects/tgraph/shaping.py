@@ -30,6 +30,7 @@ from .base import (
     TensorOp,
     bare,
     device_of,
+    is_static,
     shape_of,
     tensor_type_of,
     with_element,
@@ -270,6 +271,18 @@ class BroadcastInDimOp(ViewOp):
     PATTERN: ClassVar = Pattern.BROADCAST
 
     broadcast_dimensions = prop_def(DenseArrayBase.constr(i64))
+
+    @property
+    def only_reshapes(self) -> bool:
+        """Whether it adds dimensions of 1 and repeats nothing."""
+        types = [tensor_type_of(value.type) for value in (self.inputs[0], self.result)]
+        dims = self.broadcast_dimensions.get_values()
+        source, result = (shape_of(type) for type in types)
+        return (
+            all(map(is_static, types))
+            and prod(source) == prod(result)
+            and list(dims) == sorted(dims)
+        )
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         shape = shape_of(inputs[0])

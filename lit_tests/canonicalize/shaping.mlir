@@ -75,3 +75,37 @@ func.func @reduction_of_ones(%a: tensor<1x8xf32>) -> tensor<8xf32> {
   %0 = tgraph.reduce %a {kind = "add", dimensions = array<i64: 0>} : (tensor<1x8xf32>) -> tensor<8xf32>
   func.return %0 : tensor<8xf32>
 }
+
+// Rows that are put together and taken apart again are read where they are.
+// CHECK-LABEL: func.func @rows
+// CHECK-NEXT:    [[B:%[a-z0-9_]+]] = tgraph.slice %b {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 2, 4>
+// CHECK-NEXT:    func.return %a, [[B]]
+func.func @rows(%a: tensor<1x4xf32>, %b: tensor<2x4xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) {
+  %0 = tgraph.concatenate %a, %b {dimension = 0 : i64} : (tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<3x4xf32>
+  %1 = tgraph.slice %0 {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 1, 4>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  %2 = tgraph.slice %0 {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 3, 4>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<2x4xf32>
+  %3 = tgraph.slice %2 {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<1x4xf32>
+  func.return %1, %3 : tensor<1x4xf32>, tensor<1x4xf32>
+}
+
+// Not if they are also read together: the operands could not be overwritten.
+// CHECK-LABEL: func.func @rows_and_all
+// CHECK:         tgraph.concatenate
+// CHECK-NEXT:    tgraph.slice
+func.func @rows_and_all(%a: tensor<1x4xf32>, %b: tensor<2x4xf32>) -> (tensor<1x4xf32>, tensor<2x4xf32>) {
+  %0 = tgraph.concatenate %a, %b {dimension = 0 : i64} : (tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<3x4xf32>
+  %1 = tgraph.slice %0 {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 1, 4>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  %2 = tgraph.slice %0 {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<2x4xf32>
+  func.return %1, %2 : tensor<1x4xf32>, tensor<2x4xf32>
+}
+
+// An update of everything leaves nothing of the rest; a broadcast may be a reshape.
+// CHECK-LABEL: func.func @all
+// CHECK-NEXT:    func.return %x
+func.func @all(%x: tensor<2x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
+  %0 = tgraph.constant<0.0 : f32> : tensor<1x2x4xf32>
+  %1 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1, 2>} : (tensor<2x4xf32>) -> tensor<1x2x4xf32>
+  %2 = tgraph.dynamic_update_slice %0, %1, %i, %i, %i : (tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2x4xf32>
+  %3 = tgraph.reshape %2 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
+  func.return %3 : tensor<2x4xf32>
+}
