@@ -1,5 +1,6 @@
 """tgraph-fuse-updates-into-scan: values bit for bit, bytes, and what is left alone."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,16 @@ def carried(module: ModuleOp) -> int:
 
 def test_variables_are_updated_in_the_loop() -> None:
     assert carried(after(TEXT)) == 3
+
+
+def test_what_is_computed_of_the_variable_before_the_loop_is_in_it_too() -> None:
+    start, (most, kept) = (
+        "  %0:2 = tgraph.while",
+        re.findall("  %(?:most|kept) .*\n", TEXT),
+    )
+    text = TEXT.replace(most + kept, "").replace(start, most + kept + start)
+    assert text != TEXT
+    assert carried(after(text)) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """What a few passes on tensors are made of.
 
-candidates.py  lowerings that are tried on copies of the program, and which is best
-channels.py    for inference: parameters, values along few dimensions
-fitting.py     how few bytes have to be live to meet a budget
-reshaped.py    values in another shape, without reshaping what is in memory
-unrolled.py    loops that read and write several rows in each iteration, row by row
+candidates.py   lowerings that are tried on copies of the program, and which is best
+channels.py     for inference: parameters, values along few dimensions
+fitting.py      how few bytes have to be live to meet a budget
+reshaped.py     values in another shape, without reshaping what is in memory
+row_updates.py  updates of variables row by row, where rows are computed one by one
+unrolled.py     loops that read and write several rows in each iteration, row by row
 """
