@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 _REWRITES = {
     "tgraph-coalesce-loops": "TGraphCoalesceLoops",
+    "tgraph-unroll-loops": "TGraphUnrollLoops",
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
+    "tgraph-split-updates": "TGraphSplitUpdates",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""
