@@ -171,7 +171,8 @@ def read_target(path: str) -> TargetSystemSpecAttr:
         for name, table in _expect_table("the file", tables).items():
             if not name or "capacity" not in _expect_table(f"memory {name!r}", table):
                 raise ValueError(f"memory {name!r} has no capacity, expected one")
-        _by_space(_memories(tables))
+        if not _by_space(_memories(tables)):
+            raise ValueError("the file describes no memory, expected a table for each")
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:

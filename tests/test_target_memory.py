@@ -87,6 +87,25 @@ def test_mistakes_in_a_file_are_named(
         read_target(described(tmp_path, TOML.replace(was, becomes)))
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.toml", "\n"), ("b.json", "{}")])
+def test_a_file_without_memories_is_refused(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"{name}: the file describes no memory"):
+        read_target(described(tmp_path, text, name))
+
+
+def test_a_target_without_the_memory_of_the_buffers_is_remarked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = 'the target describes sram, but buffers are in "dram"'
+    with caplog.at_level("INFO"):
+        run(on(PROGRAM), PlanMemory())
+        assert told not in caplog.text
+        run(on(PROGRAM.replace('"sram"', '"dram"')), PlanMemory())
+    assert told in caplog.text
+
+
 def test_mistakes_in_an_attribute_are_located() -> None:
     spec = '#dlti.target_system_spec<"sram" = #dlti.target_device_spec<"capacity" = 0>>'
     module = parse(f"module attributes {{{TARGET} = {spec}}} {{}}")

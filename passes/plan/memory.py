@@ -173,6 +173,10 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             outputs = [output for output in outputs if not output.is_given]
         bounds = self.largest
         memories = target_memories(func)
+        if memories and not memories.keys() & pools.keys():
+            spaces = " and ".join(map(str, pools))
+            names = ", ".join(memory.name for memory in memories.values())
+            remark(f"the target describes {names}, but buffers are in {spaces}", func)
         for space, allocations in pools.items():
             memory = memories.get(space)
             given = self.alignment if memory is None else memory.alignment
