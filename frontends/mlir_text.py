@@ -12,6 +12,7 @@ It differs from xDSL's own parser in that
     about three times faster;
   - location aliases that are defined after their uses, at the end of the file, where
     MLIR prints them, are ignored;
+  - the layout of a memref may be an attribute of a dialect that nobody registered;
   - it knows the custom syntax of more memref operations (see `memref_syntax.py`);
   - affine maps may multiply and divide by symbols;
   - an operation in generic form that does not match its definition in xDSL, because the
@@ -43,14 +44,17 @@ from xdsl.dialects.builtin import (
     IntAttr,
     IntegerType,
     LocationAttr,
+    MemRefLayoutAttr,
     MemRefType,
     ModuleOp,
     NameLoc,
+    NoneAttr,
     RankedStructure,
     StringAttr,
     TensorType,
     UnknownLoc,
     UnrankedMemRefType,
+    UnregisteredAttr,
     UnregisteredOp,
 )
 from xdsl.dialects.func import Func
@@ -61,7 +65,7 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, irdl_attr_definition
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.parser.core import ForwardDeclaredValue
@@ -130,6 +134,15 @@ def permissive(ctx: Context) -> Context:
     if "func" not in clone.registered_dialect_names:
         clone.load_dialect(Func)
     return clone
+
+
+@irdl_attr_definition(init=False)
+class ForeignLayout(UnregisteredAttr, MemRefLayoutAttr):
+    """The layout of a memref, of a dialect that nobody registered: it stays as it is,
+    and where elements lie is unknown."""
+
+    def get_affine_map(self) -> AffineMap:
+        raise NotImplementedError(f"the map of {self}")
 
 
 @cache
@@ -451,6 +464,25 @@ class MLIRTextParser(Parser):
         if self._current_token.text not in ("array", "strided", "affine_map"):
             return parse()
         return self._memoised("attribute", parse)
+
+    def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
+        shape, element = self.parse_shape()
+        given: list[Attribute] = []
+        most = 1 if shape is None else 2
+        while len(given) < most and self.parse_optional_punctuation(","):
+            given.append(self.parse_attribute())
+        if shape is None:
+            return UnrankedMemRefType.from_type(element, *given)
+        layout, *space = given or [NoneAttr()]
+        if isinstance(layout, UnregisteredAttr) and space:
+            layout = ForeignLayout(
+                layout.attr_name, layout.is_type, layout.is_opaque, layout.value
+            )
+        if isinstance(layout, MemRefLayoutAttr | NoneAttr):
+            return MemRefType(element, shape, layout, *space)
+        if space:
+            self.raise_error("Expected a MemRef layout attribute")
+        return MemRefType(element, shape, memory_space=layout)
 
     def _parse_extended_type_or_attribute(
         self, attr_or_dialect_name: str, is_type: bool
