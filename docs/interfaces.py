@@ -10,6 +10,7 @@ from typing import cast
 from docstrings import capitalized, code, escaped, from_docstring, page, table
 
 import tensorplan
+from tensorplan.integrations import minimalloc
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import plan_audit, plan_opt, plan_run, plan_solve, plan_view
 from tensorplan.tools.arguments import EXIT_CODES
@@ -22,10 +23,11 @@ def commands() -> str:
         plan_run.make_parser(),
         plan_solve.make_parser(),
         plan_view.make_parser(),
+        minimalloc.make_parser(),
     )
     return page(
         "Commands",
-        "This page lists every option of the five commands. `docs/generate.py` writes "
+        "This page lists every option of the commands. `docs/generate.py` writes "
         "it from their parsers.",
         "Exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error, 130 "
         "interrupted, 141 closed output pipe. `-` is stdin or stdout. Files are "

@@ -13,6 +13,7 @@ import pytest
 from documentation import Page, blocks
 
 import tensorplan
+from tensorplan.integrations import minimalloc
 from tensorplan.passes import get_all_passes
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import (
@@ -108,6 +109,7 @@ TOOLS = {
     "plan-run": plan_run.make_parser(),
     "plan-solve": plan_solve.make_parser(),
     "plan-view": plan_view.make_parser(),
+    "plan-minimalloc": minimalloc.make_parser(),
 }
 
 

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 TOOLS = {
     "filecheck": "filecheck.main",
     "plan-audit": "tensorplan.tools.plan_audit",
+    "plan-minimalloc": "tensorplan.integrations.minimalloc",
     "plan-opt": "tensorplan.tools.plan_opt",
     "plan-run": "tensorplan.tools.plan_run",
     "plan-solve": "tensorplan.tools.plan_solve",
