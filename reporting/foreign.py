@@ -8,7 +8,7 @@ of the same steps may need fewer live bytes still; what it saves is lost by orde
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -112,65 +112,74 @@ class _Moment(NamedTuple):
     location: str
     reads: Sequence[Value]
     writes: Sequence[Value]
-    loops: Sequence[int]
-    """The numbers of the loops around it, outer ones first."""
+    loops: Sequence[str]
+    """The loops around it, outer ones first."""
+    inside: Sequence[str]
+    """Those around what it writes: a loop's arguments are inside of it."""
 
 
-def _moments(block: Block, loops: tuple[int, ...] = ()) -> Iterator[_Moment]:
-    """All that happens, in textual order; what is handed on takes no time."""
+def _moments(block: Block, loops: tuple[str, ...] = ()) -> Iterator[_Moment]:
+    """All that happens, in textual order: steps, and what is handed on."""
     for item in block:
         match item:
-            case Step():
-                place = item.location
-                yield _Moment(item.name, place, item.reads, item.writes, loops)
-            case HandedOn():
-                yield _handed([item], item.new.name, "", loops)
-            case Loop():
-                inner = (*loops, id(item))
-                name, place = item.name, item.location
-                tested = [pair.old for pair in item.leaving]
-                left = [pair.new for pair in item.leaving]
-                yield _handed(item.entering, name, place, loops)
+            case Step(name, _, reads, writes, place):
+                yield _Moment(name, place, reads, writes, loops, loops)
+            case HandedOn(old, new):
+                yield _Moment(new.name, new.location, [old], [new], loops, loops)
+            case Loop(name=name, location=place):
+                inner = (*loops, name)
+                initial, first = _sides(item.entering)
+                last, _ = _sides(item.repeating)
+                tested, left = _sides(item.leaving)
+                yield _Moment(name, place, initial, first, loops, inner)
                 yield from _moments(item.condition, inner)
-                yield _Moment(name, place, tested, (), inner)
+                yield _Moment(name, place, tested, (), inner, inner)
                 yield from _moments(item.body, inner)
-                back = [pair.old for pair in item.repeating]
-                yield _Moment(name, place, back, left, inner)
+                yield _Moment(name, place, last, left, inner, loops)
             case Branch():
                 for choice in item.choices:
                     yield from _moments(choice, loops)
 
 
-def _handed(
-    pairs: Iterable[HandedOn], name: str, place: str, loops: tuple[int, ...]
-) -> _Moment:
-    pairs = list(pairs)
-    old, new = ([getattr(p, side) for p in pairs] for side in ("old", "new"))
-    return _Moment(name, place, old, new, loops)
+def _sides(pairs: Sequence[HandedOn]) -> tuple[Sequence[Value], Sequence[Value]]:
+    return [old for old, _ in pairs], [new for _, new in pairs]
 
 
 def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
-    """All values, in the order in which they are written; step 0 is the start."""
-    begun: dict[str, tuple[Value, int]] = {v.name: (v, 0) for v in plan.given}
-    ends: dict[str, int] = {}
-    spans: dict[int, list[int]] = {}
-    reads: list[tuple[str, int, Sequence[int]]] = []
+    """All values, in the order in which they are written; step 0 is the start.
+
+    A value that several choices of a branch write is live several times.
+    """
+    begun: list[tuple[Value, int, Sequence[str]]] = [(v, 0, ()) for v in plan.given]
+    latest = {value.name: number for number, value in enumerate(plan.given)}
+    loop_ends: dict[str, int] = {}
+    over: set[tuple[int, int]] = set()
+    """Values, and steps that overwrite them in part: there they are live no more."""
+    reads: list[tuple[int, int, Sequence[str]]] = []
     last = 0
     for last, moment in enumerate(_moments(plan.steps), 1):
-        for loop in moment.loops:
-            spans.setdefault(loop, [last, last])[1] = last
-        reads += [(value.name, last, moment.loops) for value in moment.reads]
+        loop_ends |= dict.fromkeys(moment.loops, last)
+        reads += [(latest[v.name], last, moment.loops) for v in moment.reads]
         for value in moment.writes:
-            begun.setdefault(value.name, (value, last))
-    for name, at, loops in reads:
+            partly = (v for v in moment.reads if _is_partly(v, value))
+            over |= {(latest[old.name], last) for old in partly}
+            latest[value.name] = len(begun)
+            begun.append((value, last, moment.inside))
+    ends = [at for _, at, _ in begun]
+    for number, at, loops in reads:
         # What a loop reads from outside is live until its last iteration.
-        around = [spans[n][1] for n in loops if begun[name][1] < spans[n][0]]
-        ends[name] = max(ends.get(name, 0), at, *around[:1])
-    ends |= {value.name: last for value in plan.kept}
+        around = [loop_ends[loop] for loop in loops if loop not in begun[number][2]]
+        ends[number] = max(ends[number], at, *around)
+    for value in plan.kept:
+        ends[latest[value.name]] = last
     return [
-        LiveValue(value, at, max(ends.get(name, 0), at) + 1)
-        for name, (value, at) in begun.items()
+        LiveValue(value, at, end + ((number, end) not in over))
+        for number, ((value, at, _), end) in enumerate(zip(begun, ends, strict=True))
     ]
+
+
+def _is_partly(old: Value, new: Value) -> bool:
+    return old.region != new.region and old.region.overlaps(new.region)
 
 
 def _peak(values: Sequence[LiveValue]) -> tuple[int, int]:

@@ -23,6 +23,10 @@ from tensorplan.foreign_plan import (
 )
 from tensorplan.frontends.plans import hlo, xla
 from tensorplan.frontends.plans.reading import plan_files
+from tensorplan.planning import validate
+from tensorplan.reporting.foreign import account
+from tensorplan.tools.common import Source
+from tensorplan.tools.views import foreign
 
 FOLDER = Path(__file__).parent / "foreign" / "xla"
 PROGRAMS = {"shift": "unsound", "windows": "suspicious", "steps": "proved"}
@@ -241,6 +245,32 @@ def test_a_value_survives_a_branch_only_in_all_choices() -> None:
     y = value("y", 4)
     assert not messages(Branch("b", [[write("a", 0)], []]), write("c", 8, y))
     assert messages(Branch("b", [[write("a", 4)], []]), write("c", 8, y))
+
+
+def test_what_another_order_would_save() -> None:
+    """Two large values, each of which a small one is computed from."""
+    large = [Value(name, Region("arena", n * 100, 100)) for n, name in enumerate("ab")]
+    small = [Value(name, Region("arena", 200 + n, 1)) for n, name in enumerate("cd")]
+    steps = [
+        *(Step(f"make {v.name}", "op", (), [v]) for v in large),
+        *(
+            Step(f"make {new.name}", "op", [old], [new])
+            for old, new in zip(large, small, strict=True)
+        ),
+    ]
+    memories = {"arena": Memory(210, "temporary")}
+    found = account(ForeignPlan("p", memories, steps, (), small))
+    assert (found.bytes, found.live, found.step) == (210, 201, "make c")
+    assert (found.lost_by_placement, found.lost_by_order) == (9, 99)
+    assert [live.value.name for live in found.at_peak] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("program", ["steps", "windows"])
+def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
+    """The planners' validator looks at live ranges, which the audit does not use."""
+    path = FOLDER / f"jit_{program}-buffer-assignment.txt"
+    for pool in foreign.view(Source(str(path), b"")).pools:
+        assert not validate(pool.problem, [b.offset for b in pool.buffers])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

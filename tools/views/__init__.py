@@ -3,6 +3,7 @@
 model.py     what there is to see
 reading.py   plans from programs, reports and CSV; by other strategies
 programs.py  the plan of a program
+foreign.py   the plan of another compiler
 groups.py    what buffers may be colored and grouped by
 formats.py   the format that a file's name asks for
 notebook.py  a plan as a cell of a notebook shows it

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ...frontends.plans.xla import ASSIGNMENT
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
 from ..common import FileError, Source
 from ..plan_arguments import option_of
@@ -46,6 +47,12 @@ class Reader:
 
         Raises `FileError`, and what `ToolPipeline` raises.
         """
+        if source.name.endswith(ASSIGNMENT):
+            self._expect_program_for(source, "a plan of XLA")
+            from . import foreign
+
+            own = foreign.view(source)
+            return [own, *self._by_strategies(own)]
         start = source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:200]
         end = PurePath(source.name).suffix.lower()
         is_csv = end == ".csv" or (end != ".mlir" and _is_csv(start))
