@@ -114,6 +114,16 @@ def test_a_slice(target: str) -> None:
     assert refused <= len(verdicts) // 5
 
 
+@pytest.mark.thorough
+def test_plans_of_xla() -> None:
+    pytest.importorskip("jax")
+    import foreign_programs
+
+    verdicts = [foreign_programs.judge(seed) for seed in range(12)]
+    assert [(v.seed, v.message) for v in verdicts if v.failed] == []
+    assert sum(v.outcome == "ok" for v in verdicts) >= 6
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_seed_is_a_program(target: str) -> None:
     _skip_without_jaxlib(target)

@@ -1,9 +1,9 @@
 """Tries many inputs, one for each seed: `python3 dev.py fuzz tensor --count 1000`.
 
-A target is a kind of random program (tensor, memref, models) or a reader that gets
-mutated files; `nightly` is all of them (see `nightly.py`). Every kind of failure is
-printed once, with the first seed that shows it; that seed reproduces it. Exits with 1
-if there was one.
+A target is a kind of random program (tensor, memref, models; foreign, whose plans are
+XLA's) or a reader that gets mutated files; `nightly` is all of them (see `nightly.py`).
+Every kind of failure is printed once, with the first seed that shows it; that seed
+reproduces it. Exits with 1 if there was one.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
+import foreign_programs
 import nightly
 from judging import (
     TARGETS,
@@ -31,7 +32,7 @@ from readers import READERS, input_of
 from shrinking import shrink
 from xdsl.dialects.builtin import ModuleOp
 
-EVERY = [*TARGETS, *READERS]
+EVERY = [*TARGETS, "foreign", *READERS]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -67,7 +68,8 @@ def _try(target: str, options: argparse.Namespace) -> int:
     """Runs one target; returns the exit code."""
     if options.print:
         for seed in range(options.seed, options.seed + options.count):
-            print(texts(target, seed))
+            is_foreign = target == "foreign"
+            print(foreign_programs.text(seed) if is_foreign else texts(target, seed))
         return 0
     start = time.process_time()
     outcomes: Counter[str] = Counter()
@@ -96,6 +98,8 @@ def _try(target: str, options: argparse.Namespace) -> int:
 def _judge(target: str, seed: int) -> Verdict:
     if target in TARGETS:
         return judge(target, seed)
+    if target == "foreign":
+        return foreign_programs.judge(seed)
     return judge_bytes(target, seed, input_of(target, seed))
 
 
