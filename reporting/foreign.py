@@ -60,8 +60,9 @@ class Account:
     """The first step in which they are."""
     at_peak: Sequence[LiveValue]
     """What is live in that step, largest first; values in the same bytes once."""
-    best_order: int
-    """The most live bytes in the best order of the same steps that was found."""
+    best_order: int | None
+    """The most live bytes in the best order of the same steps that was found; None of
+    a trace, which does not say what depends on what."""
     copies: Sequence[LiveValue]
     """What is live at the peak, and is a copy of something else that is."""
 
@@ -80,8 +81,8 @@ class Account:
         return self.bytes - self.live
 
     @property
-    def lost_by_order(self) -> int:
-        return self.live - self.best_order
+    def lost_by_order(self) -> int | None:
+        return None if self.best_order is None else self.live - self.best_order
 
 
 def account(plan: ForeignPlan) -> Account:
@@ -102,7 +103,7 @@ def account(plan: ForeignPlan) -> Account:
         names[at],
         places[at],
         at_peak,
-        min(live, _best_order(plan, live)),
+        None if plan.is_trace else min(live, _best_order(plan, live)),
         _copies(plan, at_peak),
     )
 

@@ -1,5 +1,6 @@
 """Plans of other compilers: what is read, what is proved, and what is refuted."""
 
+import pickle
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,10 +24,13 @@ from tensorplan.foreign_plan import (
 )
 from tensorplan.frontends.plans import hlo, xla
 from tensorplan.frontends.plans.reading import plan_files
-from tensorplan.planning import validate
+from tensorplan.frontends.plans.reading import read as read_plan
+from tensorplan.planning import Buffer, validate
 from tensorplan.reporting.foreign import account
 from tensorplan.tools.common import Source
 from tensorplan.tools.views import foreign
+from tensorplan.tools.views.model import PlanView, ShownBuffer, pool_of
+from tensorplan.tools.views.snapshot import snapshot as write_snapshot
 
 FOLDER = Path(__file__).parent / "foreign" / "xla"
 PROGRAMS = {"shift": "unsound", "windows": "suspicious", "steps": "proved"}
@@ -271,6 +275,75 @@ def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
     path = FOLDER / f"jit_{program}-buffer-assignment.txt"
     for pool in foreign.view(Source(str(path), b"")).pools:
         assert not validate(pool.problem, [b.offset for b in pool.buffers])
+
+
+def snapshot(*events: tuple[str, int, int], blocks: Sequence[object] = ()) -> bytes:
+    """Of one device with one segment of 256 bytes at address 1024."""
+    stack = [
+        {"filename": "/x/site-packages/torch/nn/linear.py", "name": "f", "line": 1},
+        {"filename": "train.py", "name": "forward", "line": 7},
+    ]
+    trace = [
+        {"action": action, "addr": address, "size": size, "frames": stack}
+        for action, address, size in events
+    ]
+    segment = {"device": 0, "address": 1024, "total_size": 256, "blocks": blocks}
+    return pickle.dumps({"segments": [segment], "device_traces": [trace]})
+
+
+def read_snapshot(folder: Path, data: bytes) -> ForeignPlan:
+    path = folder / "s.pickle"
+    path.write_bytes(data)
+    return read_plan(path)
+
+
+def test_a_snapshot_of_pytorch(tmp_path: Path) -> None:
+    events = [("alloc", 1024, 64), ("alloc", 1152, 64), ("free_completed", 1024, 64)]
+    data = snapshot(*events, ("alloc", 1024, 32), ("free_requested", 1152, 64))
+    found = account(plan := read_snapshot(tmp_path, data))
+    assert audit(plan).verdict == "proved"
+    assert (found.bytes, found.live, found.lost_by_order) == (256, 128, None)
+    assert found.groups == [(128, 2, "", "forward", "train.py:7")]
+
+
+def test_a_snapshot_that_begins_late(tmp_path: Path) -> None:
+    """A block that is freed only, and one that stays, were there before."""
+    rest = {"size": 64, "state": "active_allocated"}
+    free = {"size": 192, "state": "inactive"}
+    data = snapshot(("free_completed", 1152, 64), blocks=[rest, free])
+    plan = read_snapshot(tmp_path, data)
+    assert [v.region.offset for v in plan.given] == [128, 0]
+    assert [v.region.offset for v in plan.kept] == [0]
+    assert account(plan).live == 128
+
+
+def test_blocks_that_overlap_are_found(tmp_path: Path) -> None:
+    data = snapshot(("alloc", 1024, 64), ("alloc", 1056, 64))
+    [finding] = audit(read_snapshot(tmp_path, data)).findings
+    assert "block 0 is lost before the end" in finding.message
+
+
+def test_our_own_snapshots(tmp_path: Path) -> None:
+    buffers = [Buffer("a", 64, 0, 2), Buffer("b", 32, 1, 3), Buffer("c", 64, 2, 4)]
+    placed = [ShownBuffer(b, at) for b, at in zip(buffers, (0, 64, 0), strict=True)]
+    written = write_snapshot([PlanView("p", [pool_of("cpu", placed)])])
+    found = account(read_snapshot(tmp_path, written))
+    assert (found.bytes, found.live) == (96, 96)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"text",
+        pickle.dumps([1]),
+        pickle.dumps(print),
+        snapshot(("alloc", 1, 1))[:90],
+    ],
+)
+def test_what_is_no_snapshot(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ForeignPlanError):
+        read_snapshot(tmp_path, data)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -27,6 +27,7 @@ prints what the bytes of the largest plan are for, and what is lost. A FILE is o
 these, a FOLDER has any number of them:
 
   XLA      *-buffer-assignment.txt, beside the text of the optimized HLO
+  PyTorch  *.pickle of torch.cuda.memory._dump_snapshot: the caching allocator
   CSV      buffers in minimalloc's format, with offsets (plan-solve --help)
 
 A plan is 'unsound' if a step reads a value whose bytes hold another one; 'suspicious'
@@ -173,9 +174,10 @@ def _peak(audit: "Audit", account: "Account | None") -> Iterator[str]:
     if rest := account.groups[_LISTED:]:
         yield f"  and {readable(sum(group.bytes for group in rest))} in others"
     yield f"lost by placement: {readable(account.lost_by_placement)}"
-    yield f"lost by order: {readable(account.lost_by_order)}"
-    copies = sum(copy.value.region.size for copy in account.copies)
-    yield f"copies of what is live, too: {readable(copies)}"
+    if account.lost_by_order is not None:
+        yield f"lost by order: {readable(account.lost_by_order)}"
+        copies = sum(copy.value.region.size for copy in account.copies)
+        yield f"copies of what is live, too: {readable(copies)}"
 
 
 def _json(found: Sequence[_Audited]) -> Mapping[str, Any]:

@@ -41,8 +41,7 @@ peak. A FILE is one of these:
                  (--print-debuginfo keeps source locations)
   a report       plan-opt or plan-run with --report FILE.json
   a frontier     plan-opt with --frontier=json; drawn in the terminal or as SVG
-  a plan of XLA  *-buffer-assignment.txt of a dump (plan-audit --help), if it is not
-                 unsound
+  another plan   of XLA or PyTorch (plan-audit --help), if it is not unsound
   buffers        CSV in minimalloc's format; a column 'offset' is drawn as it
                  is, otherwise 'auto' places the buffers first (plan-solve)
 

@@ -1,8 +1,9 @@
 """Reads memory plans that other compilers made, as `foreign_plan.py` describes them.
 
-reading.py       which files hold plans, and in which format
-minimalloc.py    buffers with offsets as CSV
-xla.py           a dump of XLA: the optimized HLO and its buffer assignment
-hlo.py           HLO text as plain data
-hlo_elements.py  which elements an HLO instruction reads before it writes which
+reading.py         which files hold plans, and in which format
+minimalloc.py      buffers with offsets as CSV
+torch_snapshot.py  what PyTorch's caching allocator did
+xla.py             a dump of XLA: the optimized HLO and its buffer assignment
+hlo.py             HLO text as plain data
+hlo_elements.py    which elements an HLO instruction reads before it writes which
 """

@@ -50,7 +50,7 @@ def read_file(path: Path) -> ForeignPlan:
         for at in sorted({*written, *read})
     ]
     memories = {name: Memory(size, "temporary") for name, size in sizes.items()}
-    return ForeignPlan(str(path), memories, steps, (), ())
+    return ForeignPlan(str(path), memories, steps, (), (), is_trace=True)
 
 
 def _both_live(read: int, write: int) -> Access:

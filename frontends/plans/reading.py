@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...foreign_plan import ForeignPlan
-from . import minimalloc, xla
+from . import minimalloc, torch_snapshot, xla
 
-
-def is_plan(path: str) -> bool:
-    """Whether a file's name says that it holds another compiler's plan."""
-    return path.endswith((xla.ASSIGNMENT, *minimalloc.ENDINGS))
+OTHERS = (xla.ASSIGNMENT, *torch_snapshot.ENDINGS)
+"""How files end that only other compilers and frameworks write."""
 
 
 def plan_files(path: str) -> Sequence[Path]:
@@ -26,9 +24,15 @@ def plan_files(path: str) -> Sequence[Path]:
     if not folder.is_dir():
         folder.stat()
         return [folder]
-    found = sorted(file for file in folder.iterdir() if is_plan(file.name))
+    found = sorted(
+        file
+        for file in folder.iterdir()
+        if file.name.endswith((*OTHERS, *minimalloc.ENDINGS))
+    )
     if not found:
-        reason = f"a folder without plans, expected *{xla.ASSIGNMENT} or *.csv"
+        reason = (
+            f"a folder without plans, expected *{xla.ASSIGNMENT}, *.csv, or *.pickle"
+        )
         raise OSError(errno.ENOENT, reason, path)
     return found
 
@@ -40,4 +44,6 @@ def read(path: Path) -> ForeignPlan:
     """
     if path.name.endswith(minimalloc.ENDINGS):
         return minimalloc.read_file(path)
+    if path.name.endswith(torch_snapshot.ENDINGS):
+        return torch_snapshot.read_file(path)
     return xla.read_file(path)

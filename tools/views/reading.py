@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ...frontends.plans.xla import ASSIGNMENT
+from ...frontends.plans.reading import OTHERS
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
 from ..common import FileError, Source
 from ..plan_arguments import option_of
@@ -47,8 +47,8 @@ class Reader:
 
         Raises `FileError`, and what `ToolPipeline` raises.
         """
-        if source.name.endswith(ASSIGNMENT):
-            self._expect_program_for(source, "a plan of XLA")
+        if source.name.endswith(OTHERS):
+            self._expect_program_for(source, "another compiler's plan")
             from . import foreign
 
             own = foreign.view(source)
