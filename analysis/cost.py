@@ -58,6 +58,7 @@ from ..dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
+from ..dialects.tgraph.matrices import MatrixOp
 from ..dialects.tgraph.random import RngBitGeneratorOp
 from ..dialects.tgraph.reducing import (
     ConvolutionOp,
@@ -67,6 +68,7 @@ from ..dialects.tgraph.reducing import (
     SelectAndScatterOp,
 )
 from ..dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
+from ..dialects.tgraph.spectral import FftOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
 from .dependencies import queue_of, runs
@@ -287,6 +289,11 @@ def _others(op: Operation) -> int:
             return _of_window(op) + _size(op.inputs[1])
         case ScatterOp():
             return 0 if op.kind.data == "replace" else _size(op.inputs[2])
+        case MatrixOp():
+            return _size(op.inputs[0]) * min(_shape_of(op.inputs[0])[-2:])
+        case FftOp():
+            length = prod(op.length.get_values())
+            return 5 * _size(op.inputs[0]) * max(length - 1, 0).bit_length()
         case RngBitGeneratorOp():
             return RANDOM * _size((op.res or op.outs)[1])
         case _:

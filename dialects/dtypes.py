@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
     BytesAttr,
+    ComplexType,
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
@@ -46,6 +47,10 @@ def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
         return np.dtype(name)
     if name := _added_name(element_type):
         return _added(name, element_type, op)
+    if isinstance(element_type, ComplexType):
+        part = numpy_dtype(cast(ComplexType, element_type).element_type, op)
+        if part.kind == "f" and part.itemsize > 2:
+            return np.dtype(f"complex{16 * part.itemsize}")
     if isinstance(element_type, IntegerType):
         integer = cast(AnyInteger, element_type)
         width = integer.width.data

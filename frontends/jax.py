@@ -22,7 +22,7 @@ from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
 from ..extras import missing
 from .parameters import Parameter
-from .stablehlo.shaping import CHECKPOINT_NAME
+from .stablehlo.custom_calls import CHECKPOINT_NAME
 
 
 def import_jax() -> Any:

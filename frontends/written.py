@@ -1,10 +1,10 @@
-"""Functions of one number that tgraph lacks, written out in f32 at least.
+"""Functions of numbers that tgraph lacks, written out in f32 at least.
 
     written_out(b, "acosh", x)
 
 Hyperbolic ones and their inverses are by `expm1` and `log1p`, inverse trigonometric
 ones by `atan2`, `erf_inv` is by M. Giles' polynomials ("Approximating the erfinv
-function", 2012) and, for f64, Newton's steps.
+function", 2012) and, for f64, Newton's steps. `special.py` has those of gamma's kind.
 """
 
 import math
@@ -18,11 +18,12 @@ from xdsl.ir import SSAValue
 from ..dialects.tgraph import elementwise, terms
 from ..dialects.tgraph.base import TensorOp, element_bytes
 from ..dialects.tgraph.terms import erf, exp, expm1, log, log1p, sign, sqrt
+from . import special
 from .builder import TensorBuilder, type_of
 from .formulas import compare
 
 Term: TypeAlias = terms.Term[SSAValue]
-Formula: TypeAlias = Callable[[Term], Term]
+Formula: TypeAlias = Callable[..., Term]
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,41 @@ class _Writer(terms.TermBuilder[SSAValue]):
         return self.apply(elementwise.SelectOp, condition, x, y)
 
 
-def written_out(b: TensorBuilder, name: str, x: SSAValue) -> SSAValue:
-    element = type_of(x).element_type
+def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
+    element = type_of(operands[0]).element_type
     if element_bytes(element) < 4:
-        return b.convert(written_out(b, name, b.convert(x, f32)), element)
-    return FORMULAS[name](_Writer(b).term(x)).value
+        wide = [b.convert(x, f32) for x in operands]
+        return b.convert(written_out(b, name, *wide), element)
+    return FORMULAS[name](*map(_Writer(b).term, operands)).value
+
+
+def magnitude(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Of complex numbers, without squares that overflow."""
+    return _length(*_parts(b, x)).value
+
+
+def unit(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Complex numbers by their magnitude; of 0, itself."""
+    real, imaginary = _parts(b, x)
+    length = _length(real, imaginary)
+    is_zero = length.equals(0)
+    parts = [part.where(is_zero, part / length) for part in (real, imaginary)]
+    return b.emit(elementwise.ComplexOp, *(part.value for part in parts))
+
+
+def _parts(b: TensorBuilder, x: SSAValue) -> tuple[Term, Term]:
+    kinds = (elementwise.RealOp, elementwise.ImagOp)
+    real, imaginary = (_Writer(b).term(b.emit(kind, x)) for kind in kinds)
+    return real, imaginary
+
+
+def _length(x: Term, y: Term) -> Term:
+    """Of equal ones, such as zeros and infinities, the ratio may be none."""
+    longer = abs(x).apply(elementwise.MaximumOp, abs(y))
+    shorter = abs(x).apply(elementwise.MinimumOp, abs(y))
+    ratio = shorter / longer
+    length = longer * sqrt(ratio * ratio + 1.0)
+    return (longer * math.sqrt(2)).where(shorter.equals(longer), length)
 
 
 def _atan2(y: Term, x: Term | float) -> Term:
@@ -89,6 +120,10 @@ def _sinh(x: Term) -> Term:
 
 def _acos(x: Term) -> Term:
     return _atan2(sqrt((-x + 1.0) * (x + 1.0)), x)
+
+
+def _atan(x: Term) -> Term:
+    return _atan2(x, 1.0)
 
 
 def _asin(x: Term) -> Term:
@@ -144,9 +179,14 @@ FORMULAS: Mapping[str, Formula] = {
     "acosh": _acosh,
     "asin": _asin,
     "asinh": _asinh,
-    "atan": lambda x: _atan2(x, 1.0),
+    "atan": _atan,
     "atanh": _atanh,
+    "bessel_i1e": special.bessel_i1e,
     "cosh": _cosh,
+    "digamma": special.digamma,
     "erf_inv": _erf_inv,
+    "lgamma": special.log_gamma,
+    "polygamma": special.polygamma,
     "sinh": _sinh,
+    "zeta": special.zeta,
 }

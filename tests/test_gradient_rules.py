@@ -15,9 +15,11 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph import (
     TGraph,
     bodies,
+    matrices,
     random,
     reducing,
     shaping,
+    spectral,
     structure,
 )
 from tensorplan.dialects.tgraph import elementwise as ew
@@ -66,6 +68,7 @@ def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> 
 
 T = "tensor<3x4xf64>"
 B = "tensor<3x4xi1>"
+M = "tensor<2x3x3xf64>"
 
 
 def unary(name: str) -> tuple[str, str]:
@@ -101,6 +104,31 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         for name in (
             "add subtract multiply divide maximum minimum power remainder atan2"
         ).split()
+    },
+    **{
+        f"cholesky {lower}": (
+            f"%x: {M}",
+            f"%t = tgraph.transpose %x {{permutation = array<i64: 0, 2, 1>}} : {M}\n"
+            "%d = tgraph.dot_general %x, %t {lhs_batching_dimensions = array<i64: 0>, "
+            "rhs_batching_dimensions = array<i64: 0>, "
+            "lhs_contracting_dimensions = array<i64: 2>, "
+            f"rhs_contracting_dimensions = array<i64: 1>}} : {M}\n"
+            f"%r = tgraph.cholesky %d {{lower = {lower}}} : {M}",
+        )
+        for lower in ("true", "false")
+    },
+    **{
+        f"triangular_solve {left} {lower} {unit} {transpose}": (
+            f"%a: {M}, %x: {M}",
+            f"%r = tgraph.triangular_solve %a, %x {{left_side = {left}, lower = "
+            f'{lower}, unit_diagonal = {unit}, transpose_a = "{transpose}"}} : {M}',
+        )
+        for left, lower, unit, transpose in (
+            ("true", "true", "false", "NO_TRANSPOSE"),
+            ("true", "false", "true", "TRANSPOSE"),
+            ("false", "true", "true", "ADJOINT"),
+            ("false", "false", "false", "NO_TRANSPOSE"),
+        )
     },
     "square": (f"%x: {T}", f"%r = tgraph.multiply %x, %x : {T}"),
     "clamp": (
@@ -307,6 +335,8 @@ WITHOUT_RULE = {
 # A gradient through these is refused.
 NOT_DIFFERENTIABLE = {
     *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp),
+    *(ew.ComplexOp, ew.ImagOp, ew.RealOp, spectral.FftOp),
+    *(op for op in matrices.MATRIX_OPS if op not in RULES),
     *(reducing.SelectAndScatterOp, structure.IfOp, structure.WhileOp),
 }
 

@@ -23,7 +23,14 @@ from xdsl.parser import Parser
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.strides import reshaped_strides
-from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
+from tensorplan.dialects.tgraph import (
+    elementwise,
+    indexing,
+    matrices,
+    reducing,
+    shaping,
+    spectral,
+)
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.formulas import FORMULAS
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
@@ -966,6 +973,8 @@ def test_every_operation_has_a_kernel() -> None:
         *(op for op in shaping.SHAPING_OPS if op is not shaping.SizeOp),  # a constant
         *reducing.REDUCING_OPS,
         *indexing.INDEXING_OPS,
+        *matrices.MATRIX_OPS,
+        *spectral.SPECTRAL_OPS,
         FusionOp,
     ):
         assert not KERNELS.keys().isdisjoint(op.__mro__)

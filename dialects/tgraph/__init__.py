@@ -10,6 +10,8 @@ formulas.py     what elementwise operations compute, by simpler ones
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
 bodies.py       sort, and reductions by any function of single elements
 random.py       random bits
+spectral.py     Fourier transforms
+matrices.py     factorizations of matrices, and triangular systems
 reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
@@ -32,9 +34,11 @@ from .bodies import BODY_OPS
 from .differentiation import DIFFERENTIATION_OPS
 from .elementwise import ELEMENTWISE_OPS
 from .indexing import INDEXING_OPS
+from .matrices import MATRIX_OPS
 from .random import RANDOM_OPS
 from .reducing import REDUCING_OPS
 from .shaping import SHAPING_OPS
+from .spectral import SPECTRAL_OPS
 from .structure import STRUCTURE_OPS
 
 TGraph = Dialect(
@@ -44,9 +48,11 @@ TGraph = Dialect(
         *DIFFERENTIATION_OPS,
         *ELEMENTWISE_OPS,
         *INDEXING_OPS,
+        *MATRIX_OPS,
         *RANDOM_OPS,
         *REDUCING_OPS,
         *SHAPING_OPS,
+        *SPECTRAL_OPS,
         *STRUCTURE_OPS,
     ],
     [DimsAttr, VariableType],

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    ComplexType,
     Float4E2M1FNType,
     Float6E2M3FNType,
     Float6E3M2FNType,
@@ -94,6 +95,15 @@ def computed_type(element: Attribute) -> Attribute:
     if not isinstance(element, IntegerType):
         return f32
     return IntegerType(8, cast(AnyInteger, element).signedness)
+
+
+def is_complex(element: Attribute) -> bool:
+    return isinstance(element, ComplexType)
+
+
+def real_element(element: Attribute) -> Attribute:
+    """That of a complex number's parts; another as it is."""
+    return cast(ComplexType, element).element_type if is_complex(element) else element
 
 
 def width_and_sign(element: Attribute) -> tuple[int, bool]:

@@ -1,13 +1,20 @@
 """Elementwise operations.
 
 Names and semantics are those of StableHLO. On `i1`, `add` and `maximum` are "or", and
-`multiply` and `minimum` are "and".
+`multiply` and `minimum` are "and". Complex numbers are made by `complex`, and have no
+constants.
 """
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.dialects.builtin import (
+    ComplexType,
+    Float32Type,
+    Float64Type,
+    StringAttr,
+    i1,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -22,6 +29,7 @@ from .base import (
     tensor_type_of,
     with_element,
 )
+from .elements import is_complex, real_element
 from .partial import PartialTypes
 
 
@@ -240,7 +248,12 @@ class ConvertOp(UnaryOp):
     COMPUTES: ClassVar = False
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        return [with_element(inputs[0], self.declared[0].element_type)]
+        element = self.declared[0].element_type
+        if is_complex(inputs[0].element_type) and not is_complex(element):
+            raise VerifyException(
+                f"operand 0 has type {bare(inputs[0])}, expected its tgraph.real"
+            )
+        return [with_element(inputs[0], element)]
 
     def _refine_elements(self, types: PartialTypes) -> None:
         pass  # from any type to any other
@@ -270,6 +283,35 @@ def _bits(element: Attribute) -> int:
     return 1 if element == i1 else 8 * element_bytes(element)
 
 
+class PartOp(UnaryOp):
+    """A part of complex numbers."""
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        element = inputs[0].element_type
+        if not is_complex(element):
+            raise VerifyException(
+                f"operand 0 has type {bare(inputs[0])}, expected complex elements"
+            )
+        return [with_element(inputs[0], real_element(element))]
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        pass
+
+
+@irdl_op_definition
+class ImagOp(PartOp):
+    """The imaginary part."""
+
+    name = "tgraph.imag"
+
+
+@irdl_op_definition
+class RealOp(PartOp):
+    """The real part."""
+
+    name = "tgraph.real"
+
+
 @irdl_op_definition
 class AddOp(BinaryOp):
     name = "tgraph.add"
@@ -287,6 +329,24 @@ class Atan2Op(BinaryOp):
     """The angle of the point `(y, x)`, of operands `y, x`."""
 
     name = "tgraph.atan2"
+
+
+@irdl_op_definition
+class ComplexOp(BinaryOp):
+    """Complex numbers with these real and imaginary parts, f32 or f64."""
+
+    name = "tgraph.complex"
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        (part,) = super().result_types_of(inputs)
+        if not isinstance(part.element_type, Float32Type | Float64Type):
+            raise VerifyException(
+                f"operand 0 has type {bare(part)}, expected elements of type f32 or f64"
+            )
+        return [with_element(part, ComplexType(part.element_type))]
+
+    def _refine_elements(self, types: PartialTypes) -> None:
+        types.same_element(0, 1)
 
 
 @irdl_op_definition
@@ -430,6 +490,7 @@ ELEMENTWISE_OPS = (
     CeilOp,
     ClampOp,
     CompareOp,
+    ComplexOp,
     ConvertOp,
     CosineOp,
     CountLeadingZerosOp,
@@ -439,6 +500,7 @@ ELEMENTWISE_OPS = (
     ExponentialMinusOneOp,
     ExponentialOp,
     FloorOp,
+    ImagOp,
     IsFiniteOp,
     LogOp,
     LogPlusOneOp,
@@ -451,6 +513,7 @@ ELEMENTWISE_OPS = (
     OrOp,
     PopcntOp,
     PowerOp,
+    RealOp,
     RemainderOp,
     RoundNearestAfzOp,
     RoundNearestEvenOp,

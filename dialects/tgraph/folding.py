@@ -76,6 +76,8 @@ def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
         dtype, *dtypes = (
             numpy_dtype(_element(value), op) for value in (op.result, *op.operands)
         )
+        if dtype.kind == "c":
+            return None  # complex numbers have no constants
         given = [
             constant(cast(Number, number), of)
             for number, of in zip(numbers, dtypes, strict=True)
@@ -231,6 +233,14 @@ def _source(op: TensorOp) -> SSAValue:
     return value if owner.outs or owner.attributes else owner.operands[0]
 
 
+def _part(op: TensorOp, numbers: Numbers) -> SSAValue | None:
+    """Of complex numbers that are made of their parts."""
+    owner = op.operands[0].owner
+    if not isinstance(owner, ops.ComplexOp) or owner.outs:
+        return None
+    return owner.operands[isinstance(op, ops.ImagOp)]
+
+
 _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.AddOp: (_neutral(_zero, -0.0),),
     ops.AndOp: (_neutral(_all_ones), _absorbing(_zero), _idempotent),
@@ -238,6 +248,7 @@ _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.CompareOp: (_of_itself(_holds_for_equals),),
     ops.ConvertOp: (_converted,),
     ops.DivideOp: (_neutral(_one, 1.0, (_RIGHT,)),),
+    ops.ImagOp: (_part,),
     ops.MaximumOp: (_neutral(_lowest, -inf), _absorbing(_highest), _idempotent),
     ops.MinimumOp: (_neutral(_highest, inf), _absorbing(_lowest), _idempotent),
     ops.MultiplyOp: (_neutral(_one, 1.0), _absorbing(_zero)),
@@ -245,6 +256,7 @@ _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.NotOp: (_involution,),
     ops.OrOp: (_neutral(_zero), _absorbing(_all_ones), _idempotent),
     ops.SelectOp: (_chosen,),
+    ops.RealOp: (_part,),
     ops.ShiftLeftOp: (_neutral(_zero, sides=(_RIGHT,)),),
     ops.ShiftRightArithmeticOp: (_neutral(_zero, sides=(_RIGHT,)),),
     ops.ShiftRightLogicalOp: (_neutral(_zero, sides=(_RIGHT,)),),

@@ -19,22 +19,24 @@ from xdsl.ir import Attribute
 
 from . import elementwise as ew
 from .base import TensorOp
-from .elements import is_integer, width_and_sign
+from .elements import is_complex, is_integer, width_and_sign
 from .terms import AnyTerm, Term, TermBuilder, erf, exp, floor, popcnt, sqrt
 
 V = TypeVar("V")
 
-BOOLEAN, FLOAT, SIGNED, UNSIGNED = "bfiu"
+BOOLEAN, COMPLEX, FLOAT, SIGNED, UNSIGNED = "bcfiu"
 """The kinds of elements. A string of several letters stands for all of them."""
 
 INTEGER = SIGNED + UNSIGNED
-NUMBER = FLOAT + INTEGER
+NUMBER = COMPLEX + FLOAT + INTEGER
 BITS = BOOLEAN + INTEGER
 ANY = BOOLEAN + NUMBER
 
 
 def kind_of(x: Term[Any]) -> str:
     """The kind of a term's elements."""
+    if is_complex(x.element):
+        return COMPLEX
     if not is_integer(x.element):
         return FLOAT
     if x.element == i1:
@@ -81,6 +83,12 @@ class Scalars(TermBuilder[V]):
     def recast(self, x: Term[V], element: Attribute) -> Term[V]:
         """`tgraph.bitcast_convert`."""
 
+    def parts(
+        self, kind: type[ew.ElementwiseOp], element: Attribute, *terms: Term[V]
+    ) -> Term[V]:
+        """`tgraph.complex`, `tgraph.real` or `tgraph.imag`, with such elements."""
+        raise NoForm(kind.name)
+
     @abstractmethod
     def quotient(self, x: Term[V], y: Term[V]) -> Term[V]:
         """Of integers, towards zero, where it is defined: not by 0, nor of the lowest
@@ -123,6 +131,8 @@ class Scalars(TermBuilder[V]):
                 return self.select(*terms)
             case ew.ConvertOp():
                 return self.convert(terms[0], op.declared[0].element_type)
+            case ew.ComplexOp() | ew.PartOp():
+                return self.parts(type(op), op.declared[0].element_type, *terms)
             case ew.BitcastConvertOp():
                 return self.recast(terms[0], op.declared[0].element_type)
             case ew.ElementwiseOp():
@@ -205,7 +215,7 @@ def _always(x: AnyTerm) -> AnyTerm:
     return x.equals(x)
 
 
-@formula(ew.LogisticOp, FLOAT)
+@formula(ew.LogisticOp, COMPLEX + FLOAT)
 def _logistic(x: AnyTerm) -> AnyTerm:
     return 1 / (1 + exp(-x))
 
@@ -229,7 +239,7 @@ def _round_half_up(x: AnyTerm) -> AnyTerm:
     return x.where(x.equals(0), (-whole).where(x < 0, whole))
 
 
-@formula(ew.RsqrtOp, FLOAT)
+@formula(ew.RsqrtOp, COMPLEX + FLOAT)
 def _rsqrt(x: AnyTerm) -> AnyTerm:
     return 1 / sqrt(x)
 

@@ -36,6 +36,7 @@ from .base import (
     with_element,
     with_shape,
 )
+from .elements import is_complex
 from .partial import UNKNOWN, PartialTypes
 
 
@@ -104,7 +105,7 @@ class ConstantOp(TensorOp):
             element_type = value.get_element_type()
         else:
             element_type = value.type
-        if element_type != declared.element_type:
+        if element_type != declared.element_type or is_complex(element_type):
             raise VerifyException(
                 f"result has type {bare(declared)}, expected elements of type "
                 f"{element_type} like its value"

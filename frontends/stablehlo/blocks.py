@@ -44,7 +44,16 @@ from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
 from ..builder import name_hint
 from ..unsupported import Unsupported
-from . import elementwise, indexing, products, reducing, shaping, sizes
+from . import (
+    custom_calls,
+    elementwise,
+    indexing,
+    matrices,
+    products,
+    reducing,
+    shaping,
+    sizes,
+)
 from .conversion import Conversion, Converter, Values, check_type, parts_of
 from .sizes import folded
 from .symbols import (
@@ -57,8 +66,10 @@ from .symbols import (
 )
 
 CONVERSIONS: Mapping[str, Converter] = {
+    **custom_calls.CONVERSIONS,
     **elementwise.CONVERSIONS,
     **indexing.CONVERSIONS,
+    **matrices.CONVERSIONS,
     **products.CONVERSIONS,
     **reducing.CONVERSIONS,
     **shaping.CONVERSIONS,

@@ -12,7 +12,10 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    DictionaryAttr,
     FixedBitwidthType,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -40,7 +43,8 @@ from ...dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.elements import is_complex, real_element
+from ...dialects.tgraph.elementwise import ComplexOp, ElementwiseOp
 from ...dialects.tgraph.partial import PartialTypes
 from ...dialects.tgraph.structure import YieldOp
 from ...dialects.tgraph.widening import widened
@@ -59,6 +63,10 @@ def check_type(type: Attribute) -> None:
         raise Unsupported(f"with a value of type {type}")
     tensor = cast(AnyTensor, type)
     element: Attribute = tensor.element_type
+    if is_complex(element):
+        if isinstance(real_element(element), Float32Type | Float64Type):
+            return
+        raise Unsupported(f"with elements of type {element}")
     is_small = isinstance(element, IntegerType) and element.bitwidth not in _WIDTHS
     if not isinstance(element, FixedBitwidthType) or is_small:
         raise Unsupported(f"with elements of type {element}")
@@ -121,6 +129,13 @@ class Conversion:
     def integer(self, name: str, default: int) -> Attribute:
         attr = self.attribute(name)
         return IntegerAttr(default, i64) if attr is None else attr
+
+    def option(self, name: str) -> Attribute | None:
+        """Of a custom call."""
+        config = self.attribute("mhlo.backend_config")
+        if not isinstance(config, DictionaryAttr):
+            return None
+        return config.data.get(name)
 
     def text(self, name: str) -> str:
         """What a dialect's own attribute says, as text."""
@@ -194,18 +209,26 @@ class Conversion:
 
     def number(self, value: float, type: AnyTensor) -> SSAValue:
         """A tensor of this type with this number everywhere."""
-        element = cast(IntegerType | AnyFloat, type.element_type)
+        element = type.element_type
+        if is_complex(element):
+            parts = with_element(type, real_element(element))
+            values = [self.number(part, parts) for part in (value, 0)]
+            return self.emit(ComplexOp, values, type)
         number: Attribute
         if isinstance(element, IntegerType):
-            width = element.bitwidth
-            number = IntegerAttr(int(value), element, truncate_bits=width > 1)
+            integer = cast(IntegerType, element)
+            width = integer.bitwidth
+            number = IntegerAttr(int(value), integer, truncate_bits=width > 1)
         else:
-            number = FloatAttr(value, element)
+            number = FloatAttr(value, cast(AnyFloat, element))
         return self.emit(shaping.ConstantOp, (), type, value=number)
 
     def region(self, index: int) -> Region:
         """A region on single elements, converted."""
-        old = self.op.regions[index].block
+        return self.converted(self.op.regions[index].block)
+
+    def converted(self, old: Block) -> Region:
+        """A block on single elements as a region."""
         new = Block(arg_types=[argument.type for argument in old.args])
         ops: list[Operation] = []
         scope = dict[SSAValue, SSAValue](zip(old.args, new.args, strict=True))

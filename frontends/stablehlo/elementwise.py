@@ -1,7 +1,7 @@
 """Elementwise operations, those of CHLO too."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import cast
 
@@ -12,23 +12,30 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     StringAttr,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise, reducing, shaping
 from ...dialects.tgraph.base import (
+    TensorOp,
     element_bytes,
     ints,
     shape_of,
     with_element,
     with_shape,
 )
-from ...dialects.tgraph.elements import AnyInteger, float_bits
+from ...dialects.tgraph.elements import (
+    AnyInteger,
+    float_bits,
+    is_complex,
+    real_element,
+)
 from ..builder import TensorBuilder
 from ..formulas import compare
 from ..unsupported import Unsupported
-from ..written import FORMULAS, written_out
+from ..written import FORMULAS, magnitude, unit, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
 
 
@@ -148,7 +155,8 @@ def _width(element: Attribute) -> int:
 
 def _reduce_precision(c: Conversion) -> Values:
     """By the bits, as XLA: what has a smaller exponent becomes zero, a larger one
-    infinity. Without a mantissa, NaN becomes infinity, as in StableHLO's interpreter."""
+    infinity. Without a mantissa, NaN becomes infinity, as StableHLO's interpreter has
+    it."""
     (x,) = c.inputs
     element = type_of(x).element_type
     own_exponent, own_mantissa = float_bits(element)
@@ -226,8 +234,41 @@ def _mulhi(c: Conversion) -> Values:
 
 
 def _written_out(name: str, c: Conversion) -> Values:
-    (x,) = c.inputs
-    return (written_out(TensorBuilder(c.into, c.op.location), name, x),)
+    return (written_out(TensorBuilder(c.into, c.op.location), name, *c.inputs),)
+
+
+def _next_after(c: Conversion) -> Values:
+    """The next number from x towards y, by the bits of x as an integer."""
+    x, y = c.inputs
+    type = c.result_type
+    width = 8 * element_bytes(type.element_type)
+    integers = with_element(type, IntegerType(width))
+    flags = with_element(type, i1)
+
+    def compare(x: SSAValue, direction: str, y: SSAValue) -> SSAValue:
+        return c.emit(
+            elementwise.CompareOp, (x, y), flags, direction=StringAttr(direction)
+        )
+
+    def select(condition: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
+        return c.emit(elementwise.SelectOp, (condition, x, y), type_of(x))
+
+    zero = c.number(0, type)
+    bits = c.emit(elementwise.BitcastConvertOp, (x,), integers)
+    is_outward = c.emit(
+        elementwise.XorOp, (compare(x, "LT", y), compare(x, "LT", zero)), flags
+    )
+    step = select(is_outward, c.number(1, integers), c.number(-1, integers))
+    moved = c.emit(elementwise.AddOp, (bits, step), integers)
+    moved = c.emit(elementwise.BitcastConvertOp, (moved,))
+    # From zero, the smallest number of the sign of y.
+    below = c.number(1 - (1 << (width - 1)), integers)
+    least = select(compare(y, "LT", zero), below, c.number(1, integers))
+    least = c.emit(elementwise.BitcastConvertOp, (least,))
+    moved = select(compare(x, "EQ", zero), least, moved)
+    moved = select(compare(x, "EQ", y), y, moved)
+    moved = select(compare(x, "NE", x), x, moved)
+    return (select(compare(y, "NE", y), y, moved),)
 
 
 def _infinite(sign: int, c: Conversion) -> Values:
@@ -238,6 +279,38 @@ def _infinite(sign: int, c: Conversion) -> Values:
     infinity = c.number(math.copysign(math.inf, sign or 1), type_of(x))
     direction = StringAttr("EQ")
     return (c.emit(elementwise.CompareOp, (x, infinity), direction=direction),)
+
+
+def _on_complex(
+    op_type: type[TensorOp], write: Callable[[TensorBuilder, SSAValue], SSAValue]
+) -> Converter:
+    """The operation; on complex numbers, what it is written out to."""
+
+    def convert(c: Conversion) -> Values:
+        (x,) = c.inputs
+        if not is_complex(type_of(x).element_type):
+            return same(op_type, c)
+        return (write(TensorBuilder(c.into, c.op.location), x),)
+
+    return convert
+
+
+def _convert(c: Conversion) -> Values:
+    """Of complex numbers to others, the real part."""
+    (x,) = c.inputs
+    element = type_of(x).element_type
+    if is_complex(element) and not is_complex(c.result_type.element_type):
+        type = with_element(type_of(x), real_element(element))
+        x = c.emit(elementwise.RealOp, (x,), type)
+    return (c.emit(elementwise.ConvertOp, (x,)),)
+
+
+def _part(op_type: type[TensorOp], c: Conversion) -> Values:
+    """Of real numbers, themselves or zeros."""
+    (x,) = c.inputs
+    if is_complex(type_of(x).element_type):
+        return same(op_type, c)
+    return c.inputs if op_type is elementwise.RealOp else (c.number(0, type_of(x)),)
 
 
 CONVERSIONS: Mapping[str, Converter] = {
@@ -252,13 +325,19 @@ CONVERSIONS: Mapping[str, Converter] = {
     "chlo.is_neg_inf": partial(_infinite, -1),
     "chlo.is_pos_inf": partial(_infinite, 1),
     "chlo.mulhi": _mulhi,
+    "chlo.next_after": _next_after,
     "chlo.square": _square,
     "chlo.tan": partial(same, elementwise.TanOp),
+    "stablehlo.abs": _on_complex(elementwise.AbsOp, magnitude),
     "stablehlo.batch_norm_inference": _batch_norm_inference,
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
+    "stablehlo.convert": _convert,
+    "stablehlo.imag": partial(_part, elementwise.ImagOp),
     "stablehlo.map": _map,
+    "stablehlo.real": partial(_part, elementwise.RealOp),
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.select": _select,
+    "stablehlo.sign": _on_complex(elementwise.SignOp, unit),
 }

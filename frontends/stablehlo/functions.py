@@ -37,6 +37,7 @@ from ..builder import name_hint
 from ..unsupported import Unsupported
 from .blocks import KNOWN, Inliner
 from .conversion import check_type
+from .custom_calls import computations
 from .symbols import Demands
 
 _ALIASING = "tf.aliasing_output"
@@ -51,10 +52,11 @@ def convert(module: ModuleOp) -> None:
     Raises one `LocatedError` for all that is not supported.
     """
     functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
+    helpers = {name for op in module.walk() for name in computations(op)}
     public = [
         func
-        for func in functions.values()
-        if func.body.blocks and func.sym_visibility != _PRIVATE
+        for name, func in functions.items()
+        if func.body.blocks and func.sym_visibility != _PRIVATE and name not in helpers
     ]
     if not public:
         raise LocatedError("there is no public function to convert", module)
@@ -65,7 +67,7 @@ def convert(module: ModuleOp) -> None:
     for func in functions.values():
         if func in converted:
             Rewriter.replace_op(func, converted[func], [])
-        elif func.sym_visibility == _PRIVATE:
+        elif func.sym_visibility == _PRIVATE or func.sym_name.data in helpers:
             Rewriter.erase_op(func)
     for name in list(module.attributes):
         if name.startswith(("jax.", "mhlo.")):

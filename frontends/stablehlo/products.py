@@ -1,4 +1,4 @@
-"""dot_general and convolution.
+"""dot_general, convolution, and Fourier transforms.
 
 Operands of a product with wider results are converted first; a flipped window
 (`window_reversal`) reverses the kernel.
@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise, reducing, shaping
 from ...dialects.tgraph.base import element_bytes, ints, with_element
+from ...dialects.tgraph.spectral import FftOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, fields_of, padding, type_of
 from .sizes import numbers, shape_in
@@ -94,9 +95,15 @@ def _dot(c: Conversion) -> Values:
     return (c.emit(reducing.DotGeneralOp, _widened(c), **properties),)
 
 
+def _fft(c: Conversion) -> Values:
+    kind = StringAttr(c.text("fft_type"))
+    return (c.emit(FftOp, c.inputs, fft_type=kind, length=c.array("fft_length")),)
+
+
 CONVERSIONS: Mapping[str, Converter] = {
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
     "stablehlo.dynamic_conv": _convolution,
     "stablehlo.dot_general": _dot_general,
+    "stablehlo.fft": _fft,
 }

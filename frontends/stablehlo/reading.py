@@ -17,6 +17,8 @@ Import this module only where jaxlib may be needed: it raises `ImportError` with
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
@@ -44,6 +46,7 @@ from xdsl.utils.lexer import Input, Span
 
 from ...analysis.functions import argument_attributes, set_argument_attributes
 from ...dialects.diagnostics import LocatedError, too_deep
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import NAME
 from .. import bytecode
 from ..mlir_text import parse_attribute, permissive, unregistered_op
@@ -180,7 +183,8 @@ class _Importer:
                 else "." not in name
             )
             into = properties if inherent else attributes
-            into[name] = self._attribute(attr)
+            is_text = isinstance(attr, str)
+            into[name] = self._complex(attr) if is_text else self._attribute(attr)
         location = self._place(source.location)
         op = op_type.create(
             operands=[self._values[operand] for operand in source.operands],
@@ -241,6 +245,21 @@ class _Importer:
         type = cast(RankedStructure[AnyDenseElement], self._attribute(source.type))
         return DenseIntOrFPElementsAttr(type, BytesAttr(elements.tobytes()))
 
+    def _complex(self, text: str) -> Attribute:
+        """A constant of complex numbers, of which jaxlib only has the text."""
+        numbers, type = text[len("dense<") :].split("> : ")
+        tensor = cast(
+            RankedStructure[AnyDenseElement], parse_attribute(type, self._ctx)
+        )
+        dtype = numpy_dtype(tensor.element_type)
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        if numbers.startswith('"'):
+            data = bytes.fromhex(numbers[3:-1])
+        else:
+            found = re.findall(r"[^\s()\[\],]+", numbers)
+            data = b"".join(_bytes_of(number, part) for number in found)
+        return DenseIntOrFPElementsAttr(tensor, BytesAttr(data))
+
     def _place(self, source: ir.Location) -> LocationAttr | None:
         if source in self._places:
             return self._places[source]
@@ -266,9 +285,21 @@ def _name_arguments(func: FuncOp, arguments: Iterable[Any]) -> None:
     set_argument_attributes(func, attributes)
 
 
-def _attributes_of(op: ir.Operation) -> Iterator[tuple[str, ir.Attribute]]:
+_COMPLEX = re.compile(r"value = (dense<.*> : tensor<[\dx]*complex<f\d+>>)")
+
+
+def _bytes_of(number: str, dtype: np.dtype[Any]) -> bytes:
+    """A float as MLIR writes it, as decimal digits or its bits."""
+    if number.startswith("0x"):
+        return int(number, 16).to_bytes(dtype.itemsize, sys.byteorder)
+    return np.array(float(number)).astype(dtype).tobytes()
+
+
+def _attributes_of(op: ir.Operation) -> Iterator[tuple[str, ir.Attribute | str]]:
     for name in op.attributes:
         try:
             yield name, op.attributes[name]
         except TypeError:  # jaxlib has no class for the attribute: a complex constant
-            continue
+            text = _COMPLEX.search(str(op.get_asm(print_generic_op_form=True)))
+            if text:
+                yield name, text[1]

@@ -4,27 +4,25 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import cast
 
+import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    NameLoc,
-    StringAttr,
     UnregisteredOp,
 )
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.diagnostics import name_of
+from ...dialects.dtypes import constant_attribute, numpy_dtype
 from ...dialects.tgraph import shaping
-from ...dialects.tgraph.base import TensorOp
+from ...dialects.tgraph.base import TensorOp, with_element
+from ...dialects.tgraph.elements import is_complex, real_element
+from ...dialects.tgraph.elementwise import ComplexOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, arrays
-
-CHECKPOINT_NAME = "checkpoint_name"
-"""The custom call that stands for JAX's primitive `name`, with the name as its
-`backend_config`; see `frontends.jax.lower`."""
 
 _SLICE = {name: name for name in ("start_indices", "limit_indices", "strides")}
 
@@ -41,8 +39,30 @@ def _constant(c: Conversion) -> Values:
     if not isinstance(attr, DenseIntOrFPElementsAttr):
         raise Unsupported("with elements that are not in the file")
     value = cast(DenseIntOrFPElementsAttr[IntegerType | AnyFloat], attr)
+    if is_complex(value.get_element_type()):
+        return (_complex_constant(c, value),)
     splat = _splat(value)
     return (c.emit(shaping.ConstantOp, (), value=value if splat is None else splat),)
+
+
+def _complex_constant(
+    c: Conversion, value: DenseIntOrFPElementsAttr[IntegerType | AnyFloat]
+) -> SSAValue:
+    """Of two constants, its parts."""
+    element = real_element(value.get_element_type())
+    numbers = np.frombuffer(value.data.data, numpy_dtype(value.get_element_type()))
+    if len(numbers) > 1:
+        numbers = numbers.reshape(value.get_shape())
+    parts = [
+        c.emit(
+            shaping.ConstantOp,
+            (),
+            with_element(c.result_type, element),
+            value=constant_attribute(part, element),
+        )
+        for part in (np.real(numbers), np.imag(numbers))
+    ]
+    return c.emit(ComplexOp, parts)
 
 
 def _splat(
@@ -88,17 +108,6 @@ _SAME_NAMES: Mapping[type[TensorOp], Sequence[str]] = {
 }
 
 
-def _name(c: Conversion) -> None:
-    """Puts JAX's name of a value into its location: `jit(step)/jvp()/name[h0]`."""
-    place, name = c.op.location, c.attribute("backend_config")
-    maker = c.inputs[0].owner
-    if not isinstance(maker, Operation) or len(maker.results) > 1:
-        return  # an argument, or of a loop, whose results have one location
-    if isinstance(place, NameLoc) and isinstance(name, StringAttr):
-        path = f"{place.desc.data}[{name.data}]"
-        maker.location = NameLoc(StringAttr(path), place.location)
-
-
 _TUPLE, _ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
 
 
@@ -126,21 +135,6 @@ def _element_of(op: Operation) -> SSAValue:
     return made.operands[index.value.data]
 
 
-def _custom_call(c: Conversion) -> Values:
-    """What only tells how a program is to be divided among devices, or what a value is
-    called."""
-    target = c.attribute("call_target_name")
-    name = target.data if isinstance(target, StringAttr) else ""
-    if name == CHECKPOINT_NAME:
-        _name(c)
-        return c.inputs
-    if name in ("Sharding", "annotate_device_placement", "LayoutConstraint"):
-        return c.inputs
-    hint = " (LAPACK: compute it outside the program, and pass the result)"
-    is_lapack = name.startswith("lapack_")
-    raise Unsupported(f"@{name}{hint if is_lapack else ''}" if name else "")
-
-
 CONVERSIONS: Mapping[str, Converter] = {
     **{
         f"stablehlo.{op_type.name.removeprefix('tgraph.')}": partial(
@@ -150,7 +144,6 @@ CONVERSIONS: Mapping[str, Converter] = {
     },
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,
-    "stablehlo.custom_call": _custom_call,
     "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.iota": _iota,
     "stablehlo.optimization_barrier": lambda c: c.inputs,

@@ -29,8 +29,7 @@ Functions and the module lose the attributes of JAX and MHLO. Source locations a
 preserved. A module that contains neither StableHLO nor donated arguments is left
 unchanged.
 Operations on elements of storage types (f8, i4) become ones on f32 or i8, between
-conversions. Does not: convert complex numbers or tokens. A single error lists all
-unsupported operations.
+conversions. Does not: convert tokens. A single error lists all unsupported operations.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ import numpy as np
 from ...arrays import DType
 from .. import calls
 from ..backends.jit import records
-from ..backends.numpy import functions, special
+from ..backends.numpy import functions, lapack, special
 
 FORMAT = 2
 """What a file says of how it is written."""
@@ -27,6 +27,9 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
         *(functions.call_unbuffered, functions.combine_elements),
         *(functions.combine_slices, functions.copy_slices),
         *(functions.put_part, functions.take_part, functions.take_sorted),
+        functions.transform,
+        *(lapack.cholesky, lapack.eig, lapack.eigh, lapack.householder_product),
+        *(lapack.lu, lapack.qr, lapack.svd, lapack.triangular_solve),
         *(special.erf, special.erfc, special.popcnt),
     )
 }

@@ -2,13 +2,7 @@
 
     python tests/suites/onnx_backend.py [--match TEXT] [--write]
 
-Each case (an operation's, or one of ONNX's small models) is one of:
-
-- pass: the values are those of the case, within its tolerance;
-- refused: `LocatedError`, the documented answer to what is not supported;
-- wrong: other values, types or shapes;
-- internal: any other exception.
-
+`verdicts.py` says how a case (an operation's, or one of ONNX's small models) is judged.
 A case whose shapes depend on values of inputs is run with these inputs as constants
 (`from_onnx(values=...)`). `onnx_refusals.json` has the refusals that are known, by
 name, with the reason. Exit code 1 if a case is wrong or internal, or refused newly.
@@ -22,14 +16,17 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import verdicts
 from onnx import numpy_helper
 from onnx.backend.test.case import node as node_cases
 from onnx.backend.test.loader import load_model_tests
+from verdicts import Arrays, Verdict
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -37,15 +34,9 @@ from tensorplan.dialects.diagnostics import LocatedError
 REFUSALS = Path(__file__).with_name("onnx_refusals.json")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx.md"
 
-Arrays = Sequence[np.ndarray]
+PLACE = "onnx[^ ]*"
 
 _KINDS = ("simple", "pytorch-operator", "pytorch-converted")
-_PLACE = re.compile(r"^onnx[^ ]*: (note: )?", re.MULTILINE)
-
-
-class Verdict(NamedTuple):
-    status: str
-    message: str = ""
 
 
 class Case(NamedTuple):
@@ -91,7 +82,8 @@ def judge(case: Case) -> Verdict:
     verdict = Verdict("pass")
     for data in case.data:
         inputs, want = (list(map(_array_of, values)) for values in data)
-        verdict = _judge(case, inputs, want)
+        run = partial(_run, case.model, inputs)
+        verdict = verdicts.judge(run, want, case.rtol, case.atol, PLACE)
         if verdict.status != "pass":
             return verdict
     return verdict
@@ -101,16 +93,6 @@ def _array_of(value: Any) -> Any:
     is_tensor = isinstance(value, onnx.TensorProto)
     value = numpy_helper.to_array(value) if is_tensor else value
     return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def _judge(case: Case, inputs: Arrays, want: Arrays) -> Verdict:
-    try:
-        got = _run(case.model, inputs)
-    except LocatedError as error:
-        return Verdict("refused", reason(str(error)))
-    except Exception as error:
-        return Verdict("internal", f"{type(error).__name__}: {error}")
-    return _compare(got, want, case.rtol, case.atol)
 
 
 def _run(model: Any, inputs: Arrays) -> Arrays:
@@ -137,32 +119,6 @@ def _is_operand(array: Any, *, first: bool) -> bool:
     if not isinstance(array, np.ndarray) or array.ndim > 1:
         return False
     return array.dtype.kind in "iu" or not (first and array.ndim)
-
-
-def reason(message: str) -> str:
-    """An error's text without places, which differ between runs of a generator."""
-    return "; ".join(dict.fromkeys(_PLACE.sub("", message).splitlines()))
-
-
-def _compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
-    if len(got) != len(want):
-        return Verdict("wrong", f"{len(got)} results, expected {len(want)}")
-    for have, expected in zip(got, want, strict=True):
-        kinds = (have.dtype, have.shape), (expected.dtype, expected.shape)
-        if kinds[0] != kinds[1]:
-            return Verdict("wrong", f"{kinds[0]}, expected {kinds[1]}")
-        if expected.dtype.name == "bfloat16":  # as ONNX's own runner compares it
-            rtol = max(rtol, 2**-6)
-            have, expected = have.astype(np.float32), expected.astype(np.float32)
-        if expected.size and np.issubdtype(expected.dtype, np.floating):
-            # of sums that cancel, no more than the largest element's rounding is left
-            largest = float(np.abs(np.nan_to_num(expected, posinf=0, neginf=0)).max())
-            atol = max(atol, float(np.finfo(expected.dtype).eps) * largest)
-        try:
-            np.testing.assert_allclose(have, expected, rtol=rtol, atol=atol)
-        except AssertionError as error:
-            return Verdict("wrong", " ".join(str(error).split())[:200])
-    return Verdict("pass")
 
 
 def known_refusals() -> Mapping[str, str]:
@@ -231,16 +187,13 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="see above")
     options = parser.parse_args()
     chosen = [case for case in cases() if options.match in case.name]
-    verdicts = {case.name: judge(case) for case in chosen}
-    for name, (status, message) in verdicts.items():
-        if status in ("wrong", "internal"):
-            print(f"{name}: {status}: {message}")
-    counts = Counter(verdict.status for verdict in verdicts.values())
-    print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
-    refused = {name: v.message for name, v in verdicts.items() if v.status == "refused"}
+    judged = {case.name: judge(case) for case in chosen}
+    failed = verdicts.failures(judged)
+    print(verdicts.summary(judged, failed))
+    refused = {name: v.message for name, v in judged.items() if v.status == "refused"}
     if new := sorted(refused.keys() - known_refusals().keys()):
         print("refused newly:", *new, sep="\n  ")
-    if new or counts["wrong"] or counts["internal"]:
+    if new or failed:
         return 1
     if options.write and not options.match:
         REFUSALS.write_text(json.dumps(dict(sorted(refused.items())), indent=1) + "\n")

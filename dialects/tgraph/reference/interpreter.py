@@ -38,7 +38,16 @@ from ...dtypes import (
     is_float,
     numpy_dtype,
 )
-from .. import bodies, elementwise, indexing, random, reducing, shaping
+from .. import (
+    bodies,
+    elementwise,
+    indexing,
+    matrices,
+    random,
+    reducing,
+    shaping,
+    spectral,
+)
 from ..base import Shape, TensorOp
 from ..signature import check_one_block, signature
 from ..structure import (
@@ -51,6 +60,7 @@ from ..structure import (
     YieldOp,
     yielded,
 )
+from .matrices import evaluate_matrices
 from .random import random_bits
 
 
@@ -124,6 +134,7 @@ def _check_supported(module: ModuleOp) -> None:
     known = (
         bodies.ReduceByOp,
         bodies.SortOp,
+        matrices.MatrixOp,
         random.RngBitGeneratorOp,
         ModuleOp,
         FuncOp,
@@ -219,7 +230,7 @@ def _on_integers(
     """One element after the other for integers; results wrap around."""
 
     def evaluate(x: Array, y: Array) -> Array:
-        if is_float(x.dtype):
+        if x.dtype.kind not in "iu":
             return on_floats(x, y)
         pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
         mask = (1 << 8 * x.dtype.itemsize) - 1
@@ -260,6 +271,12 @@ def _bits(x: Array) -> Array:
     return x.view(f"u{x.dtype.itemsize}")
 
 
+def _complex(real: Array, imaginary: Array) -> Array:
+    result = real.astype(np.result_type(real.dtype, 1j))
+    result.imag = imaginary
+    return result
+
+
 def _popcnt(x: Array) -> Array:
     return np.bitwise_count(_bits(x))
 
@@ -297,6 +314,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.CbrtOp: np.cbrt,
     elementwise.CeilOp: np.ceil,
     elementwise.ClampOp: _clamp,
+    elementwise.ComplexOp: _complex,
     elementwise.CosineOp: np.cos,
     elementwise.CountLeadingZerosOp: _count_leading_zeros,
     elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
@@ -305,6 +323,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.ExponentialMinusOneOp: np.expm1,
     elementwise.ExponentialOp: np.exp,
     elementwise.FloorOp: np.floor,
+    elementwise.ImagOp: np.imag,
     elementwise.IsFiniteOp: np.isfinite,
     elementwise.LogOp: np.log,
     elementwise.LogPlusOneOp: np.log1p,
@@ -317,6 +336,7 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.OrOp: np.bitwise_or,
     elementwise.PopcntOp: _popcnt,
     elementwise.PowerOp: _on_integers(_integer_power, np.power),
+    elementwise.RealOp: np.real,
     elementwise.RemainderOp: _on_integers(_trunc_remainder, np.fmod),
     elementwise.RoundNearestAfzOp: _round_nearest_afz,
     elementwise.RoundNearestEvenOp: np.rint,
@@ -717,6 +737,25 @@ def _dynamic_update_slice(
     return result
 
 
+@_evaluates(spectral.FftOp)
+def _fft(op: spectral.FftOp, x: Array) -> Array:
+    """By its definition, `sum of x[k] exp(-2 pi i j k / n)`, in f64."""
+    kind, length = op.fft_type.data, op.length.get_values()
+    if kind == "IRFFT":  # the other frequencies are the conjugates of those
+        rest = x.copy()
+        for axis in range(-len(length), 0):
+            rest = np.roll(np.flip(rest, axis), 1, axis) if axis < -1 else rest
+        mirrored = np.flip(rest, -1)[..., (length[-1] + 1) % 2 : -1].conj()
+        x = np.concatenate([x, mirrored], -1)
+        x[..., 0] = (x[..., 0] + rest[..., 0].conj()) / 2
+    for axis, size in zip(range(-len(length), 0), length, strict=True):
+        angles = np.outer(np.arange(size), np.arange(size)) * (2j * np.pi / size)
+        matrix = np.exp(angles) / size if kind.startswith("I") else np.exp(-angles)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ matrix, -1, axis)
+    result = x[..., : _result_shape(op)[-1]]
+    return (np.real(result) if kind == "IRFFT" else result).astype(_result_dtype(op))
+
+
 # What regions say about single elements
 
 
@@ -817,6 +856,16 @@ def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
     return run
 
 
+def _matrices(
+    self: InterpreterFunctions,
+    interpreter: Interpreter,
+    op: TensorOp,
+    args: PythonValues,
+) -> PythonValues:
+    count = len(op.inputs)
+    return _store(evaluate_matrices(op, args[:count]), args[count:])
+
+
 def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues:
     """Results are also the new contents of variables that they are computed into."""
     for result, variable in zip(results, destinations, strict=False):
@@ -903,6 +952,7 @@ TGraphFunctions: type[Any] = register_impls(
     type(
         "TGraphFunctions",
         (_StructureFunctions,),
-        {op.name: impl(op)(_method(evaluate)) for op, evaluate in _EVALUATE.items()},
+        {op.name: impl(op)(_method(evaluate)) for op, evaluate in _EVALUATE.items()}
+        | {op.name: impl(op)(_matrices) for op in matrices.MATRIX_OPS},
     )
 )

@@ -29,7 +29,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
 )
 from ....dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
-from ....dialects.tgraph.elements import number_of
+from ....dialects.tgraph.elements import number_of, real_element
 from ....dialects.tgraph.elementwise import AddOp
 from ....dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, ViewOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, OnDeviceOp, ReadOp
@@ -261,7 +261,7 @@ def _written(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
 def _is_float(type: Attribute) -> bool:
     if not isinstance(type, TensorType):
         return False
-    return isinstance(cast(AnyTensor, type).element_type, AnyFloat)
+    return isinstance(real_element(cast(AnyTensor, type).element_type), AnyFloat)
 
 
 def _is_cheap(op: TensorOp) -> bool:

@@ -15,6 +15,8 @@ blas.py          the threads of NumPy's products
 functions.py     what calls call that NumPy has not
 bodies.py        sort, and reductions by any function of single elements
 random.py        random bits
+matrices.py      linear algebra, by the routines in lapack.py
+spectral.py      Fourier transforms
 special.py       the error function
 numbers.py       what arith and math operations compute
 linalg.py        linalg operations

@@ -14,15 +14,17 @@ from . import (
     elementwise,
     fusion,
     indexing,
+    matrices,
     moving,
     random,
     reducing,
+    spectral,
 )
 from .base import kernel_of
 
 FAMILIES = (
-    *(bodies, convolution, dot, elementwise, fusion, indexing, moving, random),
-    reducing,
+    *(bodies, convolution, dot, elementwise, fusion, indexing, matrices),
+    *(moving, random, reducing, spectral),
 )
 """The modules that have registered their kernels, each when it was imported."""
 

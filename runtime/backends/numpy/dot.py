@@ -57,7 +57,7 @@ def dot_general(
 def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
     """The type in which `count` products of two elements are added up: a float type for
     integers, if it and `out` hold whatever the sum is."""
-    if is_float(out):
+    if is_float(out) or out.kind == "c":
         return accumulator(out)
     if out.kind == "b" or any(x.dtype.kind == "b" for x in inputs):
         return out

@@ -21,7 +21,7 @@ from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array, DType, numpy_dtype
 from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from ....dialects.tgraph.formulas import FORMULAS, NoForm, Scalars
+from ....dialects.tgraph.formulas import ANY, FORMULAS, NoForm, Scalars
 from ....dialects.tgraph.terms import Term
 from ...calls import Call
 from ...pool import Scratch
@@ -183,6 +183,11 @@ class UfuncProgram(Scalars[int]):
 
     def recast(self, x: Term[int], element: Attribute) -> Term[int]:
         return self._add(recast, element, x)
+
+    def parts(
+        self, kind: type[ElementwiseOp], element: Attribute, *terms: Term[int]
+    ) -> Term[int]:
+        return self._add(FORMS[kind][ANY], element, *terms)
 
     def quotient(self, x: Term[int], y: Term[int]) -> Term[int]:
         return self.write(np.floor_divide, x - self.rest(x, y), y)

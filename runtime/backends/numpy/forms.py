@@ -13,7 +13,14 @@ import numpy as np
 
 from ....dialects.dtypes import Array, DType, between
 from ....dialects.tgraph import elementwise as ops
-from ....dialects.tgraph.formulas import ANY, BITS, FLOAT, INTEGER, Forms
+from ....dialects.tgraph.formulas import (
+    ANY,
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    Forms,
+)
 from ...calls import Call, assign
 from ..arrays import copy, same_memory
 from . import special
@@ -91,12 +98,19 @@ def converted(
     return copy(out, x)
 
 
+_LARGEST_INTEGER = 8
+"""Bytes."""
+
+
 def selected(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
     """By bits, since NumPy's masked copies take ten times as long.
 
     With a mask of all bits or none: `((x ^ y) & mask) ^ y`.
     """
     condition, on_true, on_false = inputs
+    if out.itemsize > _LARGEST_INTEGER:
+        arrays = [condition.array, on_true.array, on_false.array]
+        return [(assign, (np.where, arrays, out))]
     if same_memory(on_true.array, on_false.array):
         return copy(out, on_true.array)
     if _all_bits_zero(on_false):
@@ -156,6 +170,19 @@ def _computed(function: Callable[[Array], Array]) -> Emit:
     return lambda inputs, out, _: [(assign, (function, [inputs[0].array], out))]
 
 
+def _joined(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
+    real, imaginary = (operand.array for operand in inputs)
+    return [*copy(np.real(out), real), *copy(np.imag(out), imaginary)]
+
+
+def _real(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
+    return copy(out, np.real(inputs[0].array))
+
+
+def _imag(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
+    return copy(out, np.imag(inputs[0].array))
+
+
 FORMS: Forms = {
     ops.AbsOp: {ANY: np.absolute},
     ops.AddOp: {ANY: np.add},
@@ -163,13 +190,15 @@ FORMS: Forms = {
     ops.Atan2Op: {ANY: np.arctan2},
     ops.CbrtOp: {ANY: np.cbrt},
     ops.CeilOp: {ANY: np.ceil},
+    ops.ComplexOp: {ANY: _joined},
     ops.CosineOp: {ANY: np.cos},
-    ops.DivideOp: {FLOAT: np.divide},
+    ops.DivideOp: {COMPLEX + FLOAT: np.divide},
     ops.ErfOp: {FLOAT: _computed(special.erf)},
     ops.ErfcOp: {FLOAT: _computed(special.erfc)},
     ops.ExponentialMinusOneOp: {ANY: np.expm1},
     ops.ExponentialOp: {ANY: np.exp},
     ops.FloorOp: {ANY: np.floor},
+    ops.ImagOp: {ANY: _imag},
     ops.LogOp: {ANY: np.log},
     ops.LogPlusOneOp: {ANY: np.log1p},
     ops.MaximumOp: {ANY: np.maximum},
@@ -179,13 +208,14 @@ FORMS: Forms = {
     ops.NotOp: {ANY: np.invert},
     ops.OrOp: {ANY: np.bitwise_or},
     ops.PopcntOp: {BITS: _computed(special.popcnt)},
-    ops.PowerOp: {FLOAT: np.power},
+    ops.PowerOp: {COMPLEX + FLOAT: np.power},
+    ops.RealOp: {ANY: _real},
     ops.RemainderOp: {FLOAT: np.fmod},
     ops.RoundNearestEvenOp: {ANY: np.rint},
     ops.ShiftLeftOp: {INTEGER: _shift(np.left_shift, "u")},
     ops.ShiftRightArithmeticOp: {INTEGER: _shift(np.right_shift, "i")},
     ops.ShiftRightLogicalOp: {INTEGER: _shift(np.right_shift, "u")},
-    ops.SignOp: {ANY: np.sign},
+    ops.SignOp: {FLOAT + INTEGER: np.sign},
     ops.SineOp: {ANY: np.sin},
     ops.SqrtOp: {ANY: np.sqrt},
     ops.SubtractOp: {ANY: np.subtract},

@@ -125,6 +125,15 @@ def take_sorted(
         result[...] = np.take_along_axis(column, order[: len(result)], 0)
 
 
+def transform(name: str, x: Array, out: Array, axis: int) -> None:
+    """A Fourier transform; `out` may be `x`. NumPy 1 allocates the result."""
+    function = getattr(np.fft, name)
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        out[...] = function(x, out.shape[axis] if name == "irfft" else None, axis)
+    else:
+        function(x, out.shape[axis] if name == "irfft" else None, axis, out=out)
+
+
 def call_unbuffered(calls: Sequence[Call]) -> None:
     """From NumPy 2.3 on, an operand that is one number for each row is copied to a
     buffer as large as NumPy allows, unless that is less than a row."""

@@ -1,0 +1,111 @@
+"""The reference for linear algebra: NumPy's functions, and textbook loops.
+
+G. H. Golub and C. F. Van Loan, "Matrix Computations", 2013, with LAPACK's signs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import Array, numpy_dtype
+from .. import matrices as m
+from ..base import TensorOp
+
+
+def evaluate_matrices(op: TensorOp, inputs: Sequence[Array]) -> list[Array]:
+    """One matrix after the other; NaN for those that have no such factors."""
+    types = op.declared
+    results = [np.empty(t.get_shape(), numpy_dtype(t.element_type, op)) for t in types]
+    for place in np.ndindex(inputs[0].shape[:-2]):
+        try:
+            values = _FACTORS[type(op)](op, *(x[place] for x in inputs))
+        except np.linalg.LinAlgError:
+            values = [np.nan] * len(results)
+        for result, value in zip(results, values, strict=True):
+            result[place] = value
+    return results
+
+
+def _cholesky(op: m.CholeskyOp, x: Array) -> Sequence[Array]:
+    return [np.linalg.cholesky(x, upper=not op.lower.value.data)]
+
+
+def _triangular_solve(op: m.TriangularSolveOp, a: Array, b: Array) -> Sequence[Array]:
+    a = np.tril(a) if op.lower.value.data else np.triu(a)
+    if op.unit_diagonal.value.data:
+        np.fill_diagonal(a, 1)
+    if op.transpose_a.data != "NO_TRANSPOSE":
+        a = a.T.conj() if op.transpose_a.data == "ADJOINT" else a.T
+    if op.left_side.value.data:
+        return [np.linalg.solve(a, b)]
+    return [np.linalg.solve(a.T, b.T).T]
+
+
+def _lu(op: m.LuOp, x: Array) -> Sequence[Array]:
+    x = x.copy()
+    pivots: list[int] = []
+    for k in range(min(x.shape)):
+        size = np.abs(np.real(x)) + np.abs(np.imag(x))
+        row = k + int(np.argmax(size[k:, k]))
+        x[[k, row]] = x[[row, k]]
+        if x[k, k] != 0:
+            x[k + 1 :, k] /= x[k, k]
+        x[k + 1 :, k + 1 :] -= np.outer(x[k + 1 :, k], x[k, k + 1 :])
+        pivots.append(row + 1)
+    return [x, np.array(pivots)]
+
+
+def _qr(op: m.QrOp, x: Array) -> Sequence[Array]:
+    """A reflection `1 - scale v v^H`, with 1 first in `v`, makes each column real, and
+    zero below the diagonal."""
+    x = x.copy()
+    scales = np.zeros(min(x.shape), x.dtype)
+    for k in range(len(scales)):
+        first, below = x[k, k], x[k + 1 :, k].copy()
+        if not below.any() and not first.imag:
+            continue
+        norm = -np.copysign(np.linalg.norm(x[k:, k]), first.real)
+        scales[k] = (norm - first) / norm
+        v = np.concatenate([[1], below / (first - norm)]).astype(x.dtype)
+        x[k:, k:] -= scales[k].conj() * np.outer(v, v.conj() @ x[k:, k:])
+        x[k, k], x[k + 1 :, k] = norm, v[1:]
+    return [x, scales]
+
+
+def _householder_product(
+    op: m.HouseholderProductOp, x: Array, scales: Array
+) -> Sequence[Array]:
+    result = np.eye(*x.shape, dtype=x.dtype)
+    for k in reversed(range(len(scales))):
+        v = np.concatenate([np.zeros(k), [1], x[k + 1 :, k]]).astype(x.dtype)
+        result -= scales[k] * np.outer(v, v.conj() @ result)
+    return [result]
+
+
+def _eigh(op: m.EighOp, x: Array) -> Sequence[Array]:
+    values, vectors = np.linalg.eigh(x, "L" if op.lower.value.data else "U")
+    return [vectors, values]
+
+
+def _eig(op: m.EigOp, x: Array) -> Sequence[Array]:
+    """The left eigenvectors are the right ones of the adjoint, in the same order."""
+    values, right = np.linalg.eig(x)
+    left = np.linalg.inv(right).conj().T
+    return [values, left / np.linalg.norm(left, axis=0), right]
+
+
+def _svd(op: m.SvdOp, x: Array) -> Sequence[Array]:
+    return np.linalg.svd(x, full_matrices=bool(op.full_matrices.value.data))
+
+
+_FACTORS: Mapping[type[TensorOp], Callable[..., Any]] = {
+    m.CholeskyOp: _cholesky,
+    m.EigOp: _eig,
+    m.EighOp: _eigh,
+    m.HouseholderProductOp: _householder_product,
+    m.LuOp: _lu,
+    m.QrOp: _qr,
+    m.SvdOp: _svd,
+    m.TriangularSolveOp: _triangular_solve,
+}

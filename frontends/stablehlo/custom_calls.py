@@ -1,0 +1,94 @@
+"""Custom calls, by the names that JAX gives them."""
+
+import re
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    NameLoc,
+    StringAttr,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.traits import SymbolTable
+
+from ...dialects.tgraph import bodies
+from ...dialects.tgraph.base import shape_of
+from ..unsupported import Unsupported
+from .conversion import Conversion, Converter, Values, type_of
+from .matrices import ROUTINE, ROUTINES
+
+CHECKPOINT_NAME = "checkpoint_name"
+"""The custom call that stands for JAX's primitive `name`, with the name as its
+`backend_config`; see `frontends.jax.lower`."""
+
+
+def _name(c: Conversion) -> Values:
+    """Puts JAX's name of a value into its location: `jit(step)/jvp()/name[h0]`."""
+    place, name = c.op.location, c.attribute("backend_config")
+    maker = c.inputs[0].owner
+    if not isinstance(maker, Operation) or len(maker.results) > 1:
+        return c.inputs  # an argument, or of a loop, whose results have one location
+    if isinstance(place, NameLoc) and isinstance(name, StringAttr):
+        path = f"{place.desc.data}[{name.data}]"
+        maker.location = NameLoc(StringAttr(path), place.location)
+    return c.inputs
+
+
+def computations(op: Operation) -> list[str]:
+    """The functions that a custom call is given, by name."""
+    name = "called_computations"
+    match op.properties.get(name, op.attributes.get(name)):
+        case ArrayAttr(data=names):
+            return [n.string_value() for n in names if isinstance(n, SymbolRefAttr)]
+        case _:
+            return []
+
+
+def _approx_top_k(c: Conversion) -> Values:
+    """All of the first k, not only as many as are asked for."""
+    comparators = [SymbolTable.lookup_symbol(c.op, n) for n in computations(c.op)]
+    number = c.option("reduction_dim")
+    comparator = comparators[0] if comparators else None
+    if not isinstance(comparator, FuncOp) or not isinstance(number, IntegerAttr):
+        raise Unsupported("of ApproxTopK without a comparator and a dimension")
+    types = [result.type for result in c.op.results]
+    dimension: int = number.value.data
+    count = shape_of(type_of(c.op.results[0]))[dimension]
+    return c.emit_all(
+        bodies.SortOp,
+        c.inputs[: len(types)],
+        types,
+        [c.converted(comparator.body.block)],
+        dimension=IntegerAttr(dimension, i64),
+        count=IntegerAttr(count, i64),
+    )
+
+
+def _custom_call(c: Conversion) -> Values:
+    target = c.attribute("call_target_name")
+    name = target.data if isinstance(target, StringAttr) else ""
+    routine = re.fullmatch(ROUTINE, name)
+    convert = ROUTINES.get(routine[1]) if routine else _TARGETS.get(name)
+    if convert is None:
+        raise Unsupported(f"@{name}" if name else "")
+    return convert(c)
+
+
+def _as_it_is(c: Conversion) -> Values:
+    """What only tells how a program is to be divided among devices."""
+    return c.inputs
+
+
+_TARGETS: Mapping[str, Converter] = {
+    "ApproxTopK": _approx_top_k,
+    CHECKPOINT_NAME: _name,
+    "LayoutConstraint": _as_it_is,
+    "Sharding": _as_it_is,
+    "annotate_device_placement": _as_it_is,
+}
+
+CONVERSIONS: Mapping[str, Converter] = {"stablehlo.custom_call": _custom_call}

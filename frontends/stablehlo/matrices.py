@@ -1,0 +1,137 @@
+"""Linear algebra: StableHLO's operations, and LAPACK's routines as JAX calls them.
+
+A routine's last result says for each matrix whether it failed. It is always 0 here: the
+operations give NaN for a matrix that LAPACK fails on, as JAX does then.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ComplexType, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+
+from ...dialects.tgraph import elementwise, matrices
+from ...dialects.tgraph.base import TensorOp, shape_of, tensor_type_of, with_element
+from ...dialects.tgraph.matrices import NO, YES
+from .conversion import Conversion, Converter, Values, type_of
+
+ROUTINE = r"lapack_[sdcz](\w+)_ffi"
+"""The custom calls whose names are LAPACK's."""
+
+_TRANSPOSES = dict(zip("NTC", matrices.TRANSPOSES, strict=True))
+
+
+def _cholesky(c: Conversion) -> Values:
+    lower = c.attribute("lower") or NO
+    return (c.emit(matrices.CholeskyOp, c.inputs, lower=lower),)
+
+
+def _triangular_solve(c: Conversion) -> Values:
+    transpose = c.text("transpose_a")
+    flags = {n: c.attribute(n) or NO for n in ("left_side", "lower", "unit_diagonal")}
+    return _solved(c, transpose_a=StringAttr(transpose or "NO_TRANSPOSE"), **flags)
+
+
+def _solved(c: Conversion, **properties: Attribute) -> Values:
+    _, b = c.inputs
+    return (c.emit(matrices.TriangularSolveOp, c.inputs, type_of(b), **properties),)
+
+
+# LAPACK's routines
+
+
+def _option(c: Conversion, name: str) -> str:
+    """The letter that an option of the routine is: `U` for the upper triangle."""
+    number = c.option(name)
+    return chr(number.value.data) if isinstance(number, IntegerAttr) else ""
+
+
+def _flag(c: Conversion, name: str, letter: str) -> Attribute:
+    return YES if _option(c, name) == letter else NO
+
+
+def _succeeded(c: Conversion) -> Values:
+    """The last result: 0 for each matrix."""
+    return (c.number(0, tensor_type_of(c.op.results[-1].type)),)
+
+
+def _factors(
+    c: Conversion, op_type: type[TensorOp], numbers: Sequence[int], **flags: Attribute
+) -> Values:
+    """The operation's results, of the types of these results of the routine."""
+    types = [c.op.results[number].type for number in numbers]
+    return c.emit_all(op_type, c.inputs, types, **flags)
+
+
+def _potrf(c: Conversion) -> Values:
+    lower = _flag(c, "uplo", "L")
+    return (*_factors(c, matrices.CholeskyOp, [0], lower=lower), *_succeeded(c))
+
+
+def _trsm(c: Conversion) -> Values:
+    return _solved(
+        c,
+        left_side=_flag(c, "side", "L"),
+        lower=_flag(c, "uplo", "L"),
+        unit_diagonal=_flag(c, "diag", "U"),
+        transpose_a=StringAttr(_TRANSPOSES[_option(c, "trans_x")]),
+    )
+
+
+def _getrf(c: Conversion) -> Values:
+    return (*_factors(c, matrices.LuOp, [0, 1]), *_succeeded(c))
+
+
+def _geqrf(c: Conversion) -> Values:
+    return _factors(c, matrices.QrOp, [0, 1])
+
+
+def _orgqr(c: Conversion) -> Values:
+    return _factors(c, matrices.HouseholderProductOp, [0])
+
+
+def _syevd(c: Conversion) -> Values:
+    lower = _flag(c, "uplo", "L")
+    return (*_factors(c, matrices.EighOp, [0, 1], lower=lower), *_succeeded(c))
+
+
+def _gesdd(c: Conversion) -> Values:
+    """The first result, what the routine leaves of its operand, nobody reads."""
+    rows, columns = shape_of(type_of(c.inputs[0]))[-2:]
+    u, vh = (shape_of(tensor_type_of(c.op.results[n].type)) for n in (2, 3))
+    full = YES if (u[-1], vh[-2]) == (rows, columns) else NO
+    u, s, vh = _factors(c, matrices.SvdOp, [2, 1, 3], full_matrices=full)
+    return (c.inputs[0], s, u, vh, *_succeeded(c))
+
+
+def _geev(c: Conversion) -> Values:
+    """Of real matrices, the real and the imaginary parts of eigenvalues are results."""
+    *values, left, right = (tensor_type_of(r.type) for r in c.op.results[:-1])
+    element = cast(ComplexType, left.element_type)
+    found, *vectors = c.emit_all(
+        matrices.EigOp, c.inputs, [with_element(values[0], element), left, right]
+    )
+    parts = (found,)
+    if len(values) == 2:
+        kinds = (elementwise.RealOp, elementwise.ImagOp)
+        parts = tuple(c.emit(kind, (found,), values[0]) for kind in kinds)
+    return (*parts, *vectors, *_succeeded(c))
+
+
+ROUTINES: Mapping[str, Converter] = {
+    "geev": _geev,
+    "geqrf": _geqrf,
+    "gesdd": _gesdd,
+    "getrf": _getrf,
+    "heevd": _syevd,
+    "orgqr": _orgqr,
+    "potrf": _potrf,
+    "syevd": _syevd,
+    "trsm": _trsm,
+    "ungqr": _orgqr,
+}
+
+CONVERSIONS: Mapping[str, Converter] = {
+    "stablehlo.cholesky": _cholesky,
+    "stablehlo.triangular_solve": _triangular_solve,
+}

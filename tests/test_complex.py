@@ -1,0 +1,166 @@
+"""Complex numbers, and Fourier transforms: kernels against the reference and NumPy."""
+
+import numpy as np
+import pytest
+from modules import parse, run
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.tgraph.gradient import TGraphGradient
+
+RNG = np.random.default_rng(0)
+
+UNARY = (
+    "cosine exponential exponential_minus_one log log_plus_one logistic negate rsqrt "
+    "sine sqrt tan tanh"
+).split()
+BINARY = "add subtract multiply divide power".split()
+
+
+def numbers(*shape: int, dtype: type = np.complex64) -> Array:
+    parts = RNG.standard_normal((2, *shape))
+    return (parts[0] + 1j * parts[1]).astype(dtype)
+
+
+def elementwise(part: str) -> str:
+    t = f"tensor<3x5xcomplex<{part}>>"
+    lines = [f"%{name} = tgraph.{name} %x : {t}" for name in UNARY]
+    lines += [f"%{name} = tgraph.{name} %x, %y : {t}" for name in BINARY]
+    values = ", ".join(f"%{name}" for name in (*UNARY, *BINARY))
+    types = ", ".join([t] * len([*UNARY, *BINARY]))
+    body = "\n  ".join(lines)
+    return f"""
+func.func @main(%x: {t}, %y: {t}) -> ({types}) {{
+  {body}
+  func.return {values} : {types}
+}}"""
+
+
+@pytest.mark.parametrize(("part", "dtype"), [("f32", "c8"), ("f64", "c16")])
+def test_elementwise(part: str, dtype: str) -> None:
+    text = elementwise(part)
+    arrays = [numbers(3, 5).astype(dtype) for _ in range(2)]
+    want = run_reference(parse(text), arrays)
+    rtol = 1e-5 if part == "f32" else 1e-12
+    for x, y in zip(tensorplan.compile(parse(text))(*arrays), want, strict=True):
+        assert x.dtype == y.dtype == np.dtype(dtype)
+        np.testing.assert_allclose(x, y, rtol)
+
+
+C, F = "tensor<3x4xcomplex<f64>>", "tensor<3x4xf64>"
+MOVED = f"""
+func.func @main(%x: {C}, %y: {F}, %c: tensor<3x4xi1>)
+    -> ({C}, {F}, tensor<4x3xcomplex<f64>>, tensor<3xcomplex<f64>>, {C},
+        tensor<3x3xcomplex<f64>>, tensor<3x4xi1>) {{
+  %i = tgraph.imag %x : ({C}) -> {F}
+  %z = tgraph.complex %y, %i : ({F}, {F}) -> {C}
+  %s = tgraph.select %c, %x, %z : (tensor<3x4xi1>, {C}, {C}) -> {C}
+  %r = tgraph.real %s : ({C}) -> {F}
+  %p = tgraph.multiply %s, %z : {C}
+  %t = tgraph.transpose %p {{permutation = array<i64: 1, 0>}}
+      : ({C}) -> tensor<4x3xcomplex<f64>>
+  %sum = tgraph.reduce %p {{kind = "add", dimensions = array<i64: 1>}}
+      : ({C}) -> tensor<3xcomplex<f64>>
+  %w = tgraph.convert %y : ({F}) -> {C}
+  %d = tgraph.dot_general %x, %t {{lhs_batching_dimensions = array<i64>,
+      rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>}}
+      : ({C}, tensor<4x3xcomplex<f64>>) -> tensor<3x3xcomplex<f64>>
+  %e = tgraph.compare %x, %s {{direction = "EQ"}} : ({C}, {C}) -> tensor<3x4xi1>
+  func.return %z, %r, %t, %sum, %w, %d, %e : {C}, {F}, tensor<4x3xcomplex<f64>>,
+      tensor<3xcomplex<f64>>, {C}, tensor<3x3xcomplex<f64>>, tensor<3x4xi1>
+}}"""
+
+
+def test_parts_choices_sums_and_products() -> None:
+    x = numbers(3, 4, dtype=np.complex128)
+    y, c = RNG.standard_normal((3, 4)), RNG.integers(0, 2, (3, 4)).astype(bool)
+    z = y + 1j * np.imag(x)
+    s = np.where(c, x, z)
+    p = s * z
+    want = [z, np.real(s), p.T, p.sum(1), y.astype(complex), x @ p.T, x == s]
+    got = tensorplan.compile(parse(MOVED))(x, y, c)
+    for have, reference, expected in zip(
+        got, run_reference(parse(MOVED), [x, y, c]), want, strict=True
+    ):
+        assert have.dtype == reference.dtype == expected.dtype
+        np.testing.assert_allclose(have, expected, 1e-12)
+        np.testing.assert_allclose(reference, expected, 1e-12)
+
+
+def transform(kind: str, length: list[int], operand: str, result: str) -> str:
+    return f"""
+func.func @main(%x: tensor<{operand}>) -> tensor<{result}> {{
+  %r = tgraph.fft %x {{fft_type = "{kind}", length = array<i64: {str(length)[1:-1]}>}}
+      : (tensor<{operand}>) -> tensor<{result}>
+  func.return %r : tensor<{result}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "operand", "result"),
+    [
+        ("FFT", [5], "3x5xcomplex<f32>", "3x5xcomplex<f32>"),
+        ("IFFT", [2, 3, 4], "2x3x4xcomplex<f64>", "2x3x4xcomplex<f64>"),
+        ("RFFT", [3, 5], "2x3x5xf32", "2x3x3xcomplex<f32>"),
+        ("IRFFT", [6], "2x4xcomplex<f64>", "2x6xf64"),
+        ("IRFFT", [3, 5], "2x3x3xcomplex<f64>", "2x3x5xf64"),
+    ],
+)
+def test_fft(kind: str, length: list[int], operand: str, result: str) -> None:
+    text = transform(kind, length, operand, result)
+    shape = [int(size) for size in operand.split("x")[:-1] if size.isdigit()]
+    is_real = kind == "RFFT"
+    dtype = ("f" if is_real else "c") + ("4" if "f32" in operand else "8")
+    dtype = dtype if is_real else {"c4": "c8", "c8": "c16"}[dtype]
+    x = numbers(*shape) if not is_real else np.real(numbers(*shape))
+    x = x.astype(dtype)
+    axes = tuple(range(-len(length), 0))
+    sizes = {"s": length} if kind == "IRFFT" else {}
+    want = getattr(np.fft, f"{kind.lower()}n")(x, axes=axes, **sizes)
+    (got,) = tensorplan.compile(parse(text))(x)
+    (reference,) = run_reference(parse(text), [x])
+    np.testing.assert_allclose(got, want, 1e-4, 1e-5)
+    np.testing.assert_allclose(reference, want, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (transform("DCT", [4], "4xf32", "4xf32"), "fft_type is 'DCT'"),
+        (transform("FFT", [4], "4xf32", "4xf32"), "expected complex elements"),
+        (transform("RFFT", [3], "4xf32", "3xcomplex<f32>"), "expected the last sizes"),
+        (transform("RFFT", [2, 4], "4xf32", "3xcomplex<f32>"), "length has 2 sizes"),
+        (
+            "func.func @main(%x: tensor<3xcomplex<f32>>) -> tensor<3xf32> {\n"
+            "%r = tgraph.convert %x : (tensor<3xcomplex<f32>>) -> tensor<3xf32>\n"
+            "func.return %r : tensor<3xf32>\n}",
+            "expected its tgraph.real",
+        ),
+    ],
+)
+def test_what_does_not_fit(text: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        parse(text).verify()
+
+
+def test_mlir_has_no_form_for_it() -> None:
+    planned = tensorplan.plan(parse(elementwise("f32")))
+    with pytest.raises(LocatedError, match="complex numbers has no upstream form"):
+        run(planned, ConvertTGraphToLinalg())
+
+
+def test_gradients_of_complex_numbers_are_refused() -> None:
+    """Not taken for zero."""
+    text = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %z = tgraph.complex %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
+  %s = tgraph.multiply %z, %z : tensor<4xcomplex<f32>>
+  %r = tgraph.imag %s : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+  func.return %r : tensor<4xf32>
+}"""
+    with pytest.raises(LocatedError, match=r"tgraph\.imag"):
+        run(parse(text), TGraphGradient(of=(0,)))

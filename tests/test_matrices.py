@@ -1,0 +1,188 @@
+"""Linear algebra: kernels against the reference, and what LAPACK fails on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from modules import parse, run
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+
+pytest.importorskip("scipy")
+
+ELEMENTS = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "complex<f32>": np.complex64,
+    "complex<f64>": np.complex128,
+}
+
+
+def numbers(shape: tuple[int, ...], element: str) -> Array:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    dtype = ELEMENTS[element]
+    return (values if np.dtype(dtype).kind == "c" else values.real).astype(dtype)
+
+
+def program(op: str, attributes: str, operands: str, results: str, element: str) -> str:
+    """One operation. `E` stands for the element, `R` for that of its parts, and `C` for
+    complex numbers of these."""
+    part = element.removeprefix("complex<").removesuffix(">")
+    types = [f"tensor<{t}>" for t in operands.split()]
+    made = [f"tensor<{t}>" for t in results.split()]
+    names = [f"%{n}" for n in range(len(types))]
+    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    values = [f"%r{n}" for n in range(len(made))]
+    text = f"""
+func.func @main({arguments}) -> ({", ".join(made)}) {{
+  {", ".join(values)} = tgraph.{op} {", ".join(names)} {{{attributes}}}
+      : ({", ".join(types)}) -> ({", ".join(made)})
+  func.return {", ".join(values)} : {", ".join(made)}
+}}"""
+    for letter, name in (("E", element), ("R", part), ("C", f"complex<{part}>")):
+        text = text.replace(f"x{letter}>", f"x{name}>")
+    return text
+
+
+CASES = {
+    "cholesky": ("", "2x4x4xE", "2x4x4xE"),
+    "cholesky upper": ("lower = false", "4x4xE", "4x4xE"),
+    "lu": ("", "2x5x3xE", "2x5x3xE 2x3xi32"),
+    "lu wide": ("", "3x5xE", "3x5xE 3xi32"),
+    "qr": ("", "2x5x3xE", "2x5x3xE 2x3xE"),
+    "qr wide": ("", "3x5xE", "3x5xE 3xE"),
+    "householder_product": ("", "2x5x3xE 2x2xE", "2x5x3xE"),
+    "eigh": ("", "2x4x4xE", "2x4x4xE 2x4xR"),
+    "eigh upper": ("lower = false", "4x4xE", "4x4xE 4xR"),
+    "eig": ("", "2x4x4xE", "2x4xC 2x4x4xC 2x4x4xC"),
+    "svd": ("", "2x5x3xE", "2x5x3xE 2x3xR 2x3x3xE"),
+    "svd full": ("full_matrices = true", "3x5xE", "3x3xE 3xR 5x5xE"),
+    "triangular_solve": ("", "2x4x4xE 2x4x3xE", "2x4x3xE"),
+    "triangular_solve right": (
+        'left_side = false, lower = false, transpose_a = "ADJOINT"',
+        "3x3xE 4x3xE",
+        "4x3xE",
+    ),
+    "triangular_solve ones": (
+        'unit_diagonal = true, transpose_a = "TRANSPOSE"',
+        "4x4xE 4x3xE",
+        "4x3xE",
+    ),
+}
+
+
+def case(name: str, element: str) -> tuple[str, list[Array]]:
+    op = name.split()[0]
+    attributes, operands, results = CASES[name]
+    arrays = [
+        numbers(tuple(map(int, type.split("x")[:-1])), element)
+        for type in operands.split()
+    ]
+    if op == "cholesky":
+        (x,) = arrays
+        arrays = [x @ np.swapaxes(x, -1, -2).conj()]
+    return program(op, attributes, operands, results, element), arrays
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "element",
+    [
+        "complex<f64>",
+        *(pytest.param(x, marks=pytest.mark.thorough) for x in list(ELEMENTS)[:3]),
+    ],
+)
+def test_kernels_are_as_the_reference(name: str, element: str) -> None:
+    """Within rounding; vectors of complex numbers have LAPACK's phases."""
+    text, arrays = case(name, element)
+    want = run_reference(parse(text), arrays)
+    run = tensorplan.compile(parse(text))
+    got = run(*arrays)
+    assert run.scratch_bytes == 0
+    rtol = 2e-3 if element.count("32") else 1e-10
+    if name.startswith(("eig", "svd")):
+        compare = [np.abs(x) for x in got], [np.abs(x) for x in want]
+    else:
+        compare = got, want
+    for x, y in zip(*compare, strict=True):
+        np.testing.assert_allclose(x, y, rtol, rtol)
+    for x, y in zip(got, want, strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+
+
+@pytest.mark.parametrize("name", ["eig", "eigh", "svd"])
+@pytest.mark.parametrize("element", ["f64", "complex<f64>"])
+def test_factors_give_the_matrix(name: str, element: str) -> None:
+    text, (x,) = case(name, element)
+    if name == "eigh":
+        x = x + np.swapaxes(x, -1, -2).conj()
+    got = tensorplan.compile(parse(text))(x)
+    if name == "svd":
+        u, s, vh = got
+        np.testing.assert_allclose(u * s[..., None, :] @ vh, x, 1e-10, 1e-10)
+        return
+    values, vectors = (got[1], got[0]) if name == "eigh" else (got[0], got[2])
+    np.testing.assert_allclose(
+        x @ vectors, vectors * values[..., None, :], 1e-10, 1e-10
+    )
+    if name == "eig":
+        left = np.swapaxes(got[1], -1, -2).conj()
+        np.testing.assert_allclose(left @ x, values[..., None] * left, 1e-10, 1e-10)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eig", "eigh", "svd"])
+def test_only_the_matrix_that_fails_is_nan(name: str) -> None:
+    text, (x,) = case(name, "f32")
+    x[1] = -np.eye(*x.shape[1:]) if name == "cholesky" else np.nan
+    for result in tensorplan.compile(parse(text))(x):
+        assert np.isfinite(result[0]).all()
+        assert np.isnan(result[1]).any()
+
+
+def test_a_saved_program_calls_lapack(tmp_path: Path) -> None:
+    text, arrays = case("qr", "f32")
+    run = tensorplan.compile(parse(text))
+    tensorplan.save(run, tmp_path / "a.plan")
+    loaded = tensorplan.load(tmp_path / "a.plan")
+    for x, y in zip(loaded(*arrays), run(*arrays), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_mlir_has_no_form_for_it() -> None:
+    planned = tensorplan.plan(parse(case("qr", "f32")[0]))
+    with pytest.raises(LocatedError, match=r"tgraph\.qr has no upstream form"):
+        run(planned, ConvertTGraphToLinalg())
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "message"),
+    [
+        ("cholesky", "2x3xf32|2x3xf32", "expected square matrices"),
+        ("cholesky", "3xf32|3xf32", "expected two dimensions or more"),
+        ("cholesky", "3x3xi32|3x3xi32", "expected elements of type f32, f64"),
+        ("triangular_solve", "3x3xf32 4x2xf32|4x2xf32", "expected tensor<4x4xf32>"),
+        ("lu", "2x3xf32|2x3xf32 3xi32", "expected tensor<2xi32>"),
+        ("householder_product", "2x3xf32 2xf32|2x3xf32", "no more columns than rows"),
+    ],
+)
+def test_shapes_that_do_not_fit(name: str, shapes: str, message: str) -> None:
+    operands, results = shapes.split("|")
+    with pytest.raises(Exception, match=message):
+        parse(program(name, "", operands, results, "f32")).verify()
+
+
+def test_an_unknown_transposition() -> None:
+    text = program(
+        "triangular_solve",
+        'transpose_a = "HALF"',
+        "2x2xf32 2x2xf32",
+        "2x2xf32",
+        "f32",
+    )
+    with pytest.raises(Exception, match="transpose_a is 'HALF'"):
+        parse(text).verify()
