@@ -8,6 +8,8 @@ keep it instead of any one value alone would gain nothing.
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from functools import cached_property
+from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
 
@@ -130,18 +132,31 @@ class Crossing:
     def _recomputed(self, number: int) -> set[SSAValue]:
         """The values to compute again at a price of time."""
         price = LOWEST * 2 ** (number / PER_OCTAVE) * len(self._function.ops)
-        index = {value: i for i, value in enumerate(self._values)}
-        residuals: list[Residual] = []
-        for value, read in self._values.items():
-            held = self._held(value)
-            if read is None:
-                residuals.append(Residual(held))
-                continue
-            again = arithmetic(_maker(value)) * len(self._groups[value])
-            cost = int(price * (again + self._time_to_store(value)))
-            residuals.append(Residual(held, cost, [index[v] for v in read]))
+        residuals = [
+            Residual(held) if read is None else Residual(held, int(price * again), read)
+            for held, again, read in self._choices
+        ]
+        index = self._index
         found = recomputed(residuals, [index[value] for value in self._needed])
         return {value for value, i in index.items() if i in found}
+
+    @cached_property
+    def _index(self) -> Mapping[SSAValue, int]:
+        return {value: i for i, value in enumerate(self._values)}
+
+    @cached_property
+    def _choices(self) -> Sequence[tuple[int, int, Sequence[int] | None]]:
+        """What it takes to keep each value, the nanoseconds to compute it again, and
+        what of, if it may be."""
+        found: list[tuple[int, int, Sequence[int] | None]] = []
+        for value, read in self._values.items():
+            if read is None:
+                found.append((self._held(value), 0, None))
+                continue
+            again = arithmetic(_maker(value)) * len(self._groups[value])
+            again += self._time_to_store(value)
+            found.append((self._held(value), again, [self._index[v] for v in read]))
+        return found
 
     def _held(self, value: SSAValue) -> int:
         """The bytes that it takes to keep a value: more of an old one, so that not all
@@ -153,6 +168,12 @@ class Crossing:
 
     def _time_to_store(self, value: SSAValue) -> int:
         return time(_maker(value)) if value in self._stored else 0
+
+    @cached_property
+    def _read_by(self) -> Mapping[Operation, Collection[SSAValue]]:
+        """What the readers read."""
+        readers = chain.from_iterable(self.readers.values())
+        return {op: list(_sources(op.operands)) for op in readers}
 
     def _time(self, again: Set[SSAValue]) -> int:
         """Nanoseconds that all copies take."""
@@ -166,7 +187,7 @@ class Crossing:
     ) -> Collection[SSAValue]:
         """What a group computes again."""
         found: dict[SSAValue, None] = {}
-        queue = [v for op in readers for v in _sources(op.operands)]
+        queue = [v for op in readers for v in self._read_by[op]]
         for value in queue:  # grows
             if value in again and value not in found:
                 found[value] = None
@@ -176,6 +197,8 @@ class Crossing:
     def _time_in(self, group: int, copied: Collection[SSAValue]) -> int:
         """Nanoseconds that copies take in a group, beyond those in which it waits for
         memory."""
+        if not copied:
+            return 0
         moved, computing = self._work(group)
         for value in copied:
             moved = moved | dict.fromkeys(self._values[value] or ())
