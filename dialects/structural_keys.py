@@ -10,7 +10,7 @@ asked once for all of them.
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
 
 class StructuralKeys:
@@ -42,25 +42,25 @@ class StructuralKeys:
             known = self._numbered[id(attribute)] = attribute, number
         return known[1]
 
-    def _key(self, op: Operation, inner: dict[SSAValue, int]) -> Sequence[object]:
-        """`inner`: the values of the regions around."""
+    def _key(self, op: Operation, inner: dict[int, int]) -> Sequence[object]:
+        """`inner`: the values of the regions around, by `id`."""
         key = self._own(op, inner)
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.args:
-                    inner[argument] = ~len(inner)
+                    inner[id(argument)] = ~len(inner)
                     key.append(self.number(argument.type))
                 for each in block.ops:
                     key.append(self._key(each, inner))
                     for result in each.results:
-                        inner[result] = ~len(inner)
+                        inner[id(result)] = ~len(inner)
             key.append(None)
         return tuple(key)
 
-    def _own(self, op: Operation, inner: dict[SSAValue, int]) -> list[object]:
-        values = (*op.operands, *op.results)
+    def _own(self, op: Operation, inner: dict[int, int]) -> list[object]:
         key: list[object] = [type(op), len(op.results)]
-        key += [inner.get(value) or self.number(value.type) for value in values]
+        for value in (*op.operands, *op.results):
+            key.append((inner and inner.get(id(value))) or self.number(value.type))
         for named in (op.attributes, op.properties):
             key += named
             key += map(self.number, named.values())

@@ -9,7 +9,7 @@ of anybody's; what cannot be is made anew.
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
@@ -18,8 +18,14 @@ from typing import Any
 
 import xdsl
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnknownLoc
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    LocationAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
@@ -59,8 +65,54 @@ def cached(
 
 
 def _digest(module: ModuleOp, options: PlanOptions, kernels: str) -> str:
-    parts = _text(module), repr(options), kernels, _version()
-    return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+    parts = _Contents(module).parts, options, kernels, _version()
+    return sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+class _Contents:
+    """All that a program consists of, as what `repr` tells apart. (To print it takes
+    five times as long.)"""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.parts: list[object] = []
+        self._numbers: dict[SSAValue | Block, int] = {}
+        self._texts: dict[int, str] = {}  # of attributes, by id
+        self._add(module)
+
+    def _add(self, op: Operation) -> None:
+        self.parts += (op.name, self._place(op.location))
+        self.parts += map(self._number, (*op.operands, *op.successors))
+        for named in (op.attributes, op.properties):
+            self.parts += (*named, *map(self._text, named.values()), None)
+        self._define(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                self.parts.append(self._number(block))
+                self._define(block.args)
+                for each in block.ops:
+                    self._add(each)
+            self.parts.append(None)
+
+    def _define(self, values: Sequence[SSAValue]) -> None:
+        for value in values:
+            named = self._number(value), value.name_hint, self._text(value.type)
+            self.parts.append(named)
+
+    def _number(self, value: SSAValue | Block) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def _place(self, location: LocationAttr) -> object:
+        if isinstance(location, FileLineColLoc):  # the most frequent, and all differ
+            column = location.column.data
+            return self._text(location.filename), location.line.data, column
+        return self._text(location)
+
+    def _text(self, attribute: Attribute) -> object:
+        if type(attribute) is StringAttr:  # mostly names of operations
+            return (attribute.data,)
+        if id(attribute) not in self._texts:
+            self._texts[id(attribute)] = str(attribute)
+        return self._texts[id(attribute)]
 
 
 @functools.cache
