@@ -1,6 +1,7 @@
 """plan-run: values, state over steps, comparison, reports and errors."""
 
 import json
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tensorplan.passes.options import PlanOptions
+from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.runtime.backends.jit import llvm
 from tensorplan.tools import arrays, plan_opt, plan_run, plan_view
 from tensorplan.tools.plan_arguments import option_of
@@ -220,6 +224,24 @@ def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
     assert second == f"+ {further} for this machine's kernels"
     assert {"read", "plan-memory", "verify", "run"} <= report["seconds"].keys()
     assert report["ops"]["tgraph.dot_general"] == 2
+
+
+def test_what_both_plans_share_is_computed_once(monkeypatch: pytest.MonkeyPatch):
+    """With the workspaces of kernels, and without: they differ from tgraph-tile on."""
+    ran: list[str] = []
+    for pass_ in (TGraphFuse, TGraphSchedule, TGraphBufferize):
+        apply = pass_.apply
+        monkeypatch.setattr(
+            pass_,
+            "apply",
+            lambda self, *args, apply=apply: (
+                ran.append(self.name),
+                apply(self, *args),
+            ),
+        )
+    assert run() == 0
+    counts = {"tgraph-fuse": 1, "tgraph-schedule": 1, "tgraph-bufferize": 2}
+    assert Counter(ran) == counts
 
 
 def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str]):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import ne
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.context import Context
@@ -69,9 +70,7 @@ def run(options: argparse.Namespace) -> int:
     if options.level == "planned" and is_planned(module):
         check_planning(options)
         passes = [PlanCheck(report=False)]
-    program = _planned_alone(ctx, module, passes)
-    with ProgressBar("compile", len(list(flatten(passes)))) as progress:
-        compiler.run(module, passes, after=lambda p, m, s: progress.step())
+    program = _plan(compiler, module, passes)
 
     # NumPy takes longer to load than most errors above need to show.
     from ..dialects.dtypes import Array
@@ -147,18 +146,26 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def _planned_alone(
-    ctx: Context, module: ModuleOp, passes: Sequence[ModulePass]
+def _plan(
+    compiler: ToolPipeline, module: ModuleOp, passes: Sequence[ModulePass]
 ) -> ModuleOp | None:
-    """The program planned without the workspaces of kernels, for a figure that does not
-    depend on what is installed; None if `passes` plan none, or for a budget, which is
-    what both may take."""
+    """Runs the passes. Returns the program planned without the workspaces of kernels,
+    for a figure that does not depend on what is installed; None if `passes` plan none,
+    or for a budget, which is what both may take."""
     pipeline = next((p for p in passes if isinstance(p, PlanPipeline)), None)
-    if not pipeline or pipeline.workspaces == "none" or pipeline.budget is not None:
-        return None
-    alone = module.clone()
+    steps = list(flatten(passes))
+    with ProgressBar("compile", len(steps)) as progress:
+        run = partial(compiler.run, module, after=lambda p, m, s: progress.step())
+        if not pipeline or pipeline.workspaces == "none" or pipeline.budget is not None:
+            run(steps)
+            return None
+        others = list(flatten([replace(pipeline, workspaces="none")]))
+        shared = [*map(ne, steps, others)].index(True)
+        run(steps[:shared])
+        alone = module.clone()
+        run(steps[shared:])
     with held_back():  # what it remarks is said of the plan that runs
-        driver.run(ctx, alone, [replace(pipeline, workspaces="none")])
+        driver.run(compiler.ctx, alone, others[shared:])
     return alone
 
 
