@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -14,15 +15,16 @@ from .callable import CallableProgram
 from .calls import Call
 from .devices import Runner
 from .devices.local import local
-from .devices.processes import Processes, Remote
 from .donation import donations
 from .pool import Pool, exclusive
-from .profile import Profile
 from .program.compiled import CompiledProgram
 from .program.steps import Step
 from .sanitizer import PlanViolation
 from .sanitizer import sanitize as install_sanitizer
-from .saved.writing import save
+
+if TYPE_CHECKING:
+    from .devices.processes import Processes
+    from .profile import Profile
 
 __all__ = ["Executable", "PlanViolation"]
 
@@ -78,7 +80,7 @@ class Executable(CallableProgram):
         donate: Collection[int] = (),
         threads: int | None = None,
         concurrent: bool = False,
-        processes: Processes | None = None,
+        processes: "Processes | None" = None,
     ):
         if sanitize and (concurrent or processes):
             raise ValueError("sanitize cannot be combined with concurrent or processes")
@@ -120,6 +122,8 @@ class Executable(CallableProgram):
     def _made_runner(self) -> Runner:
         if self._processes is None:
             return local(self._compiled, self._threads, self._concurrent)
+        from .devices.processes import Remote
+
         return Remote(
             *(self._processes, self._module, self._entry, self._compiled),
             *(self._signature, self._allocator, self._native),
@@ -162,6 +166,8 @@ class Executable(CallableProgram):
         program that is sanitized, has donated inputs, or runs in other processes; and
         `OSError`.
         """
+        from .saved.writing import save
+
         if self._sanitize or self._donate or self._processes:
             raise ValueError(
                 "a program with sanitize, donate or processes can't be saved"
@@ -188,22 +194,24 @@ class Executable(CallableProgram):
 
         Raises `ValueError` if devices run in other processes.
         """
-        if isinstance(self._runner, Remote):
+        if self._processes:
             raise ValueError("surround cannot be combined with processes")
         with self._alone:
             self._arguments.forget()
             for step in self._program.steps:
                 step.surround(partial(wrap, step))
 
-    def profile(self) -> Profile:
+    def profile(self) -> "Profile":
         """Records all later runs: `Path("trace.json").write_text(p.to_json())`.
         Profiling adds about a microsecond per operation, because each one becomes a
         call of its own.
 
         Raises `ValueError` if devices run in other processes.
         """
-        if isinstance(self._runner, Remote):
+        if self._processes:
             raise ValueError("profile cannot be combined with processes")
+        from .profile import Profile
+
         profile = Profile(self._compiled)
         self.surround(profile.timed)
         return profile

@@ -79,8 +79,9 @@ def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path)
 
 
 SELDOM_NEEDED = (
-    *("email", "jax", "numba", "onnx", "tomllib", "xdsl.dialects.linalg"),
-    "tensorplan.frontends.stablehlo.conversion",
+    *("email", "jax", "multiprocessing.connection", "numba", "onnx", "tomllib"),
+    *("tensorplan.frontends.stablehlo.conversion", "tensorplan.runtime.profile"),
+    "xdsl.dialects.linalg",
 )
 
 

@@ -1,5 +1,6 @@
 """plan-opt's promises: exit codes, whole files, reproducers, quiet ends."""
 
+import gc
 import logging
 import os
 import shlex
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tensorplan.dialects.diagnostics import remark
+from tensorplan.dialects.garbage import ALLOCATIONS
 from tensorplan.passes import get_all_passes
 from tensorplan.remarks import REMARKS
 from tensorplan.tools import pipelines
@@ -220,6 +222,13 @@ def test_interrupt_is_quiet(capsys: pytest.CaptureFixture[str]):
 
     assert guard("plan-opt", body) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_garbage_is_collected_seldom_in_every_tool():
+    def body() -> int:
+        return gc.get_threshold()[0]
+
+    assert guard("plan-run", body) == ALLOCATIONS > gc.get_threshold()[0]
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path):

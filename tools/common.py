@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
+from ..dialects.garbage import seldom_collected
 from ..remarks import PROGRESS, REMARKS
 from .colours import diagnostic
 from .messages import describe, remember
@@ -275,7 +276,8 @@ def guard(tool: str, body: Callable[[], int]) -> int:
 
     def remarked() -> int:
         try:
-            return body()
+            with seldom_collected():
+                return body()
         finally:
             handler.finish()
 

@@ -8,7 +8,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ..dialects.garbage import seldom_collected
 from .arguments import FILE, Parser, seconds
 from .common import check_outputs, check_program, guard, parse_sizes
 
@@ -212,7 +211,6 @@ def _with_pipelines(parser: Parser, args: Sequence[str]) -> Sequence[str]:
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the tool; returns its exit code (see `common`)."""
 
-    @seldom_collected()
     def body() -> int:
         options = parse_arguments(args)
         if not (options.list_passes or options.help_pass):

@@ -258,16 +258,20 @@ def make_step(
         compiled = native(module, options.entry)
         workspace = {"scratch_bytes": compiled.workspace_bytes}
         return lambda values: compiled(*values), lambda: workspace, (), None
-    from ..runtime.devices.processes import Processes
     from ..runtime.executor import Executable
 
+    processes = None
+    if options.processes:
+        from ..runtime.devices.processes import Processes
+
+        processes = Processes(options.processes)
     executable = Executable(
         module,
         options.entry,
         sanitize=options.sanitize,
         threads=given_options(options).get("threads"),
         concurrent=options.concurrent,
-        processes=Processes(options.processes) if options.processes else None,
+        processes=processes,
         allocator=options.allocator or "bfc",
     )
     profile = executable.profile() if options.profile else None
