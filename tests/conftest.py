@@ -1,7 +1,8 @@
 """How hypothesis draws examples: the same in every run, unless asked otherwise.
 
-`HYPOTHESIS_PROFILE=dev` takes few examples, `nightly` many and new ones. And Ctrl-C
-works in its tests, also where a shell has started them in the background.
+Without the thorough tests, it draws half as many. `HYPOTHESIS_PROFILE=dev` takes few
+examples, `nightly` many and new ones. And Ctrl-C works in its tests, also where a shell
+has started them in the background.
 
 The checkout is the package, which is imported as `tensorplan`: to pytest its root is a
 plain folder, or `__init__.py` would be imported a second time, by the folder's name.
@@ -19,10 +20,10 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
+settings.register_profile("quick", max_examples=50, derandomize=True, deadline=None)
 settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,4 +51,6 @@ class PlainRoot:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    ring = "quick" if "not thorough" in config.getoption("markexpr") else "ci"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", ring))
     config.pluginmanager.register(PlainRoot())

@@ -86,7 +86,7 @@ def test_finds_and_proves_the_minimum(buffers: list[Buffer]) -> None:
 
 
 @given(any_buffers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_worse_than_greedy_whatever_the_constraints(buffers: list[Buffer]) -> None:
     problem = Problem(buffers)
     plan = solve(problem, "auto")  # which validates
@@ -98,7 +98,7 @@ def test_no_worse_than_greedy_whatever_the_constraints(buffers: list[Buffer]) ->
 
 
 @given(plain_buffers(), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_order_and_names_do_not_matter(
     buffers: list[Buffer], chance: random.Random
 ) -> None:

@@ -42,7 +42,7 @@ def test_values_and_bytes(program: Program) -> None:
     assert modelled_bytes(ready) == stored
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(400))
 @given(programs(max_ops=40))
 def test_orders_and_repetitions(program: Program) -> None:
     ready = in_place(run(program.module, *READY))

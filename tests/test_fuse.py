@@ -88,7 +88,7 @@ def test_the_peak_is_kept_only_if_asked() -> None:
 
 
 @pytest.mark.parametrize("fuse", MODES, ids=str)
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(program=programs(max_ops=30))
 def test_every_mode_keeps_the_values(fuse: TGraphFuse, program: Program) -> None:
     want = run_reference(program.module, inputs(program.module))

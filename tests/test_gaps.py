@@ -2,13 +2,14 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from tensorplan.planning import Buffer, Limits, Problem, round_up, solve
-from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.gaps import LOWEST, SMALLEST, TOPMOST, Gaps
 
 CHOICES = (LOWEST, SMALLEST, TOPMOST)
@@ -57,13 +58,13 @@ def _gaps(
 
 @pytest.mark.parametrize("choice", CHOICES)
 @given(any_buffers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_finds_the_gap_of_choice(choice: int, buffers: list[Buffer]) -> None:
     order = range(len(buffers))
     assert Gaps(buffers).place(order, choice) == one_by_one(buffers, choice)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 @pytest.mark.parametrize("choice", CHOICES)
 def test_compiled_gaps_are_the_same(
     choice: int, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.common_subexpression_elimination import (
     CommonSubexpressionElimination,
@@ -171,7 +172,7 @@ def test_cse_keeps_what_is_recomputed() -> None:
 
 
 @pytest.mark.thorough
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(program=programs(max_ops=12))
 def test_random_programs_give_the_same_when_planned(program: Program) -> None:
     (terminator,) = [o for o in program.module.walk() if o.name == "func.return"]

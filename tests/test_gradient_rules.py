@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from modules import parse, run
 from programs import Program, programs
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
@@ -348,7 +349,7 @@ def test_every_operation_has_a_rule_and_every_rule_is_tested() -> None:
     assert set(RULES) <= tested
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(300))
 @given(program=programs(max_ops=12))
 def test_random_programs_against_differences(program: Program) -> None:
     module = parse(str(program.module).replace("f32", "f64"))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from levels import planned_bytes
 from modules import run
 from programs import Program, programs
+from sampling import examples
 from xdsl.passes import ModulePass
 
 from tensorplan.passes import optional_passes
@@ -22,7 +23,7 @@ def passes(*kinds: type[ModulePass]) -> list[ModulePass]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", LOWERING)
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(programs(max_ops=40))
 def test_each_pass(kind: type[ModulePass], program: Program) -> None:
     for others in ((), (TGraphFuse,)):
@@ -31,7 +32,7 @@ def test_each_pass(kind: type[ModulePass], program: Program) -> None:
         assert planned_bytes(with_it) <= planned_bytes(without)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(programs(max_ops=40))
 def test_all_of_them(program: Program) -> None:
     both = run(program.module, *passes(TGraphFuse, *LOWERING))
@@ -40,7 +41,7 @@ def test_all_of_them(program: Program) -> None:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(200))
 @given(programs(max_ops=40))
 def test_duplicates(program: Program) -> None:
     def planned(fuse: TGraphFuse) -> int:

@@ -120,7 +120,7 @@ def test_the_pipeline_fits_a_capacity() -> None:
         run(described(module, 2 * size + 2 * size - 1, '"latency" = 9'), plan)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(250))
 @given(programs(max_ops=40))
 def test_threads_see_the_same_values(program: Program) -> None:
     ready = run(program.module, *READY)

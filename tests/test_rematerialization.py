@@ -159,7 +159,7 @@ def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:
             yield order
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(problems(5))
 def test_the_exact_search_finds_the_fewest(
     problem: tuple[TaskGraph, Costs, int],

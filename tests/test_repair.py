@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import chain as chain_of
 from itertools import repeat
 from math import inf
@@ -9,7 +10,6 @@ from math import inf
 import pytest
 
 from tensorplan.planning import Buffer, Limits, Problem, deadline, validate
-from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.repair import WAITING, Repair
@@ -82,7 +82,7 @@ def test_gives_up_on_a_buffer_that_is_too_large() -> None:
     assert from_nothing(part, 3, 1000) is None
 
 
-@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     part = chain(400)
     for capacity in (max(part.load), max(part.load) * 101 // 100):

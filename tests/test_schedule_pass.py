@@ -45,14 +45,14 @@ def test_the_model_is_what_bufferization_stores(program: Program) -> None:
     assert modelled_bytes(ready) == stored
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(400))
 @given(programs(max_ops=40))
 def test_a_schedule_keeps_the_values(program: Program) -> None:
     scheduled = run(program.module, *READY, TGraphSchedule())
     assert_same_values(program, scheduled, run(scheduled, *REST))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(300))
 @given(programs(max_ops=40))
 def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -> None:
     ready = run(program.module, *READY)
@@ -65,7 +65,7 @@ def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -
 
 
 @pytest.mark.thorough
-@settings(max_examples=60)
+@settings(max_examples=examples(300))
 @given(programs(max_ops=40))
 def test_a_budget_is_kept_or_refused(program: Program) -> None:
     free = planned_bytes(tensorplan.plan(program.module))

@@ -4,13 +4,14 @@ from hypothesis import given, settings
 from levels import inputs, planned_bytes
 from numpy.testing import assert_allclose
 from programs import Program, programs
+from sampling import examples
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.executor import Executable
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(75))
 @given(programs(max_ops=30))
 def test_never_more_bytes_and_the_same_values(program: Program) -> None:
     planned = tensorplan.plan(program.module, effort="high")

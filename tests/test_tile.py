@@ -49,7 +49,7 @@ def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
 
 
 @pytest.mark.thorough
-@settings(max_examples=100)
+@settings(max_examples=examples(500))
 @given(programs(max_ops=40))
 def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
@@ -60,7 +60,7 @@ def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> N
     assert_same_values(program, tiled, planned)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(400))
 @given(programs(max_ops=40))
 def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
     ready = run(program.module, *READY[:2], *READY[3:])

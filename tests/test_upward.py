@@ -2,13 +2,14 @@
 
 import itertools
 import random
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from tensorplan.planning import Buffer, Limits, Problem, peak_of, solve, validate
-from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE
@@ -40,7 +41,7 @@ def minimum(buffers: list[Buffer]) -> int:
 
 
 @given(any_buffers(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_finds_a_plan_exactly_where_there_is_one(
     buffers: list[Buffer], chance: random.Random
 ) -> None:
@@ -55,7 +56,7 @@ def test_finds_a_plan_exactly_where_there_is_one(
 
 
 @given(any_buffers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_auto_proves_plans_of_any_kind(buffers: list[Buffer]) -> None:
     plan = solve(Problem(buffers))
     assert plan.optimal
@@ -90,7 +91,7 @@ def test_sums_of_any_size_are_right(size: int) -> None:
     assert plan.peak == minimum(buffers)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="needs numba")
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(2)
     starts = [chance.randrange(30) for _ in range(40)]
