@@ -240,3 +240,87 @@ def test_bits_become_bytes_and_bytes_bits() -> None:
     np.testing.assert_array_equal(have[0], packed[:, 0])
     unpacked = np.unpackbits(numbers.view(np.uint8), bitorder="little")
     np.testing.assert_array_equal(have[1], unpacked.reshape(5, 16))
+
+
+SCATTER = """func.func @main(
+    %x: tensor<6x9xf32>, %at: tensor<5x1xi32>, %u: tensor<5x9xf32>) -> tensor<6x9xf32> {
+  %0 = "stablehlo.scatter"(%x, %at, %u) <{
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>, unique_indices = UNIQUE
+  }> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %half = stablehlo.constant dense<0.5> : tensor<f32>
+      %1 = stablehlo.sine %a : tensor<f32>
+      %2 = stablehlo.multiply %b, %half : tensor<f32>
+      %3 = stablehlo.add %1, %2 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+  }) : (tensor<6x9xf32>, tensor<5x1xi32>, tensor<5x9xf32>) -> tensor<6x9xf32>
+  return %0 : tensor<6x9xf32>
+}"""
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_scatter_by_any_body(unique: bool) -> None:
+    """Windows at the same place are combined one after the other; those that are not
+    within the operand are ignored."""
+    at = np.array([[1], [7], [4 if unique else 1], [5], [-1]], np.int32)
+    text = SCATTER.replace("UNIQUE", str(unique).lower())
+    check(text, X, at, RNG.normal(size=(5, 9)).astype(np.float32))
+
+
+def test_scatter_of_two_tensors_in_batches() -> None:
+    """Keeps the larger value of each place, with its number."""
+    check(
+        """func.func @main(%x: tensor<6x9xf32>, %n: tensor<6x9xi32>,
+            %at: tensor<1x6x4xi32>, %u: tensor<6x4xf32>, %m: tensor<6x4xi32>)
+            -> (tensor<6x9xf32>, tensor<6x9xi32>) {
+          %0:2 = "stablehlo.scatter"(%x, %n, %at, %u, %m) <{
+            scatter_dimension_numbers = #stablehlo.scatter<
+              inserted_window_dims = [1], input_batching_dims = [0],
+              scatter_indices_batching_dims = [1],
+              scatter_dims_to_operand_dims = [1], index_vector_dim = 0>
+          }> ({
+            ^bb0(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>):
+              %1 = stablehlo.compare GE, %a, %b
+                : (tensor<f32>, tensor<f32>) -> tensor<i1>
+              %2 = stablehlo.select %1, %a, %b : tensor<i1>, tensor<f32>
+              %3 = stablehlo.select %1, %i, %j : tensor<i1>, tensor<i32>
+              stablehlo.return %2, %3 : tensor<f32>, tensor<i32>
+          }) : (tensor<6x9xf32>, tensor<6x9xi32>, tensor<1x6x4xi32>, tensor<6x4xf32>,
+            tensor<6x4xi32>) -> (tensor<6x9xf32>, tensor<6x9xi32>)
+          return %0#0, %0#1 : tensor<6x9xf32>, tensor<6x9xi32>
+        }""",
+        X,
+        np.zeros((6, 9), np.int32),
+        RNG.integers(0, 4, (1, 6, 4)).astype(np.int32),
+        RNG.normal(size=(6, 4)).astype(np.float32),
+        np.arange(1, 25, dtype=np.int32).reshape(6, 4),
+    )
+
+
+@pytest.mark.parametrize("is_reverse", [False, True])
+def test_scan(is_reverse: bool) -> None:
+    """Sums from the start, or from the end, and the last one."""
+    have = run(
+        f"""func.func @main(%x: tensor<6x9xf32>, %s: tensor<6xf32>)
+            -> (tensor<6x9xf32>, tensor<6xf32>) {{
+          %0:2 = chlo.scan(%x) inits(%s) dimension=1 attributes {{
+            is_reverse = {str(is_reverse).lower()}
+          }} {{
+          ^bb0(%row: tensor<6xf32>, %sum: tensor<6xf32>):
+            %1 = stablehlo.add %row, %sum : tensor<6xf32>
+            %2 = stablehlo.multiply %1, %row : tensor<6xf32>
+            stablehlo.return %2, %1 : tensor<6xf32>, tensor<6xf32>
+          }} : (tensor<6x9xf32>, tensor<6xf32>) -> (tensor<6x9xf32>, tensor<6xf32>)
+          return %0#0, %0#1 : tensor<6x9xf32>, tensor<6xf32>
+        }}""",
+        X,
+        X[:, 0],
+    )
+    rows = X[:, ::-1] if is_reverse else X
+    sums = rows.cumsum(1) + X[:, :1]
+    stacked = sums * rows
+    want = stacked[:, ::-1] if is_reverse else stacked
+    np.testing.assert_allclose(have[0], want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(have[1], sums[:, -1], rtol=1e-4, atol=1e-5)

@@ -531,12 +531,8 @@ class TensorOp(
                 )
             together = (*types, *declared)
             self._verify_one_device(together)
-            for element in self.elements_computed():
-                if is_stored(element):
-                    raise VerifyException(
-                        f"computes with elements of type {element}, expected "
-                        f"{computed_type(element)}, to which tgraph.convert converts"
-                    )
+            if any(is_stored(type.element_type) for type in together):
+                self._verify_computed()
             if all(map(is_complete, together)):
                 _verify_types(declared, self.result_types_of(types))
             else:
@@ -567,6 +563,14 @@ class TensorOp(
             raise VerifyException("has no results, so all operands must be memrefs")
         elif self.workspace is not None:
             _verify_workspace(self.workspace.type, outs[0].type)
+
+    def _verify_computed(self) -> None:
+        for element in self.elements_computed():
+            if is_stored(element):
+                raise VerifyException(
+                    f"computes with elements of type {element}, expected "
+                    f"{computed_type(element)}, to which tgraph.convert converts"
+                )
 
     def _verify_one_device(self, types: Sequence[AnyTensor]) -> None:
         devices = {device_of(type) for type in types}

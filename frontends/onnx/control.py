@@ -13,108 +13,18 @@ from xdsl.dialects.builtin import TensorType, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import AnyTensor, VariableType, ints, with_shape
-from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
+from ...dialects.tgraph.base import AnyTensor
+from ...dialects.tgraph.structure import IfOp, YieldOp
 from ..builder import axis_of, shape_of, type_of
 from ..formulas import compare
+from ..loops import Loop, Values, enclose, row_of, rows_like
 from ..unsupported import Unsupported
 from .node import Known, OnnxNode, Value
-
-Values: TypeAlias = Sequence[SSAValue]
 
 Subgraph: TypeAlias = Callable[
     [onnx.GraphProto, Sequence[Value], list[Operation]], Sequence[Value | None]
 ]
 """Appends what a graph computes from these inputs; None for what is not supported."""
-
-
-class Loop:
-    """A `tgraph.while` whose body is being written.
-
-        loop = Loop(n)
-        count = loop.carry(zero)
-        (end,) = loop.close([loop.body.apply(AddOp, count, 1)], condition)
-
-    What the body takes from outside becomes an input of the loop.
-    """
-
-    def __init__(self, n: OnnxNode):
-        self._outer = n
-        self._block = Block()
-        self._reads: list[Operation] = []
-        self._initial: list[SSAValue] = []
-        self.body = replace(n, into=[])
-
-    def carry(self, initial: SSAValue) -> SSAValue:
-        """A variable's value at the start of an iteration."""
-        self._initial.append(initial)
-        variable = self._block.insert_arg(
-            VariableType(type_of(initial)), len(self._block.args)
-        )
-        self._reads.append(read := ReadOp(variable))
-        return read.result
-
-    def close(
-        self, following: Values, condition: Callable[[OnnxNode, Values], SSAValue]
-    ) -> Values:
-        """The variables after the loop; `following` are they after an iteration."""
-        types = [type_of(value) for value in self._initial]
-        for value, type in zip(following, types, strict=True):
-            if value.type != type:
-                raise Unsupported(
-                    f"whose body makes {value.type} of a carried value of {type}"
-                )
-        assigns = [
-            AssignOp(variable, value)
-            for variable, value in zip(self._block.args, following, strict=True)
-        ]
-        body = [*self._reads, *self.body.into, *assigns, YieldOp()]
-        test = Block(arg_types=[VariableType(type) for type in types])
-        asked = [ReadOp(variable) for variable in test.args]
-        inner = replace(self._outer, into=[])
-        more = condition(inner, [read.result for read in asked])
-        ops = [*(read for read in asked if read.result.uses), *inner.into]
-        blocks = {test: [*ops, YieldOp(more)], self._block: body}
-        captured = _enclose(blocks)
-        return self._outer.emit_all(
-            WhileOp,
-            [*self._initial, *captured],
-            types,
-            [Region(block) for block in blocks],
-        )
-
-
-def _enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
-    """Moves operations to their blocks; the values from outside that they take, which
-    are further arguments of every block."""
-    captured: dict[SSAValue, None] = {}
-    for block, ops in blocks.items():
-        own = {*block.args, *(result for op in ops for result in op.results)}
-        captured |= {v: None for op in ops for v in op.operands if v not in own}
-    for block, ops in blocks.items():
-        inner: dict[SSAValue, SSAValue] = {
-            value: block.insert_arg(value.type, len(block.args)) for value in captured
-        }
-        for op in ops:
-            op.operands = [inner.get(value, value) for value in op.operands]
-        block.add_ops(ops)
-    return list(captured)
-
-
-def _row(
-    n: OnnxNode, x: SSAValue, axis: int, place: SSAValue, row: SSAValue | None = None
-) -> SSAValue:
-    """What lies at a place along an axis; `x` with a row there, if one is given."""
-    shape = shape_of(x)
-    one = [*shape[:axis], 1, *shape[axis + 1 :]]
-    zero = n.splat(0, cast(AnyTensor, place.type))
-    starts = [place if d == axis else zero for d in range(len(shape))]
-    if row is not None:
-        return n.emit(DynamicUpdateSliceOp, x, n.reshape(row, one), *starts)
-    type = with_shape(type_of(x), one)
-    x = n.emit(DynamicSliceOp, x, *starts, type=type, slice_sizes=ints(one))
-    return n.reshape(x, [*shape[:axis], *shape[axis + 1 :]])
 
 
 def _supported(values: Iterable[Value | None]) -> Sequence[Value] | None:
@@ -137,7 +47,7 @@ def _if(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
     if types[0] != types[1]:
         listed = [", ".join(map(str, branch)) for branch in types]
         raise Unsupported(f"with branches of ({listed[0]}) and ({listed[1]})")
-    captured = _enclose(blocks)
+    captured = enclose(blocks)
     regions = [Region(block) for block in blocks]
     return n.emit_all(IfOp, [condition, *captured], types[0], regions)
 
@@ -188,20 +98,13 @@ def _check_count(n: OnnxNode, goes_on: bool) -> None:
 
 
 def _stack(
-    n: OnnxNode, loop: Loop, count: int, place: SSAValue, rows: Values
+    n: OnnxNode, loop: Loop[OnnxNode], count: int, place: SSAValue, rows: Values
 ) -> list[SSAValue]:
     """Arrays that the loop carries, with a row written."""
     return [
-        _row(loop.body, loop.carry(_rows(n, row, 0, count)), 0, place, row)
+        row_of(loop.body, loop.carry(rows_like(n, row, 0, count)), 0, place, row)
         for row in rows
     ]
-
-
-def _rows(n: OnnxNode, row: SSAValue, axis: int, count: int) -> SSAValue:
-    """As many zeros as there are in `count` rows."""
-    shape = [*shape_of(row)]
-    shape.insert(axis, max(count, 0))
-    return n.splat(0, with_shape(type_of(row), shape))
 
 
 def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
@@ -227,7 +130,7 @@ def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
 
     turned = n.integers("scan_input_directions", [0] * number)
     taken = [
-        _row(body, x, axis, place(backward))
+        row_of(body, x, axis, place(backward))
         for x, axis, backward in zip(scanned, in_axes, turned, strict=True)
     ]
     outputs = _supported(subgraph(n.attributes["body"], [*states, *taken], body.into))
@@ -240,8 +143,8 @@ def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
     stacked: list[SSAValue] = []
     for row, axis, backward in zip(rows, axes, backwards, strict=True):
         axis = axis_of(axis, len(shape_of(row)) + 1)
-        result = loop.carry(_rows(n, row, axis, length))
-        stacked.append(_row(body, result, axis, place(backward), row))
+        result = loop.carry(rows_like(n, row, axis, length))
+        stacked.append(row_of(body, result, axis, place(backward), row))
     following = [body.apply(e.AddOp, count, 1), *values[:first], *stacked]
     _, *results = loop.close(
         following, lambda n, values: compare(n, values[0], "LT", length)

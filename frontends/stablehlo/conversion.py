@@ -130,6 +130,11 @@ class Conversion:
         attr = self.attribute(name)
         return IntegerAttr(default, i64) if attr is None else attr
 
+    def number_in(self, name: str, default: int) -> int:
+        """An integer, or whether a flag is set."""
+        attr = self.attribute(name)
+        return attr.value.data if isinstance(attr, IntegerAttr) else default
+
     def option(self, name: str) -> Attribute | None:
         """Of a custom call."""
         config = self.attribute("mhlo.backend_config")

@@ -155,15 +155,12 @@ def _width(element: Attribute) -> int:
 
 def _reduce_precision(c: Conversion) -> Values:
     """By the bits, as XLA: what has a smaller exponent becomes zero, a larger one
-    infinity. Without a mantissa, NaN becomes infinity, as StableHLO's interpreter has
-    it."""
+    infinity; without a mantissa, so does NaN, as in StableHLO's interpreter."""
     (x,) = c.inputs
     element = type_of(x).element_type
     own_exponent, own_mantissa = float_bits(element)
-    exponent, mantissa = (
-        attr.value.data if isinstance(attr := c.attribute(name), IntegerAttr) else 0
-        for name in ("exponent_bits", "mantissa_bits")
-    )
+    exponent = c.number_in("exponent_bits", 0)
+    mantissa = c.number_in("mantissa_bits", 0)
     b = TensorBuilder(c.into, c.op.location)
     width = 1 + own_exponent + own_mantissa
     type = with_element(type_of(x), IntegerType(width, Signedness.UNSIGNED))

@@ -8,9 +8,9 @@ from xdsl.ir import Attribute
 
 from ...dialects.tgraph import indexing
 from ...dialects.tgraph.base import ints
-from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, fields_of, same
-from .reducing import kind_of
+from .loops import scatter_by
+from .reducing import known_kind
 from .sizes import shape_in, sized
 
 
@@ -47,15 +47,15 @@ def _gathered(c: Conversion, inputs: Values, sizes: Mapping[str, Attribute]) -> 
 
 
 def _scatter(c: Conversion) -> Values:
-    if len(c.op.results) != 1:
-        raise Unsupported(f"with {len(c.op.results)} results")
+    fields = fields_of(c.text("scatter_dimension_numbers"))
     block = c.op.regions[0].block
     match list(block.ops):
         case [end] if [*end.operands] == [block.args[1]]:
             kind = "replace"
         case _:
-            kind = kind_of(c)
-    fields = fields_of(c.text("scatter_dimension_numbers"))
+            kind = known_kind(c)
+    if kind is None or len(c.op.results) > 1:
+        return scatter_by(c, fields)
     properties = {
         name: ints(fields.get(name, ()))
         for name in (

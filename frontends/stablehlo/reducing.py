@@ -108,7 +108,7 @@ def _combined(c: Conversion, kind: str, result: SSAValue, initial: SSAValue) -> 
 def _reduce(c: Conversion) -> Values:
     """By its kind, or by its body, if that is none or there are several tensors."""
     dimensions = c.array("dimensions")
-    kind = _known_kind(c)
+    kind = known_kind(c)
     if kind is None:
         types = [result.type for result in c.op.results]
         return c.emit_all(
@@ -121,7 +121,7 @@ def _reduce(c: Conversion) -> Values:
     return _combined(c, kind, result, initial)
 
 
-def _known_kind(c: Conversion) -> str | None:
+def known_kind(c: Conversion) -> str | None:
     """The kind of a reduction of one tensor, if there is one."""
     if len(c.op.results) != 1:
         return None
@@ -133,7 +133,7 @@ def _known_kind(c: Conversion) -> str | None:
 
 def _reduce_window(c: Conversion) -> Values:
     """As XLA: what is padded changes nothing, even if the initial value would."""
-    kind = _known_kind(c)
+    kind = known_kind(c)
     if kind is None:
         return _reduce_window_by(c)
     operand, initial = c.inputs

@@ -2,9 +2,10 @@
 
 // One error names all that stands in the way, in regions and called functions too.
 // CHECK-NOT:  Traceback
-// CHECK:      unsupported.mlir:16:10: error: stablehlo.custom_call @spell is not supported
-// CHECK:      unsupported.mlir:19:8: note: stablehlo.custom_call @magic is not supported
-// CHECK-NEXT: unsupported.mlir:26:8: note: func.call of @again, which calls itself, is not supported
+// CHECK:      unsupported.mlir:17:10: error: stablehlo.custom_call @spell is not supported
+// CHECK:      unsupported.mlir:20:8: note: stablehlo.custom_call @magic is not supported
+// CHECK-NEXT: unsupported.mlir:27:8: note: func.call of @again, which calls itself, is not supported
+// CHECK-NEXT: unsupported.mlir:29:8: note: stablehlo.reduce_window with tgraph.reshape on single elements is not supported
 "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "main"}> ({
 ^bb0(%a: tensor<4xf32>):
   %0 = "stablehlo.while"(%a) ({
@@ -24,5 +25,12 @@
 "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "again", sym_visibility = "private"}> ({
 ^bb0(%x: tensor<4xf32>):
   %0 = "func.call"(%x) <{callee = @again}> : (tensor<4xf32>) -> tensor<4xf32>
+  %z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+  %1 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 2>}> ({
+  ^bb1(%a: tensor<f32>, %b: tensor<f32>):
+    %r = "stablehlo.reshape"(%a) : (tensor<f32>) -> tensor<1xf32>
+    %s = "stablehlo.reshape"(%r) : (tensor<1xf32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>
   "func.return"(%0) : (tensor<4xf32>) -> ()
 }) : () -> ()

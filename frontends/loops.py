@@ -1,0 +1,116 @@
+"""Loops that frontends write themselves, on values from anywhere around them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, TypeAlias, TypeVar
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..dialects.tgraph.base import VariableType, ints, with_shape
+from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
+from .builder import TensorBuilder, shape_of, type_of
+from .unsupported import Unsupported
+
+Values: TypeAlias = Sequence[SSAValue]
+
+B = TypeVar("B", bound=TensorBuilder)
+
+
+class Loop(Generic[B]):
+    """A `tgraph.while` whose body is being written.
+
+        loop = Loop(b)
+        count = loop.carry(zero)
+        (end,) = loop.close([loop.body.apply(AddOp, count, 1)], condition)
+
+    What the body takes from outside becomes an input of the loop.
+    """
+
+    def __init__(self, b: B):
+        self._outer = b
+        self._block = Block()
+        self._reads: list[Operation] = []
+        self._initial: list[SSAValue] = []
+        self.body = replace(b, into=[])
+
+    def carry(self, initial: SSAValue) -> SSAValue:
+        """A variable's value at the start of an iteration."""
+        self._initial.append(initial)
+        variable = self._block.insert_arg(
+            VariableType(type_of(initial)), len(self._block.args)
+        )
+        self._reads.append(read := ReadOp(variable))
+        return read.result
+
+    def close(
+        self, following: Values, condition: Callable[[B, Values], SSAValue]
+    ) -> Values:
+        """The variables after the loop; `following` are they after an iteration."""
+        types = [type_of(value) for value in self._initial]
+        for value, type in zip(following, types, strict=True):
+            if value.type != type:
+                raise Unsupported(
+                    f"whose body makes {value.type} of a carried value of {type}"
+                )
+        assigns = [
+            AssignOp(variable, value)
+            for variable, value in zip(self._block.args, following, strict=True)
+        ]
+        body = [*self._reads, *self.body.into, *assigns, YieldOp()]
+        test = Block(arg_types=[VariableType(type) for type in types])
+        asked = [ReadOp(variable) for variable in test.args]
+        inner = replace(self._outer, into=[])
+        more = condition(inner, [read.result for read in asked])
+        ops = [*(read for read in asked if read.result.uses), *inner.into]
+        blocks = {test: [*ops, YieldOp(more)], self._block: body}
+        captured = enclose(blocks)
+        return self._outer.emit_all(
+            WhileOp,
+            [*self._initial, *captured],
+            types,
+            [Region(block) for block in blocks],
+        )
+
+
+def enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
+    """Moves operations to their blocks; the values from outside that they take, which
+    are further arguments of every block."""
+    captured: dict[SSAValue, None] = {}
+    for block, ops in blocks.items():
+        own = {*block.args, *(result for op in ops for result in op.results)}
+        captured |= {v: None for op in ops for v in op.operands if v not in own}
+    for block, ops in blocks.items():
+        inner: dict[SSAValue, SSAValue] = {
+            value: block.insert_arg(value.type, len(block.args)) for value in captured
+        }
+        for op in ops:
+            op.operands = [inner.get(value, value) for value in op.operands]
+        block.add_ops(ops)
+    return list(captured)
+
+
+def row_of(
+    b: TensorBuilder,
+    x: SSAValue,
+    axis: int,
+    place: SSAValue,
+    row: SSAValue | None = None,
+) -> SSAValue:
+    """What lies at a place along an axis; `x` with a row there, if one is given."""
+    shape = shape_of(x)
+    one = [*shape[:axis], 1, *shape[axis + 1 :]]
+    zero = b.splat(0, type_of(place))
+    starts = [place if d == axis else zero for d in range(len(shape))]
+    if row is not None:
+        return b.emit(DynamicUpdateSliceOp, x, b.reshape(row, one), *starts)
+    type = with_shape(type_of(x), one)
+    x = b.emit(DynamicSliceOp, x, *starts, type=type, slice_sizes=ints(one))
+    return b.reshape(x, [*shape[:axis], *shape[axis + 1 :]])
+
+
+def rows_like(b: TensorBuilder, row: SSAValue, axis: int, count: int) -> SSAValue:
+    """As many zeros as there are in `count` rows."""
+    shape = [*shape_of(row)]
+    shape.insert(axis, max(count, 0))
+    return b.splat(0, with_shape(type_of(row), shape))
