@@ -15,6 +15,8 @@ from tensorplan.runtime.executor import Executable
 
 pytest.importorskip("jax")
 
+thorough = pytest.mark.thorough
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 9)).astype(np.float32)
 EDGES = np.array(
@@ -44,7 +46,14 @@ def check(text: str, *inputs: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("exponent", "mantissa"),
-    [(5, 10), (4, 3), (5, 2), (8, 7), (3, 0), (8, 23), (2, 23)],
+    [
+        (4, 3),
+        (3, 0),
+        *(
+            pytest.param(*bits, marks=thorough)
+            for bits in [(5, 10), (5, 2), (8, 7), (8, 23), (2, 23)]
+        ),
+    ],
 )
 def test_reduce_precision(exponent: int, mantissa: int) -> None:
     """To any format. Halves are rounded to even, small numbers become zero. Without a
@@ -60,6 +69,7 @@ def test_reduce_precision(exponent: int, mantissa: int) -> None:
     check(text, np.concatenate([edges, halves]))
 
 
+@thorough
 @pytest.mark.parametrize("element", ["f16", "f64", "bf16"])
 def test_reduce_precision_of_other_floats(element: str) -> None:
     text = f"""func.func @main(%x: tensor<13xf32>) -> tensor<13xf32> {{
@@ -90,18 +100,19 @@ REDUCE_WINDOW = """func.func @main(%x: tensor<6x9xf32>, %n: tensor<6x9xi32>)
 @pytest.mark.parametrize(
     ("shape", "attributes"),
     [
-        ("6x5", "window_dimensions = array<i64: 1, 5>"),
+        pytest.param("6x5", "window_dimensions = array<i64: 1, 5>", marks=thorough),
         (
             "3x4",
             "window_dimensions = array<i64: 3, 7>, window_strides = array<i64: 2, 2>, "
             "padding = dense<[[1, 1], [2, 3]]> : tensor<2x2xi64>",
         ),
-        (
+        pytest.param(
             "2x14",
             "window_dimensions = array<i64: 3, 4>, base_dilations = array<i64: 1, 2>, "
             "window_dilations = array<i64: 2, 1>",
+            marks=thorough,
         ),
-        ("0x9", "window_dimensions = array<i64: 7, 1>"),
+        pytest.param("0x9", "window_dimensions = array<i64: 7, 1>", marks=thorough),
     ],
 )
 def test_reduce_window_by_any_body(shape: str, attributes: str) -> None:
@@ -203,7 +214,16 @@ def test_a_dynamic_convolution_of_known_padding() -> None:
     np.testing.assert_allclose(run(dynamic, *inputs)[0], want, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("element", ["i8", "ui16", "i32", "ui32", "i64", "ui64"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        "i64",
+        *(
+            pytest.param(x, marks=thorough)
+            for x in ("i8", "ui16", "i32", "ui32", "ui64")
+        ),
+    ],
+)
 def test_mulhi(element: str) -> None:
     """The upper half of the product, as Python's integers have it."""
     dtype = np.dtype(element.replace("i", "int"))
@@ -324,3 +344,27 @@ def test_scan(is_reverse: bool) -> None:
     want = stacked[:, ::-1] if is_reverse else stacked
     np.testing.assert_allclose(have[0], want, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(have[1], sums[:, -1], rtol=1e-4, atol=1e-5)
+
+
+def test_ragged_dot() -> None:
+    """Each group of rows is multiplied by its own matrix; rows beyond them are zero."""
+    sizes = np.array([2, 0, 3], np.int32)
+    matrices = RNG.normal(size=(3, 9, 4)).astype(np.float32)
+    (have,) = run(
+        """func.func @main(
+            %x: tensor<6x9xf32>, %w: tensor<3x9x4xf32>, %n: tensor<3xi32>)
+            -> tensor<6x4xf32> {
+          %0 = "chlo.ragged_dot"(%x, %w, %n) {
+            ragged_dot_dimension_numbers = #chlo.ragged_dot<
+              lhs_batching_dimensions = [], rhs_batching_dimensions = [],
+              lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1],
+              lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>
+          } : (tensor<6x9xf32>, tensor<3x9x4xf32>, tensor<3xi32>) -> tensor<6x4xf32>
+          return %0 : tensor<6x4xf32>
+        }""",
+        X,
+        matrices,
+        sizes,
+    )
+    want = [X[:2] @ matrices[0], X[2:5] @ matrices[2], np.zeros((1, 4), np.float32)]
+    np.testing.assert_allclose(have, np.concatenate(want), rtol=1e-5, atol=1e-6)

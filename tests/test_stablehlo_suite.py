@@ -63,6 +63,7 @@ func.func private @expected() -> tensor<2xf32> {
 """
 
 
+@pytest.mark.thorough
 def test_verdicts(tmp_path: Path) -> None:
     (tmp_path / "interpret.mlir").write_text(INTERPRET)
     (tmp_path / "jax.mlir").write_text(FROM_JAX)

@@ -11,8 +11,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise, reducing, shaping
-from ...dialects.tgraph.base import element_bytes, ints, with_element
+from ...dialects.tgraph.base import element_bytes, ints, with_element, with_shape
 from ...dialects.tgraph.spectral import FftOp
+from ..builder import TensorBuilder, shape_of
+from ..formulas import compare
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, fields_of, padding, type_of
 from .sizes import numbers, shape_in
@@ -44,6 +46,47 @@ def _dot_general(c: Conversion) -> Values:
         )
     }
     return (c.emit(reducing.DotGeneralOp, _widened(c), **properties),)
+
+
+def _ragged_dot(c: Conversion) -> Values:
+    """Each group of rows with its own matrix: products summed over the groups, too, of
+    operands that are zero in the rows of other groups."""
+    fields = fields_of(c.text("ragged_dot_dimension_numbers"))
+    (ragged,), (group,) = (
+        fields["lhs_ragged_dimensions"],
+        fields["rhs_group_dimensions"],
+    )
+    inner, batch = (
+        [fields.get(f"{side}_{kind}_dimensions", ()) for side in ("lhs", "rhs")]
+        for kind in ("contracting", "batching")
+    )
+    if ragged in (*inner[0], *batch[0]):
+        raise Unsupported("whose ragged dimension is contracted, or of a batch")
+    b = TensorBuilder(c.into, c.op.location)
+    left, right = _widened(c)
+    sizes = c.inputs[2]
+    (count,), shape = shape_of(sizes), shape_of(left)
+    square = with_shape(type_of(sizes), [count, count])
+    is_before = compare(b, b.iota(square, 1), "LE", b.iota(square, 0))
+    each = b.broadcast_in_dim(sizes, [count, count], [1])
+    before = b.apply(elementwise.SelectOp, is_before, each, b.splat(0, square))
+    ends = b.reduce("add", before, [1])
+    starts = b.apply(elementwise.SubtractOp, ends, sizes)
+    every = with_shape(type_of(sizes), [count, *shape])
+    row = b.iota(every, ragged + 1)
+    first, last = (b.broadcast_in_dim(x, [count, *shape], [0]) for x in (starts, ends))
+    is_own = b.apply(
+        elementwise.AndOp, compare(b, row, "GE", first), compare(b, row, "LT", last)
+    )
+    rows = b.broadcast_in_dim(left, [count, *shape], range(1, len(shape) + 1))
+    masked = b.apply(elementwise.SelectOp, is_own, rows, b.splat(0, type_of(rows)))
+    properties = {
+        "lhs_batching_dimensions": ints([d + 1 for d in batch[0]]),
+        "rhs_batching_dimensions": ints(batch[1]),
+        "lhs_contracting_dimensions": ints([0, *(d + 1 for d in inner[0])]),
+        "rhs_contracting_dimensions": ints([group, *inner[1]]),
+    }
+    return (c.emit(reducing.DotGeneralOp, (masked, right), **properties),)
 
 
 def _convolution(c: Conversion) -> Values:
@@ -101,6 +144,7 @@ def _fft(c: Conversion) -> Values:
 
 
 CONVERSIONS: Mapping[str, Converter] = {
+    "chlo.ragged_dot": _ragged_dot,
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
     "stablehlo.dynamic_conv": _convolution,
