@@ -4,6 +4,7 @@ import pickle
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -26,7 +27,7 @@ from tensorplan.frontends.plans import hlo, xla
 from tensorplan.frontends.plans.reading import plan_files
 from tensorplan.frontends.plans.reading import read as read_plan
 from tensorplan.planning import Buffer, validate
-from tensorplan.reporting.foreign import account
+from tensorplan.reporting.foreign import account, lives
 from tensorplan.tools.common import Source
 from tensorplan.tools.views import foreign
 from tensorplan.tools.views.model import PlanView, ShownBuffer, pool_of
@@ -344,6 +345,84 @@ def test_our_own_snapshots(tmp_path: Path) -> None:
 def test_what_is_no_snapshot(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(ForeignPlanError):
         read_snapshot(tmp_path, data)
+
+
+def test_buffers_of_a_module_keep_their_bytes() -> None:
+    """`k.index_copy_(0, i, l(x)); k.mul_(2); return k.sum(0)`, of a buffer `k`."""
+    plan = read_plan(PTE.with_name("state.pte"))
+    assert audit(plan).verdict == "proved"
+    [state] = [value for value in plan.given if value in plan.kept]
+    assert state.type == "16x8xf32"
+
+
+def test_what_follows_a_jump_is_not_understood() -> None:
+    """`torch.cond(x.sum() > 0, lambda x: x * 2 + 1, torch.relu, (x,))`."""
+    plan = read_plan(PTE.with_name("branch.pte"))
+    assert audit(plan).verdict == "not refuted"
+    assert list(plan.not_understood) == ["instructions from the first jump on"]
+    locations = [step.location for step in plan.steps if isinstance(step, Step)]
+    assert locations == ["branches/net.py:21"] * 2
+
+
+PTE = FOLDER.parent / "executorch" / "net.pte"
+"""ExecuTorch 1.5.1's program of this module, with weights of 8x16 and 16x8:
+
+    h = relu(a(x)); k = cat([h[:, :8], h[:, 8:] * 2], 1); m, _ = max(k, 1)
+    return b(k).view(-1) + m.sum(), softmax(h, 1)
+"""
+
+
+def moved(plan: ForeignPlan, name: str, region: Region) -> ForeignPlan:
+    """The plan with one value elsewhere."""
+
+    def put(values: Sequence[Value]) -> list[Value]:
+        return [v._replace(region=region) if v.name == name else v for v in values]
+
+    steps = [
+        replace(item, reads=put(item.reads), writes=put(item.writes))
+        if isinstance(item, Step)
+        else item
+        for item in plan.steps
+    ]
+    return replace(plan, steps=steps, given=put(plan.given), kept=put(plan.kept))
+
+
+def test_a_program_of_executorch() -> None:
+    plan = read_plan(PTE)
+    assert audit(plan).verdict == "proved"
+    assert not plan.not_understood
+    views = [item for item in plan.steps if isinstance(item, HandedOn)]
+    assert [(v.old.type, v.new.type) for v in views] == [("4x8xf32", "32xf32")]
+    [both] = [s for s in plan.steps if isinstance(s, Step) and len(s.writes) == 2]
+    assert both.operation == "aten::max.dim_max"
+    largest = account(plan).groups[0]
+    assert (largest.type, largest.origin) == ("16x8xf32", "aten::permute_copy.out")
+
+
+def test_each_overlap_planted_into_a_program_of_executorch_is_found() -> None:
+    plan = read_plan(PTE)
+    viewed = {v.name for i in plan.steps if isinstance(i, HandedOn) for v in i}
+    live = [v for v in lives(plan) if v.value.name not in viewed]
+    count = 0
+    for victim, intruder in permutations(live, 2):
+        if victim.lower < intruder.lower < victim.upper - 1:
+            count += 1
+            onto = victim.value.region._replace(size=intruder.value.region.size)
+            assert audit(moved(plan, intruder.value.name, onto)).verdict == "unsound"
+    assert count >= 15
+
+
+def test_a_damaged_program_of_executorch(tmp_path: Path) -> None:
+    data = PTE.read_bytes()
+    path = tmp_path / "net.pte"
+    for seed in range(60):
+        random = Random(seed)
+        damaged = bytearray(data[: random.randrange(len(data)) if seed % 2 else None])
+        for _ in range(random.randint(1, 20)):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        path.write_bytes(damaged)
+        with suppress(ForeignPlanError):
+            audit(read_plan(path))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -26,9 +26,10 @@ which bytes hold which values, and reports each read of a value that is lost. Al
 prints what the bytes of the largest plan are for, and what is lost. A FILE is one of
 these, a FOLDER has any number of them:
 
-  XLA      *-buffer-assignment.txt, beside the text of the optimized HLO
-  PyTorch  *.pickle of torch.cuda.memory._dump_snapshot: the caching allocator
-  CSV      buffers in minimalloc's format, with offsets (plan-solve --help)
+  XLA         *-buffer-assignment.txt, beside the text of the optimized HLO
+  ExecuTorch  *.pte: the first method
+  PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
+  CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
 
 A plan is 'unsound' if a step reads a value whose bytes hold another one; 'suspicious'
 if it depends on an order of elements, or on numbers, that the plan does not show; 'not

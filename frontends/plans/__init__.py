@@ -2,6 +2,7 @@
 
 reading.py         which files hold plans, and in which format
 minimalloc.py      buffers with offsets as CSV
+executorch.py      the tensors of a program of ExecuTorch
 torch_snapshot.py  what PyTorch's caching allocator did
 xla.py             a dump of XLA: the optimized HLO and its buffer assignment
 hlo.py             HLO text as plain data

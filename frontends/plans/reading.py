@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...foreign_plan import ForeignPlan
-from . import minimalloc, torch_snapshot, xla
+from . import executorch, minimalloc, torch_snapshot, xla
 
-OTHERS = (xla.ASSIGNMENT, *torch_snapshot.ENDINGS)
+OTHERS = (xla.ASSIGNMENT, *executorch.ENDINGS, *torch_snapshot.ENDINGS)
 """How files end that only other compilers and frameworks write."""
 
 
@@ -30,9 +30,7 @@ def plan_files(path: str) -> Sequence[Path]:
         if file.name.endswith((*OTHERS, *minimalloc.ENDINGS))
     )
     if not found:
-        reason = (
-            f"a folder without plans, expected *{xla.ASSIGNMENT}, *.csv, or *.pickle"
-        )
+        reason = f"a folder without plans, expected *{xla.ASSIGNMENT}, *.pte, ..."
         raise OSError(errno.ENOENT, reason, path)
     return found
 
@@ -44,6 +42,8 @@ def read(path: Path) -> ForeignPlan:
     """
     if path.name.endswith(minimalloc.ENDINGS):
         return minimalloc.read_file(path)
+    if path.name.endswith(executorch.ENDINGS):
+        return executorch.read_file(path)
     if path.name.endswith(torch_snapshot.ENDINGS):
         return torch_snapshot.read_file(path)
     return xla.read_file(path)

@@ -117,14 +117,15 @@ def _value(
     number = bisect_right(segments, (device, address, sys.maxsize)) - 1
     segment = segments[number]
     region = Region(_memory(number, segment), address - segment[1], size)
-    own = [frame for frame in frames if not _is_library(frame["filename"])]
+    own = [frame for frame in frames if not is_library(frame["filename"])]
     for frame in (own or frames)[:1]:
         place = filter(None, (frame["filename"], str(frame["line"] or "")))
         return Value(name, region, "", frame["name"], ":".join(place))
     return Value(name, region)
 
 
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
+    """Whether a stack frame is PyTorch's, not the user's."""
     return file.startswith("??") or "/torch/" in file
 
 

@@ -1,0 +1,236 @@
+"""Plans of ExecuTorch, from a `.pte` file: its flatbuffer has the tensors' offsets.
+
+Field numbers are those of ExecuTorch's `schema/program.fbs`, which never change. A
+kernel's arguments end with what it returns: the `out` tensors, which precede it, or an
+argument that it changes.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from ...foreign_plan import (
+    Access,
+    ForeignPlan,
+    ForeignPlanError,
+    HandedOn,
+    Memory,
+    Region,
+    Step,
+    Unknown,
+    Value,
+)
+from .torch_snapshot import is_library
+
+ENDINGS = (".pte",)
+
+ASSUMPTIONS = (
+    "ExecuTorch's kernels read and write the tensors that they are given",
+    "a tensor that no kernel writes is a view of the last one of its size and offset",
+    "a tensor that is read before it is written keeps its contents from run to run",
+)
+
+_DTYPES = {
+    **{0: "u8", 1: "i8", 2: "i16", 3: "i32", 4: "i64", 5: "f16", 6: "f32", 7: "f64"},
+    **{11: "bool", 15: "bf16", 24: "f8E5M2", 25: "f8E4M3FN"},
+}
+_WIDTHS = {"i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+_TENSOR, _TENSOR_LIST = 5, 10
+_KERNEL = 1
+_OTHERS = {2: "calls of delegates", 5: "frees"}
+
+
+class _Table(NamedTuple):
+    """A table of a flatbuffer. Raises `struct.error` for what is not there."""
+
+    data: bytes
+    at: int
+
+    def field(self, number: int) -> int:
+        """Where a field is; 0 if it is absent."""
+        (back,) = struct.unpack_from("<i", self.data, self.at)
+        (size,) = struct.unpack_from("<H", self.data, self.at - back)
+        entry = 4 + 2 * number
+        if entry >= size:
+            return 0
+        (offset,) = struct.unpack_from("<H", self.data, self.at - back + entry)
+        return self.at + offset if offset else 0
+
+    def number(self, number: int, kind: str = "i") -> int:
+        at = self.field(number)
+        return struct.unpack_from(f"<{kind}", self.data, at)[0] if at else 0
+
+    def table(self, number: int) -> "_Table | None":
+        at = self.field(number)
+        return self._target(at) if at else None
+
+    def _target(self, at: int) -> "_Table":
+        return _Table(self.data, at + struct.unpack_from("<I", self.data, at)[0])
+
+    def vector(self, number: int, kind: str = "i") -> Sequence[int]:
+        if (found := self.table(number)) is None:
+            return ()
+        (length,) = struct.unpack_from("<I", self.data, found.at)
+        return struct.unpack_from(f"<{length}{kind}", self.data, found.at + 4)
+
+    def tables(self, number: int) -> Sequence["_Table"]:
+        if (found := self.table(number)) is None:
+            return ()
+        count = len(self.vector(number, "I"))
+        return [self._target(found.at + 4 + 4 * n) for n in range(count)]
+
+    def text(self, number: int) -> str:
+        return bytes(self.vector(number, "B")).decode()
+
+
+def read_file(path: Path) -> ForeignPlan:
+    """The first method's plan.
+
+    Raises `ForeignPlanError` for what is no such file, and `OSError`.
+    """
+    data = path.read_bytes()
+    if data[4:6] != b"ET":
+        raise ForeignPlanError(str(path), "this is no program of ExecuTorch")
+    try:
+        program = _Table(data, struct.unpack_from("<I", data)[0])
+        return _Method(program.tables(1)[0]).plan(path.name)
+    except (struct.error, LookupError, ValueError, OverflowError):
+        raise ForeignPlanError(str(path), "the flatbuffer is damaged") from None
+
+
+class _Call(NamedTuple):
+    """Of a kernel."""
+
+    name: str
+    operation: str  # `aten::add.out`
+    arguments: Sequence[int]  # numbers of values
+    location: str
+
+
+class _Method:
+    def __init__(self, method: _Table):
+        self.method = method
+        values = [(v.number(0, "B"), v.table(1)) for v in method.tables(2)]
+        self.lists = {
+            number: content.vector(0)
+            for number, (kind, content) in enumerate(values)
+            if content is not None and kind == _TENSOR_LIST
+        }
+        self.not_understood: Counter[str] = Counter()
+        self.is_whole = True
+        self.calls = self._calls()
+        makers = {n: c for c in self.calls for n in self._flat(c.arguments[-1:])}
+        self.tensors: dict[int, Value] = {}
+        for number, (kind, content) in enumerate(values):
+            if content is not None and kind == _TENSOR:
+                self._add_tensor(number, content, makers.get(number))
+
+    def _add_tensor(self, number: int, tensor: _Table, maker: _Call | None) -> None:
+        """Constants have no bytes in the plan."""
+        if (place := tensor.table(6)) is None:
+            return
+        dtype = _DTYPES.get(tensor.number(0, "b"), "?")
+        sizes = tensor.vector(2)
+        size = prod(sizes) * _WIDTHS.get(dtype, 1)
+        offset = place.number(1, "I") + (place.number(2, "I") << 32)
+        region = Region(f"memory {place.number(0, 'I')}", offset, size)
+        type = "x".join((*map(str, sizes), dtype))
+        origin, location = (maker.operation, maker.location) if maker else ("", "")
+        self.tensors[number] = Value(f"value {number}", region, type, origin, location)
+
+    def _flat(self, numbers: Sequence[int]) -> list[int]:
+        return [n for number in numbers for n in self.lists.get(number, (number,))]
+
+    def plan(self, name: str) -> ForeignPlan:
+        memories = {
+            f"memory {number}": Memory(size, "temporary")
+            for number, size in enumerate(self.method.vector(8, "q"))
+            if number
+        }
+        calls = [self._step(call) for call in self.calls]
+        state = _state(calls)
+        given = [*self._tensors(self.method.vector(3)), *state]
+        results = [*self._tensors(self.method.vector(4)), *state]
+        kept = results if self.is_whole else []
+        made = {value for step in calls for value in step.writes} | {*given}
+        last = {value.region: value for value in given}
+        steps: list[Step | HandedOn] = []
+        for step in calls:
+            steps += _views(step.reads, made, last)
+            steps.append(step)
+            last |= {value.region: value for value in step.writes}
+        steps += _views(kept, made, last)
+        return ForeignPlan(
+            name, memories, steps, given, kept, ASSUMPTIONS, self.not_understood
+        )
+
+    def _tensors(self, numbers: Sequence[int]) -> list[Value]:
+        """Those of the values that have bytes in the plan."""
+        return [self.tensors[n] for n in self._flat(numbers) if n in self.tensors]
+
+    def _calls(self) -> Sequence[_Call]:
+        """The calls of kernels, up to the first jump. The others are counted only."""
+        (chain,) = self.method.tables(5)
+        places = [_place(frames) for frames in chain.tables(3)]
+        operators = [f"{o.text(0)}.{o.text(1)}" for o in self.method.tables(6)]
+        calls: list[_Call] = []
+        for number, instruction in enumerate(chain.tables(2)):
+            kind, call = instruction.number(0, "B"), instruction.table(1)
+            if kind in _OTHERS:
+                self.not_understood[_OTHERS[kind]] += 1
+                continue
+            if call is None or kind != _KERNEL:
+                rest = len(chain.tables(2)) - number
+                self.not_understood["instructions from the first jump on"] = rest
+                self.is_whole = False
+                break
+            place = places[number] if number < len(places) else ""
+            operation = operators[call.number(0)]
+            name = f"instruction {number}"
+            calls.append(_Call(name, operation, call.vector(1), place))
+        return calls
+
+    def _step(self, call: _Call) -> Step:
+        reads, writes = (
+            self._tensors(part) for part in (call.arguments[:-1], call.arguments[-1:])
+        )
+        if writes and reads[-len(writes) :] == writes:
+            del reads[-len(writes) :]
+
+        def access(read: int, write: int) -> Access:
+            if reads[read] == writes[write]:
+                return None  # it changes that one
+            return Unknown("nothing is known about the operation")
+
+        return Step(call.name, call.operation, reads, writes, call.location, access)
+
+
+def _state(calls: Sequence[Step]) -> Sequence[Value]:
+    """Tensors that are read and later written: buffers that the method changes."""
+    written: set[Value] = set()
+    read: dict[Value, None] = {}
+    for step in calls:
+        read |= dict.fromkeys(v for v in step.reads if v not in written)
+        written.update(step.writes)
+    return [value for value in read if value in written]
+
+
+def _views(
+    reads: Sequence[Value], made: set[Value], last: Mapping[Region, Value]
+) -> Sequence[HandedOn]:
+    """Tensors that nothing makes are what was made last in their bytes."""
+    return [
+        HandedOn(last[value.region], value)
+        for value in dict.fromkeys(reads)
+        if value not in made and value.region in last
+    ]
+
+
+def _place(frames: _Table) -> str:
+    """`file:line` of the innermost frame of the user's program."""
+    found = [(frame.text(0), frame.number(1)) for frame in frames.tables(0)]
+    own = [f"{file}:{line}" for file, line in found if not is_library(file)]
+    return own[-1] if own else ""
