@@ -9,8 +9,8 @@ pass tries other versions of the program:
  * recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
- * more and slower tiles for chains with a wide middle, and loops over tiles, of about a
-   fourth of the budget too.
+ * more and slower tiles for chains with a wide middle, and loops over tiles, of about
+   the budget and a fourth of it too.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further:
@@ -54,8 +54,8 @@ LONGER = 1.0
 MORE, MANY = (32, 0.1), (128, 1.0)
 """Tiles, and the part of the time that they may take longer."""
 
-A_TILE = 4
-"""Of the budget, what a tile in a loop may need: a fourth."""
+TILES = 1, 4
+"""What the budget is divided by for the bytes that a tile in a loop may need."""
 
 SMALLER = 8
 """By what the bytes of tiles are divided until they are no more than that."""
@@ -209,9 +209,10 @@ def _best(tried: Sequence[Candidate], budget: int) -> Candidate:
 
 def _tilings(budget: int) -> Mapping[str, tuple[int, float, int]]:
     """Tiles, slowdowns and bytes of tiles in loops, as tgraph-tile has them."""
-    size, largest = IN_CACHE, max(budget // A_TILE, 1)
-    sizes = [1 << (largest.bit_length() - 1)]  # few, so that budgets share them
-    while size > largest:
+    # Powers of two, so that budgets share them.
+    sizes = [1 << (max(budget // part, 1).bit_length() - 1) for part in TILES]
+    size = IN_CACHE
+    while size > sizes[-1]:
         size = max(size // SMALLER, 1)
         sizes.append(size)
     return {
