@@ -19,7 +19,7 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 class ForeignPlanError(Exception):
     """A file that holds no plan that can be read."""
 
-    def __init__(self, place: str, reason: str):
+    def __init__(self, reason: str, place: str):
         self.place = place
         self.reason = reason
         super().__init__(f"{place}: {reason}")

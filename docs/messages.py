@@ -26,6 +26,7 @@ ERRORS = {
     "ChoiceError",
     "CsvError",
     "FileError",
+    "ForeignPlanError",
     "LocatedError",
     "LocatedVerifyError",
     "PlanViolation",

@@ -93,12 +93,12 @@ def read_file(path: Path) -> ForeignPlan:
     """
     data = path.read_bytes()
     if data[4:6] != b"ET":
-        raise ForeignPlanError(str(path), "this is no program of ExecuTorch")
+        raise ForeignPlanError("this is no program of ExecuTorch", str(path))
     try:
         program = _Table(data, struct.unpack_from("<I", data)[0])
         return _Method(program.tables(1)[0]).plan(path.name)
     except (struct.error, LookupError, ValueError, OverflowError):
-        raise ForeignPlanError(str(path), "the flatbuffer is damaged") from None
+        raise ForeignPlanError("the flatbuffer is damaged", str(path)) from None
 
 
 class _Call(NamedTuple):

@@ -120,7 +120,7 @@ def parse(text: str, name: str) -> HloModule:
     lines = text.splitlines()
     head = next((line for line in lines if line.strip()), "")
     if not head.startswith("HloModule "):
-        raise ForeignPlanError(name, "this is not the text of an HLO module")
+        raise ForeignPlanError("this is not the text of an HLO module", name)
     frames = _frames(lines)
     computations: dict[str, Computation] = {}
     entry: Computation | None = None
@@ -136,7 +136,7 @@ def parse(text: str, name: str) -> HloModule:
             entry = computation if found[1] else entry
             begin = None
     if entry is None:
-        raise ForeignPlanError(name, "the module has no ENTRY computation")
+        raise ForeignPlanError("the module has no ENTRY computation", name)
     return HloModule(
         re.split(r"[ ,]", head)[1],
         "is_scheduled=true" in head,
@@ -160,12 +160,13 @@ def _computation(
         try:
             instruction = _instruction(found[2], line[found.end() :], frames)
         except (ValueError, IndexError, RecursionError):
-            reason = f"{found[2]} cannot be read as an instruction"
-            raise ForeignPlanError(f"{file}:{number}", reason) from None
+            raise ForeignPlanError(
+                f"{found[2]} cannot be read as an instruction", f"{file}:{number}"
+            ) from None
         instructions.append(instruction)
         root = instruction if found[1] else root
     if root is None:
-        raise ForeignPlanError(file, f"the computation {name} has no ROOT")
+        raise ForeignPlanError(f"the computation {name} has no ROOT", file)
     return Computation(name, instructions, root)
 
 

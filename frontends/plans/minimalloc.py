@@ -26,16 +26,17 @@ def read_file(path: Path) -> ForeignPlan:
     try:
         table = csv_format.read(path.read_text("utf-8-sig"), keep_offsets=True)
     except csv_format.CsvError as error:
-        raise ForeignPlanError(f"{path}:{error.line}", error.reason) from None
+        raise ForeignPlanError(error.reason, f"{path}:{error.line}") from None
     except UnicodeDecodeError:
-        raise ForeignPlanError(str(path), "this is not UTF-8") from None
+        raise ForeignPlanError("this is not UTF-8", str(path)) from None
     written: dict[int, list[Value]] = {}
     read: dict[int, list[Value]] = {}
     sizes: dict[str, int] = {}
     for buffer in table.buffers:
         if buffer.offset is None:
-            reason = f"buffer {buffer.id} has no offset, expected a plan"
-            raise ForeignPlanError(str(path), reason)
+            raise ForeignPlanError(
+                f"buffer {buffer.id} has no offset, expected a plan", str(path)
+            )
         memory = buffer.pool or "arena"
         region = Region(memory, buffer.offset, buffer.size)
         end = peak_of([buffer], [buffer.offset])

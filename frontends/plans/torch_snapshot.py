@@ -40,12 +40,13 @@ def read_file(path: Path) -> ForeignPlan:
     try:
         snapshot = _PlainUnpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle raises anything
-        reason = f"this cannot be read as a pickle: {error}"
-        raise ForeignPlanError(str(path), reason) from None
+        raise ForeignPlanError(
+            f"this cannot be read as a pickle: {error}", str(path)
+        ) from None
     try:
         return _plan(path.name, snapshot["segments"], snapshot["device_traces"])
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ForeignPlanError(str(path), "this is no snapshot of PyTorch") from None
+        raise ForeignPlanError("this is no snapshot of PyTorch", str(path)) from None
 
 
 def _plan(

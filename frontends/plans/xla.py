@@ -58,12 +58,12 @@ def read_file(path: Path) -> ForeignPlan:
     Raises `ForeignPlanError` for what is no such dump, and `OSError`.
     """
     if path.suffix != ".txt":
-        raise ForeignPlanError(str(path), f"this is no plan, expected *{ASSIGNMENT}")
+        raise ForeignPlanError(f"this is no plan, expected *{ASSIGNMENT}", str(path))
     stem = str(path).removesuffix(ASSIGNMENT).removesuffix(".txt")
     assignment, hlo = (Path(stem + end) for end in (ASSIGNMENT, ".txt"))
     module = parse(_text(hlo), str(hlo))
     if not module.is_scheduled:
-        raise ForeignPlanError(str(hlo), "the module has no schedule")
+        raise ForeignPlanError("the module has no schedule", str(hlo))
     return read(module, _text(assignment), str(assignment))
 
 
@@ -71,7 +71,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text()
     except UnicodeDecodeError:
-        raise ForeignPlanError(str(path), "this is not UTF-8") from None
+        raise ForeignPlanError("this is not UTF-8", str(path)) from None
 
 
 def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
@@ -81,8 +81,9 @@ def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
     try:
         return reader.plan(_STAGE.sub("", Path(name).name))
     except (LookupError, ValueError, RecursionError):
-        reason = "its values and those of the HLO do not fit together"
-        raise ForeignPlanError(name, reason) from None
+        raise ForeignPlanError(
+            "its values and those of the HLO do not fit together", name
+        ) from None
 
 
 class _Reader:
@@ -102,13 +103,13 @@ class _Reader:
                 self.memories[memory] = Memory(int(found[2]), _kind(found[3]))
             elif found := _VALUE.match(line):
                 if not memory:
-                    raise ForeignPlanError(name, "a value comes before allocations")
+                    raise ForeignPlanError("a value comes before allocations", name)
                 region = Region(memory, int(found[4]), int(found[3]))
                 self.regions[found[1], _index(found[2])] = region
             elif line.strip() and line != "BufferAssignment:" and self.memories:
                 break  # what follows are sums
         if not self.memories:
-            raise ForeignPlanError(name, "this is not a buffer assignment of XLA")
+            raise ForeignPlanError("this is not a buffer assignment of XLA", name)
 
     def plan(self, name: str) -> ForeignPlan:
         entry = self.module.entry
