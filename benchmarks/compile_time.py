@@ -78,7 +78,7 @@ def print_table(file: str, repeat: int) -> None:
 
 def program_seconds(text: str) -> float:
     """From text to what can be called, without what earlier runs have compiled."""
-    primitives._described.cache_clear()
+    primitives.described.cache_clear()
     with (
         TemporaryDirectory() as folder,
         patch.dict(os.environ, TENSORPLAN_CACHE=folder),

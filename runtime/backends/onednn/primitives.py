@@ -267,11 +267,11 @@ class Attributes:
     def describe(self, kind: str, *arguments: Any) -> Description:
         """A primitive with these post-ops."""
         post_ops = tuple(self.post_ops)
-        return _described(kind, arguments, post_ops, repr(post_ops))
+        return described(kind, arguments, post_ops, repr(post_ops))
 
 
 @lru_cache(KEPT)
-def _described(
+def described(
     kind: str, arguments: tuple[Any, ...], post_ops: tuple[PostOp, ...], exactly: str
 ) -> Description:
     """One description of what is alike: layers, parts for threads, and what has been
