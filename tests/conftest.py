@@ -51,6 +51,6 @@ class PlainRoot:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    ring = "quick" if "not thorough" in config.getoption("markexpr") else "ci"
+    ring = "quick" if "not thorough" in config.option.markexpr else "ci"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", ring))
     config.pluginmanager.register(PlainRoot())
