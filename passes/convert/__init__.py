@@ -1,6 +1,6 @@
-"""The passes from one dialect to another.
+"""Passes that convert one dialect to another.
 
 linalg/   convert-tgraph-to-linalg: each family of operations
 
-What convert-stablehlo-to-tgraph is made of is in frontends/stablehlo/.
+The parts of convert-stablehlo-to-tgraph are in frontends/stablehlo/.
 """

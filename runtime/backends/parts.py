@@ -1,4 +1,4 @@
-"""Work in parts, which threads do at the same time: how many, and of which sizes.
+"""Divides work into parts that threads compute concurrently: how many, and how large.
 
 No sum is divided: each element of a result is computed in one part.
 """

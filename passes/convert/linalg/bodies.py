@@ -1,7 +1,7 @@
-"""Sorting, and reductions by any function of single elements.
+"""Sorts, and reductions whose region combines single elements.
 
-A reduction is one `linalg.generic` whose body is the operation's, with all results
-together. A sort is loops: a merge sort from the bottom up, column by column.
+A reduction becomes one `linalg.generic` that has the operation's body and computes all
+results. A sort becomes loops: a bottom-up merge sort of each column.
 
     for column: for width = 1, 2, 4, ...:
       for k: spare[k] = the first of two sorted runs of `width` elements that is left

@@ -1,4 +1,4 @@
-"""Adding upstream operations one after the other: scalars, loops, element types."""
+"""Builds upstream operations in order: scalars, loops, element types."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast

@@ -1,7 +1,7 @@
-"""Gather, scatter and the gradient of max pooling: places that are known at run time.
+"""Gather, scatter and the gradient of max pooling: indices known only at run time.
 
-A gather is a `linalg.generic` that loads by index. The others are loops in the order
-that the reference has, as several updates may meet at one place.
+A gather becomes a `linalg.generic` that loads by index. The others become loops in the
+order of the reference, because several updates may write the same element.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Memory as the conversion sees it: arrays in memrefs, views of them, workspace."""
+"""Memory that the conversion uses: arrays in memrefs, their views, and workspace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,9 @@
     dot_general                  linalg.matmul, linalg.batch_matmul
     convolution, two dimensions  linalg.conv_2d_nhwc_hwcf
 
-That is what passes upstream recognise: tiling, vectorization, lowering to libraries.
-None of this where strides can't say it, or sums are kept in another type.
+Upstream passes recognize these operations: tiling, vectorization, lowering to
+libraries. The conversion does not use them if strides cannot express the view, or if
+sums have another type than the result.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Loop nests as `linalg.generic`: values are computed where they are needed.
+"""Loop nests as `linalg.generic`: each value is computed where it is needed.
 
-Elementwise operations, constants and views of one nest become its body and its
-indexing maps; all else that it reads is stored before.
+The elementwise operations, constants and views of a nest become its body and its
+indexing maps. All other values that it reads are stored first.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""Random bits: a loop over the blocks that the counters give.
+"""Random bits: a loop over blocks of counters.
 
-As `tensorplan.dialects.tgraph.reference.random`, which says how XLA lays numbers out.
-Words are kept in i64, so that products of two fit.
+`tensorplan.dialects.tgraph.reference.random` describes how XLA lays out the numbers.
+Words are held in i64, so that the product of two words fits.
 """
 
 from collections.abc import Sequence

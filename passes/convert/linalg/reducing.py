@@ -1,7 +1,7 @@
 """Reductions and products of tensors as `linalg.generic` with reduction iterators.
 
-Sums are kept in a wider type than the elements (`code.sum_type`, `code.dot_type`), in
-workspace if that is not the result's own.
+Sums have a wider type than the elements (`code.sum_type`, `code.dot_type`). They lie in
+workspace if the result has another type.
 """
 
 from collections.abc import Callable, Mapping, Sequence

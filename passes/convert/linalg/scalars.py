@@ -1,9 +1,9 @@
 """tgraph's elementwise operations on scalars, as arith and math operations.
 
-Formulas (`tensorplan.dialects.tgraph.formulas`) are written in what these two have.
-The meaning is the reference interpreter's: NaN goes through maximum and minimum,
-integers wrap around. Floats of less than 32 bits are computed in f32 and rounded after
-every operation.
+Formulas (`tensorplan.dialects.tgraph.formulas`) expand into operations of these two
+dialects. The results are those of the reference interpreter: maximum and minimum
+propagate NaN, and integers wrap around. Floats of less than 32 bits are computed in f32
+and rounded after every operation.
 """
 
 from collections.abc import Mapping, Sequence

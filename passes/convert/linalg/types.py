@@ -1,4 +1,4 @@
-"""Other types for all values of a module."""
+"""Replaces the types of all values of a module."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,10 +1,10 @@
 """Convolutions and reductions of windows, without padded copies.
 
-Along each dimension, the places of a window fall into ranges that see the same part of
-the window inside the (dilated, padded) operand: with padding 1 and a window of 3, the
-first place sees two elements, the last as well, and all others see three. Every
-combination of ranges is one `linalg.generic` on views (index set splitting); without
-padding there is a single one.
+Along each dimension, the positions of a window form ranges in which the same part of
+the window lies inside the (dilated, padded) operand. With padding 1 and a window of 3,
+the first and the last position see two elements, and all others see three. Each
+combination of ranges becomes one `linalg.generic` on views (index set splitting);
+without padding there is only one.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Level-4 programs run natively, by MLIR's own tools."""
+"""Runs level-4 programs natively with MLIR's own tools."""

@@ -1,8 +1,8 @@
 """Runs level-4 programs natively: mlir-opt lowers them, mlir-runner compiles them.
 
-mlir-runner gets a second function, which maps the memory of the arguments from a file
-that it inherits, and runs the program once for every byte that comes on stdin; it
-answers with a byte. So a program is compiled once and shares memory with us.
+mlir-runner gets a second function, which maps the memory of the arguments from an
+inherited file, runs the program once for each byte on stdin, and answers each with a
+byte. A program is therefore compiled once and shares memory with this process.
 """
 
 import mmap

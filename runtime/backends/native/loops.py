@@ -10,8 +10,8 @@ A softmax of rows becomes
         for ...:                                              # pass 2
             out = buffer / sum
 
-Whatever does not depend on a loop is computed outside of it. The result is written
-after everything that it depends on was read, so it may take over an input's memory.
+Code that does not depend on a loop moves out of it. A result is written after all that
+it depends on is read, so it may overwrite an input in place.
 
 Sums of floats are kept in f32 or f64 for some thousand elements, in one partial sum for
 each lane, and then added up in f64: errors are below those of NumPy's pairwise sums.

@@ -1,6 +1,7 @@
-"""Elementwise operations in LLVM IR: what it has, in which formulas are written.
+"""Elementwise operations in LLVM IR: those that it has, and that formulas expand into.
 
-What is not supported here the NumPy kernels decide, and refuse what has no meaning.
+Operations that are not supported here are left to the NumPy kernels, which refuse those
+that have no meaning.
 """
 
 from collections.abc import Callable, Mapping, Sequence

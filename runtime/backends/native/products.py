@@ -2,8 +2,8 @@
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
-With a vector, each element of a matrix is read once: a nest does that in the order of
-memory. For wide integers there is no library.
+A product with a vector reads each element of the matrix once, so a loop nest reads them
+in the order of memory. No library multiplies wide integers.
 """
 
 from collections.abc import Mapping, Sequence

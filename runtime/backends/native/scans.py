@@ -1,11 +1,11 @@
-"""Cumulative sums and products of columns: many next to one another at a time.
+"""Cumulative sums and products of columns, many adjacent columns at a time.
 
     for some columns:
         total = 0
         for each row:
             total = total + x; out = total
 
-Along rows there is nothing to do at a time, and NumPy is as fast.
+Along rows nothing can run in parallel, and NumPy is as fast.
 """
 
 from collections.abc import Sequence

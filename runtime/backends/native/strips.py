@@ -8,8 +8,8 @@ is computed as
         for 2 vectors of columns at a time:
             out = out + x[0] * y[0] + ... + x[7] * y[7]
 
-So rows are read from their start to their end, which processors see ahead. A nest that
-keeps sums in registers leaves a row after some hundred columns.
+Rows are thus read from start to end, in a pattern that processors prefetch. A nest that
+keeps sums in registers leaves a row after a few hundred columns.
 """
 
 from collections.abc import Sequence

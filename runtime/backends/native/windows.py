@@ -2,8 +2,8 @@
 
     out[i] = maximum over k of x[i * stride + k - padding]
 
-Where windows reach into the padding they are smaller. Places whose windows are cut
-alike are one nest: those at either edge, and all in between.
+Windows that reach into the padding are smaller. Positions whose windows are cut alike
+form one loop nest: those at each edge, and all in between.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""The threads of NumPy's BLAS, while programs run: OpenBLAS, as NumPy's wheels have it.
+"""The number of threads that NumPy's BLAS (OpenBLAS, in wheels) uses in programs.
 
-Another BLAS has its own way to be told, which its environment variables say.
+Another BLAS is configured by its own environment variables.
 """
 
 import ctypes
@@ -20,8 +20,8 @@ _count = _before = 0
 
 
 class Threads:
-    """Has products use so many threads, in all of the process, meanwhile: of several at
-    a time the last one decides, and the number that was before comes back in the end.
+    """Sets the number of threads that products use in the whole process. If several are
+    entered at a time, the last one decides. Leaving the last one restores the number.
     """
 
     _is_inside = False

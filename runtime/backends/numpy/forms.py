@@ -1,7 +1,6 @@
-"""What NumPy has for elementwise operations: ufuncs, and what is made of several calls.
+"""Elementwise operations that NumPy computes by a ufunc, or in a few calls.
 
-All else is written in these by the operations' formulas
-(`tensorplan.dialects.tgraph.formulas`).
+Formulas (`tensorplan.dialects.tgraph.formulas`) express all others in these.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What calls of NumPy's kernels call that NumPy has not. Knows no IR."""
+"""Functions that NumPy's kernels call and NumPy lacks. This module knows no IR."""
 
 from collections.abc import Mapping, Sequence
 from math import prod

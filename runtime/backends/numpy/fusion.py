@@ -1,4 +1,4 @@
-"""Kernels of `tgraph.fusion`: groups computed without storing what is between them.
+"""Kernels of `tgraph.fusion`, which do not store intermediate values of a group.
 
 By the group's form (`dialects/tgraph/fusing.py`):
 

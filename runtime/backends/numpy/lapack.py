@@ -1,8 +1,8 @@
-"""LAPACK on batches of matrices, through SciPy. Knows no IR.
+"""LAPACK on batches of matrices, through SciPy. This module knows no IR.
 
-`work` is memory for one matrix with its columns one after the other, as LAPACK has it;
-the routine overwrites it. SciPy allocates what a routine needs besides, for one matrix
-at a time. What a routine fails on, and what is not finite, gives NaN.
+`work` holds one matrix in column-major order, as LAPACK expects it; the routine
+overwrites it. SciPy allocates any other memory that a routine needs for one matrix. A
+matrix that a routine fails on, or that is not finite, gives NaN.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Kernels of groups of rows (softmax, layer norm): some rows at a time.
 
-All that is between the group's operands and its result lies in tiles of the workspace;
-the last operation alone writes the result.
+All intermediate values lie in tiles of the workspace, and only the last operation
+writes the result.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ primitives.py    its primitives on arrays
 epilogue.py      elementwise operations that a primitive does on the way
 dot.py, convolution.py   which primitive computes an operation
 
-Needs the extra `fast` (llvmlite, too: calls are native code). Without it, with
-`TENSORPLAN_NATIVE=0`, and for what only oneDNN's reference could compute, the NumPy
-kernels do it.
+This backend needs the extra `fast`, including llvmlite, because its calls are native
+code. Without it, with `TENSORPLAN_NATIVE=0`, and for contractions that only oneDNN's
+reference implementation supports, the NumPy kernels compute.
 """

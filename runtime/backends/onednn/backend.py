@@ -1,4 +1,4 @@
-"""oneDNN as a backend: contractions, and what follows them where it can do that too."""
+"""oneDNN as a backend: contractions, and operations after them that it can fuse."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache

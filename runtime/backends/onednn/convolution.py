@@ -1,11 +1,11 @@
 """Convolutions as oneDNN's: forward, or one of the gradients that they look like.
 
-StableHLO has one convolution, with dimension numbers for everything; a training step
-has three of them. That over an image with holes, or with a kernel seen backwards, is
-the gradient of another by its data; that with a "kernel" larger than its result is the
-gradient by the weights. oneDNN has primitives for these, and no others for what they
-compute. Weights are brought to oneDNN's layout once if they are constants, else in each
-run.
+StableHLO writes all three convolutions of a training step as one operation with
+dimension numbers. A convolution over a dilated image, or with a reversed kernel, is the
+gradient with respect to the data; one whose "kernel" is larger than its result is the
+gradient with respect to the weights. oneDNN computes these by primitives of their own
+and by no others. Constant weights are converted to oneDNN's layout once, all others in
+each run.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""oneDNN's C interface (version 3), by ctypes: finding it, its objects, its errors.
+"""oneDNN's C interface (version 3) through ctypes: loading it, its objects, its errors.
 
 The package `onednn-cpu-gomp` puts the library into the environment's `lib` folder;
-`TENSORPLAN_ONEDNN` names another file. It has no threads of its own: those of the
-process's team (jit/team.py) each compute a part. OpenMP reads that while it is loaded,
-once.
+`TENSORPLAN_ONEDNN` names another file. The library runs with one OpenMP thread, because
+each thread of the process's team (jit/team.py) computes a part. OpenMP reads this
+setting only once, while it is loaded.
 """
 
 import ctypes
