@@ -58,6 +58,9 @@ _CORES = (
 )
 """How long to try the core first, under capacities how far above the lower bound."""
 
+_PREPARING = 2_000_000
+"""Work that others may do before a search prepares what it needs."""
+
 _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
@@ -258,7 +261,7 @@ def _minimise(
 
 
 def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
-    yield CoreFirst.WORK  # small searches come before all that it has to prepare
+    yield _PREPARING
     core = CoreFirst(part)
     for effort, excess in _CORES:
         for slack in SLACKS:
@@ -285,6 +288,7 @@ def _by_valleys(
 
 def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
     """Around a spine: always the highest piece, as long as it may become lower."""
+    yield _PREPARING
     spine, pieces = split(part)
     offsets = list(spine)
     searched = [

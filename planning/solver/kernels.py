@@ -17,10 +17,10 @@ from .. import deadline
 Integers: TypeAlias = Any
 """A mutable sequence of integers: a list, or an array of 64 bits."""
 
-_STEP = 1e-7
+STEP = 1e-7
 """Seconds of a step of plain Python, about."""
 
-_LOADING, _COMPILING = 0.5, 2.5
+_LOADING, _COMPILING = 0.5, 2.0
 """Seconds until a kernel runs as machine code: from the disk, or compiled."""
 
 LARGEST = 1 << 60
@@ -101,7 +101,7 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     too soon to compile.
     """
     _asked[kernel] += work
-    seconds = _asked[kernel] * _STEP
+    seconds = _asked[kernel] * STEP
     if seconds <= _LOADING or not available():
         return False
     wait = _LOADING if _is_on_disk(kernel) else _COMPILING

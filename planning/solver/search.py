@@ -22,10 +22,11 @@ the order of buffers is ours.
 """
 
 from collections.abc import Callable, Sequence
+from time import thread_time
 from typing import Any, NamedTuple
 
 from .. import deadline
-from .kernels import LARGEST, Integers, as_arrays, compiled, integers, pays, plain
+from .kernels import LARGEST, STEP, Integers, as_arrays, compiled, integers, pays, plain
 from .sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
@@ -37,7 +38,6 @@ RULES = range(4)
 _PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
 PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
-_STEPS = 20  # of plain Python for a section
 
 
 START = (-1, 0, 0, 0)
@@ -136,7 +136,7 @@ class PausingSearch:
         self._tables, self._sizes = tables, sizes
         self._kernel, self._helpers = kernel, helpers
         self._is_fast = False
-        self._work = 0  # in plain Python that `pays` has not heard of
+        self._seconds = 0.0  # of plain Python that `pays` has not heard of
 
     def run(self, order: Sequence[int], *numbers: int) -> SearchOutcome:
         """Calls the kernel, which goes on from where it paused, until its search ends
@@ -148,15 +148,16 @@ class PausingSearch:
         )
         status, work = PAUSED, 0
         while status == PAUSED and not deadline.passed():
-            if not self._is_fast and pays(_STEPS * self._work, self._sizes, kernel):
+            steps = int(self._seconds / STEP)
+            if not self._is_fast and pays(steps, self._sizes, kernel):
                 self._is_fast = True
                 kernel = compiled(self._kernel, *self._helpers)
                 self._tables = as_arrays(self._tables)
                 rank, point = integers(rank, True), integers(point, True)
             pause = PAUSE if self._is_fast else PLAIN_PAUSE
-            before = work
+            began = thread_time()
             status, work = kernel(self._tables, rank, point, pause, *numbers)
-            self._work = work - before
+            self._seconds = thread_time() - began
         status = UNKNOWN if status == PAUSED else status
         return SearchOutcome(status, plain(self._tables.offsets), int(work))
 

@@ -14,6 +14,7 @@ from .sections import Part, over
 from .skyline import skyline_plans
 
 _PIECE = 500  # buffers that are searched at once
+_FEW = 16  # one of so many buffers, at most, is in the spine
 _ROUNDS = 30  # until the spine leaves room for all pieces
 
 
@@ -32,14 +33,14 @@ class Piece(NamedTuple):
 def split(part: Part) -> tuple[Sequence[int], Sequence[Piece]]:
     """The offsets of the spine (units; 0 for others), and the pieces.
 
-    There are no pieces if the part is small, or no spine of at most half of the buffers
-    makes them small and leaves enough room for each.
+    There are no pieces if the part is small, or no spine of few buffers makes them
+    small and leaves enough room for each.
     """
     if len(part.size) <= _PIECE:
         return [], []
     spine = _spine(part)
     for _ in range(_ROUNDS):
-        if not 0 < 2 * len(spine) <= len(part.size):
+        if not 0 < _FEW * len(spine) <= len(part.size):
             break
         offsets, height = _placed(part, spine)
         rest = set(range(len(part.size))).difference(spine)
