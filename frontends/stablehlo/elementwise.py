@@ -148,7 +148,7 @@ def _width(element: Attribute) -> int:
     """The bits of an element that may become parts of others."""
     if isinstance(element, IntegerType):
         return element.bitwidth
-    if cast(AnyFloat, element).bitwidth < 8:
+    if is_complex(element) or cast(AnyFloat, element).bitwidth < 8:
         raise Unsupported(f"with elements of type {element}")
     return 8 * element_bytes(element)
 
@@ -231,6 +231,9 @@ def _mulhi(c: Conversion) -> Values:
 
 
 def _written_out(name: str, c: Conversion) -> Values:
+    element = type_of(c.inputs[0]).element_type
+    if is_complex(element):
+        raise Unsupported(f"with elements of type {element}")
     return (written_out(TensorBuilder(c.into, c.op.location), name, *c.inputs),)
 
 

@@ -12,6 +12,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import jax
 import jax.numpy
 import jax.scipy
 import numpy as np
-from verdicts import Verdict, failures, judge, summary
+from verdicts import Verdict, compare, failures, judge, summary
 
 import tensorplan
 
@@ -223,7 +224,7 @@ def check(expression: str) -> Verdict:
     def run() -> Any:
         return tensorplan.compile(tensorplan.from_jax(fn, *arrays), threads=1)(*arrays)
 
-    return judge(run, want, RTOL, ATOL, PLACE)
+    return judge(run, partial(compare, want=want, rtol=RTOL, atol=ATOL), PLACE)
 
 
 def _modules() -> dict[str, Any]:

@@ -26,7 +26,7 @@ import verdicts
 from onnx import numpy_helper
 from onnx.backend.test.case import node as node_cases
 from onnx.backend.test.loader import load_model_tests
-from verdicts import Arrays, Verdict
+from verdicts import Arrays, Verdict, compare
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -83,7 +83,8 @@ def judge(case: Case) -> Verdict:
     for data in case.data:
         inputs, want = (list(map(_array_of, values)) for values in data)
         run = partial(_run, case.model, inputs)
-        verdict = verdicts.judge(run, want, case.rtol, case.atol, PLACE)
+        compared = partial(compare, want=want, rtol=case.rtol, atol=case.atol)
+        verdict = verdicts.judge(run, compared, PLACE)
         if verdict.status != "pass":
             return verdict
     return verdict

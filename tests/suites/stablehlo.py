@@ -25,22 +25,23 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
+import verdicts
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func as func_dialect
+from verdicts import Arrays, Verdict
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends import bytecode
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "stablehlo.md"
-
-Arrays = Sequence[np.ndarray]
 
 _SEPARATOR = re.compile(r"^// -----.*$", re.MULTILINE)
 _CHECK = re.compile(
@@ -49,12 +50,7 @@ _CHECK = re.compile(
     r"(?P<type>tensor<\S+)( \{tolerance = (?P<tolerance>\S+) : f64\})?.*"
 )
 _PREFIX = "check."
-_PLACE = re.compile(r"^\S+: (note: )?", re.MULTILINE)
-
-
-class Verdict(NamedTuple):
-    status: str
-    message: str = ""
+_PLACE = r"\S+"
 
 
 class Check(NamedTuple):
@@ -276,32 +272,28 @@ def _number(word: str, dtype: np.dtype[Any]) -> Any:
 
 
 def judge(case: Case) -> Verdict:
-    wanted = [check.expected for check in case.checks]
+    return verdicts.judge(partial(_run, case), partial(_compared, case.checks), _PLACE)
+
+
+def _run(case: Case) -> Arrays:
+    """Shapes, or what must be a constant, may depend on the constants."""
     try:
-        try:
-            got = _run(case.open_text, case.inputs)
-        except LocatedError:  # shapes, or what must be a constant, may depend on them
-            got = _run(case.text, ())
-    except LocatedError as error:
-        return Verdict("refused", reason(str(error)))
-    except Exception as error:
-        return Verdict("internal", f"{type(error).__name__}: {error}")
-    if len(got) != len(wanted):
-        return Verdict("wrong", f"{len(got)} results, expected {len(wanted)}")
-    for have, check in zip(got, case.checks, strict=True):
+        return _compiled(case.open_text)(*case.inputs)
+    except LocatedError:
+        return _compiled(case.text)()
+
+
+def _compiled(text: str) -> Callable[..., Arrays]:
+    return tensorplan.compile(tensorplan.from_stablehlo(text), threads=1)
+
+
+def _compared(checks: Sequence[Check], got: Arrays) -> Verdict:
+    if len(got) != len(checks):
+        return Verdict("wrong", f"{len(got)} results, expected {len(checks)}")
+    for have, check in zip(got, checks, strict=True):
         if message := _difference(have, check):
             return Verdict("wrong", message)
     return Verdict("pass")
-
-
-def _run(text: str, inputs: Arrays) -> Arrays:
-    run = tensorplan.compile(tensorplan.from_stablehlo(text), threads=1)
-    return run(*inputs)
-
-
-def reason(message: str) -> str:
-    """An error's text without places."""
-    return "; ".join(dict.fromkeys(_PLACE.sub("", message).splitlines()))
 
 
 def _difference(have: np.ndarray, check: Check) -> str:
@@ -342,12 +334,12 @@ def _rank(x: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, lowest - bits, bits)
 
 
-def page(cases: Sequence[Case], verdicts: Mapping[str, Verdict]) -> str:
+def page(cases: Sequence[Case], judged: Mapping[str, Verdict]) -> str:
     """What passes and what is refused, as a table by operation."""
     types: dict[str, set[str]] = {}
     refused: dict[str, Counter[str]] = {}
     for case in cases:
-        verdict = verdicts[case.name]
+        verdict = judged[case.name]
         if verdict.status == "pass":
             for name, element in case.operations:
                 types.setdefault(name, set()).add(element)
@@ -362,8 +354,8 @@ def page(cases: Sequence[Case], verdicts: Mapping[str, Verdict]) -> str:
         f"{'; '.join(f'{text} ({n})' for text, n in refused.get(name, {}).items())} |"
         for name in names
     ]
-    passed = sum(verdict.status == "pass" for verdict in verdicts.values())
-    text = _PAGE.format(passed=passed, total=len(verdicts))
+    passed = sum(verdict.status == "pass" for verdict in judged.values())
+    text = _PAGE.format(passed=passed, total=len(judged))
     return text + "\n".join([*lines, ""])
 
 
@@ -395,24 +387,20 @@ def main() -> int:
     chosen, unread = read(options.folder, options.match)
     if options.sample:
         chosen = random.Random(0).sample(chosen, min(options.sample, len(chosen)))
-    verdicts: dict[str, Verdict] = {}
-    for case in chosen:
-        verdict = verdicts[case.name] = judge(case)
-        is_bug = verdict.status in ("wrong", "internal")
-        if is_bug or (options.details and verdict.status != "pass"):
-            print(f"{case.name}: {verdict.status}: {verdict.message}", flush=True)
-    reasons = Counter(v.message for v in verdicts.values() if v.status == "refused")
+    judged = {case.name: judge(case) for case in chosen}
+    failed = verdicts.failures(judged)
+    reasons = Counter(v.message for v in judged.values() if v.status == "refused")
     for message, count in reasons.most_common():
         print(f"{count:5}  {message}")
+    others = {name: v for name, v in judged.items() if v.status != "pass"}
     if options.details:
-        print(*(f"{name}: unread: {why}" for name, why in unread.items()), sep="\n")
-    counts = Counter(verdict.status for verdict in verdicts.values())
-    parts = [f"{count} {status}" for status, count in sorted(counts.items())]
-    print(", ".join([*parts, f"{len(unread)} unread"]))
-    if counts["wrong"] or counts["internal"]:
+        others |= {name: Verdict("unread", why) for name, why in unread.items()}
+    print(verdicts.summary(judged, others if options.details else failed))
+    print(f"{len(unread)} unread")
+    if failed:
         return 1
     if options.write:
-        PAGE.write_text(page(chosen, verdicts))
+        PAGE.write_text(page(chosen, judged))
     return 0
 
 

@@ -24,16 +24,17 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    run: Callable[[], Arrays], want: Arrays, rtol: float, atol: float, place: str
+    run: Callable[[], Arrays], compared: Callable[[Arrays], Verdict], place: str
 ) -> Verdict:
-    """`place` is a pattern of the places in errors, which differ between runs."""
+    """`compared` judges results. `place` is a pattern of the places in errors, which
+    differ between runs."""
     try:
         got = run()
     except LocatedError as error:
         return Verdict("refused", reason(str(error), place))
     except Exception as error:
         return Verdict("internal", f"{type(error).__name__}: {error}")
-    return compare(got, want, rtol, atol)
+    return compared(got)
 
 
 def reason(message: str, place: str) -> str:
