@@ -3,4 +3,5 @@
 executorch.py   an algorithm for ExecuTorch's `MemoryPlanningPass`
 jax.py          what `tensorplan.jit` returns
 minimalloc.py   minimalloc's Python API and its command, `plan-minimalloc`
+torch.py        the backend `tensorplan` of `torch.compile`
 """

@@ -380,7 +380,9 @@ def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
         tensorplan.from_torch(module, inputs)
     decomposed = torch.export.export(nn.Linear(4, 2, bias=False), (SIGNED[0],))
     tensorplan.from_torch(decomposed.run_decompositions())  # to a product
-    assert sorted(set(program._CONVERSIONS) - seen) == []
+    backward = {"alias"} | {x for x in program._CONVERSIONS if x.endswith("_backward")}
+    assert sorted(set(program._CONVERSIONS) - seen - backward) == []
+    # The others come from AOTAutograd: test_torch_compile.py.
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
@@ -547,5 +549,5 @@ def test_bad_requests() -> None:
         tensorplan.from_torch(module, (x,), gradients=True)
     with pytest.raises(LocatedError, match="complex64 is not supported"):
         tensorplan.from_torch(nn.Identity(), (x + 1j,))
-    with pytest.raises(ValueError, match="expected no others"):
+    with pytest.raises(ValueError, match="expected no args or kwargs"):
         tensorplan.from_torch(torch.export.export(module, (x,)), (x,))

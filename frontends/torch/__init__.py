@@ -16,6 +16,9 @@ produce StableHLO, are large, and each is tied to a single release of PyTorch.
 Attention, linear layers, and matrix products are converted as a whole (`WHOLE`),
 because their decompositions are longer and hide the operation.
 
+`import_graph` takes a forward or a backward pass of AOTAutograd, for `torch.compile`.
+Operations of backward passes become `tgraph.gradient`.
+
 The source location of an operation is its call in the module's source.
 
 program.py      the graph: arguments, sizes, results, training, errors
@@ -29,13 +32,17 @@ data-dependent shapes, or higher-order operations such as `torch.cond`. The tool
 read `.pt2` files, because `torch.export.load` unpickles them, which runs their code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from ...dialects.diagnostics import LocatedError
 from ...extras import missing
 from ...model import Model
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 WHOLE = ("linear", "matmul", "scaled_dot_product_attention")
 """ATen operations that are not decomposed."""
@@ -81,3 +88,33 @@ def import_program(
     importer = Importer(source.run_decompositions(table), dynamic)
     module = importer.module(gradients=gradients, learning_rate=learning_rate)
     return Model(module, importer.parameters)
+
+
+def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
+    """The program of a functional graph of core ATen operations, as AOTAutograd makes
+    it. Its arguments are the placeholders that are tensors; `results` are nodes.
+
+    Raises `LocatedError` that lists all operations that are not supported.
+    """
+    from .program import Importer
+
+    def specs(kind: str, nodes: Iterable[Any]) -> list[Any]:
+        names = SimpleNamespace(name=kind)
+        return [SimpleNamespace(kind=names, arg=n, target=n.target) for n in nodes]
+
+    nodes = list(graph_module.graph.nodes)
+    inputs = specs("USER_INPUT", [n for n in nodes if n.op == "placeholder"])
+    held = [node for node in nodes if node.op == "get_attr"]
+    constants = {node.target: getattr(graph_module, node.target) for node in held}
+    for node in held:
+        node.meta.setdefault("val", constants[node.target])
+    program = SimpleNamespace(
+        graph=graph_module.graph,
+        graph_signature=SimpleNamespace(
+            input_specs=[*inputs, *specs("CONSTANT_TENSOR", held)],
+            output_specs=specs("USER_OUTPUT", results),
+        ),
+        constants=constants,
+        range_constraints={},
+    )
+    return Importer(program).module(gradients=False, learning_rate=None)

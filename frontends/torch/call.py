@@ -6,7 +6,7 @@ of them; `Unsupported` says why there is no tgraph form.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import base
 from ...dialects.tgraph.base import AnyTensor, Shape
-from ..builder import ELEMENTS, TensorBuilder, axis_of, shape_of
+from ...dialects.tgraph.differentiation import GradientOp
+from ..builder import ELEMENTS, TensorBuilder, axis_of, shape_of, type_of
 from ..unsupported import Unsupported
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue | None]
@@ -86,6 +87,16 @@ class AtenCall(TensorBuilder):
         """The element type that PyTorch computes with, given these arguments."""
         torch = import_module("torch")
         return element_of(torch.result_type(*(self.examples[name] for name in names)))
+
+    def gradient(self, forward: "Conversion", *wrt: str) -> Sequence[SSAValue]:
+        """Of an operation's first result, whose own gradient is `grad_output`."""
+        head = self["grad_output"]
+        result = forward(replace(self, types=[type_of(head)], used={0}))
+        of = result if isinstance(result, SSAValue) else result[0]
+        op = GradientOp([cast(SSAValue, of)], [self[name] for name in wrt], [head])
+        op.location = self.location
+        self.into.append(op)
+        return op.res
 
     def axis(self, name: str = "dim", of: str = "self") -> int:
         return axis_of(self[name], max(len(shape_of(self[of])), 1))

@@ -11,7 +11,7 @@ from ...dialects.tgraph import elementwise as e
 from ..builder import broadcast_shapes, shape_of, type_of
 from ..formulas import matmul, per_channel, softmax, triangle
 from ..windows import SpatialWindow, convolve, convolve_transposed
-from .call import AtenCall, Conversion
+from .call import AtenCall, Conversion, Results
 
 
 def _product(a: str, b: str) -> Conversion:
@@ -98,9 +98,22 @@ def _convolution(c: AtenCall) -> SSAValue:
         y = convolve_transposed(c, x, kernel, window, extra, c["groups"])
     else:
         y = convolve(c, x, kernel, window, c["groups"])
-    if c["bias"] is None:
+    if c.get("bias") is None:
         return y
     return c.apply(e.AddOp, y, per_channel(c, c["bias"], shape_of(y)))
+
+
+def _convolution_backward(c: AtenCall) -> Results:
+    """The gradients of input, weight and bias, as `output_mask` wants them."""
+    head = c["grad_output"]
+    of_input, of_weight = c.gradient(_convolution, "input", "weight")
+    others = [axis for axis in range(len(shape_of(head))) if axis != 1]
+    wants_input, wants_weight, wants_bias = c["output_mask"]
+    return [
+        of_input if wants_input else None,
+        of_weight if wants_weight else None,
+        c.reduce("add", head, others) if wants_bias else None,
+    ]
 
 
 _GEOMETRY = ("stride", "dilation", "padding", "padding")
@@ -116,6 +129,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "addmm": _added_product("mat1", "mat2"),
     "bmm": _product("self", "mat2"),
     "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
     "linear": _linear,
     "matmul": _product("self", "other"),
     "mm": _product("self", "mat2"),

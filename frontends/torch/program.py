@@ -186,7 +186,7 @@ class Importer:
         domain, _, name = str(schema.name).partition("::")
         if domain == "aten" and name in _CHECKS:
             return
-        if domain != "aten" or name not in _CONVERSIONS:
+        if domain not in ("aten", "tensorplan") or name not in _CONVERSIONS:
             self._refuse(node, schema.name, "")
             return
         arguments, examples = _arguments(node, schema, self._values)
@@ -194,7 +194,7 @@ class Importer:
             return  # an argument is not supported
         try:
             many = isinstance(node.meta["val"], list | tuple)
-            outputs = list(node.meta["val"]) if many else [node.meta["val"]]
+            outputs: list[Any] = list(node.meta["val"]) if many else [node.meta["val"]]
             types = [
                 self._type(out, f"result of {schema.name}")
                 for out in outputs
@@ -212,7 +212,9 @@ class Importer:
             raise LocatedError(f"{schema.name}: {error}", at(_place(node))) from None
         if not many and not isinstance(results, SSAValue):
             (results,) = results
-        self._check(node, [results] if not many else results, types)
+        returned = cast(Sequence[Any], results if many else [results])
+        pairs = zip(returned, outputs, strict=False)
+        self._check(node, [value for value, out in pairs if out is not None], types)
         self._values[node.name] = results
 
     def _check(self, node: Any, results: Any, types: Sequence[AnyTensor]) -> None:

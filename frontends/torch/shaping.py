@@ -140,6 +140,7 @@ def _copy(c: AtenCall) -> SSAValue:
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _view for name in ("squeeze", "unsqueeze", "view")},
+    "alias": lambda c: c["self"],
     "arange": _range,
     "cat": _concatenate,
     "clone": lambda c: c["self"],

@@ -70,6 +70,10 @@ def _adaptive_average_pool(rank: int, c: AtenCall) -> SSAValue:
     return x
 
 
+def _backward(forward: Conversion) -> Conversion:
+    return lambda c: c.gradient(forward, "self")[0]
+
+
 Along = Callable[[AtenCall, SSAValue, int, float], SSAValue]
 """Interpolates to the result's size along an axis, with a step between elements."""
 
@@ -106,8 +110,11 @@ def _linear(c: AtenCall, x: SSAValue, axis: int, step: float) -> SSAValue:
 CONVERSIONS: Mapping[str, Conversion] = {
     "_adaptive_avg_pool2d": partial(_adaptive_average_pool, 2),
     "_adaptive_avg_pool3d": partial(_adaptive_average_pool, 3),
+    "_adaptive_avg_pool2d_backward": _backward(partial(_adaptive_average_pool, 2)),
     "avg_pool2d": partial(_average_pool, 2),
+    "avg_pool2d_backward": _backward(partial(_average_pool, 2)),
     "avg_pool3d": partial(_average_pool, 3),
+    "max_pool2d_backward": _backward(partial(_max_pool, 2)),  # integrations/torch.py
     "max_pool2d_with_indices": partial(_max_pool, 2),
     "max_pool3d_with_indices": partial(_max_pool, 3),
     "upsample_bilinear2d": _upsampled(_linear),
