@@ -11,7 +11,7 @@ must read each element before it overwrites it.
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..foreign_plan import (
     ForeignPlan,
     HandedOn,
     Loop,
+    Positions,
     Region,
     Step,
     Unknown,
@@ -124,6 +125,13 @@ class _Contents:
         return index
 
 
+class _Site(NamedTuple):
+    """Where in a plan the audit is."""
+
+    step: str
+    location: str = ""  # in the user's program
+
+
 @dataclass
 class _Walk:
     """One pass over a plan, in the order of its steps."""
@@ -137,43 +145,41 @@ class _Walk:
     def run(self) -> None:
         self.contents = {name: _Contents() for name in self.plan.memories}
         for value in self.plan.given:
-            if self._fits(value, "the start", ""):
-                self.contents[value.region.memory].write(value.region, value.name)
+            self._write(value, _Site("the start"))
+        self.writers.clear()  # no step wrote these
         self._block(self.plan.steps)
         for value in self.plan.kept:
-            self._expect(value, "the end", "is lost before the end", "")
+            self._expect(value, "is lost before the end", _Site("the end"))
 
     def _block(self, block: Block) -> None:
         for item in block:
             match item:
                 case Step():
                     self._step(item)
-                case HandedOn():
-                    self._hand_on([item], item.new.name, item.new.location)
+                case HandedOn(new=new):
+                    self._hand_on([item], _Site(new.name, new.location))
                 case Loop():
                     self._loop(item)
                 case Branch():
                     self._branch(item)
 
     def _step(self, step: Step) -> None:
-        what = f"is read by {_named(step)}"
+        site = _Site(step.name, step.location)
         for value in dict.fromkeys(step.reads):
-            self._expect(value, step.name, what, step.location)
+            self._expect(value, f"is read by {_named(step)}", site)
         for write, value in enumerate(step.writes):
             for read, operand in enumerate(step.reads):
                 if operand.region.overlaps(value.region):
-                    self._overwrite(step, read, write)
+                    self._overwrite(step, read, write, site)
             for other in step.writes[:write]:
                 if other.region.overlaps(value.region):
                     text = f"{step.name} writes {other.name} and {value.name} into "
                     text += f"the same bytes, {_where(other.region, value.region)}"
-                    self._report("unsound", step, other, value.name, text)
+                    self._report(site, other, value.name, text)
         for value in step.writes:
-            if self._fits(value, step.name, step.location):
-                self.contents[value.region.memory].write(value.region, value.name)
-                self.writers[value.name] = step.name
+            self._write(value, site)
 
-    def _overwrite(self, step: Step, read: int, write: int) -> None:
+    def _overwrite(self, step: Step, read: int, write: int, site: _Site) -> None:
         """A step writes into bytes of its operand."""
         old, new = step.reads[read], step.writes[write]
         self.shared.add(new.name)
@@ -188,22 +194,17 @@ class _Walk:
             f"in {_where(old.region, new.region)}: {access.reason}"
         )
         severity = "unsound" if access.is_refuted else "suspicious"
-        self._report(severity, step, old, new.name, text)
-
-    def _report(
-        self, severity: Severity, step: Step, value: Value, other: str, text: str
-    ) -> None:
-        finding = Finding(severity, step.name, value.name, other, text, step.location)
-        self.found[finding] = None
+        self._report(site, old, new.name, text, severity)
 
     def _loop(self, loop: Loop) -> None:
         """Once through condition and body shows what each iteration leaves."""
-        self._hand_on(loop.entering, loop.name, loop.location)
+        site = _Site(loop.name, loop.location)
+        self._hand_on(loop.entering, site)
         self._block(loop.condition)
         self._block(loop.body)
-        self._hand_on(loop.repeating, loop.name, loop.location)
+        self._hand_on(loop.repeating, site)
         self._block(loop.condition)
-        self._hand_on(loop.leaving, loop.name, loop.location)
+        self._hand_on(loop.leaving, site)
 
     def _branch(self, branch: Branch) -> None:
         before = self.contents
@@ -215,20 +216,23 @@ class _Walk:
                 joined.setdefault(name, held).intersect(held.copy())
         self.contents = joined or before
 
-    def _hand_on(self, values: Iterable[HandedOn], step: str, location: str) -> None:
+    def _hand_on(self, values: Iterable[HandedOn], site: _Site) -> None:
         for old, new in values:
-            what = f"is handed on to {new.name} in {step}"
-            self._expect(old, step, what, location)
+            self._expect(old, f"is handed on to {new.name} in {site.step}", site)
             if old.region != new.region:
                 text = f"{old.name} is handed on to {new.name}, but is not in its bytes"
-                finding = Finding("unsound", step, old.name, new.name, text, location)
-                self.found[finding] = None
-            elif self._fits(new, step, location):
+                self._report(site, old, new.name, text)
+            elif self._fits(new, site):
                 self.contents[new.region.memory].add(new.region, new.name)
 
-    def _expect(self, value: Value, step: str, what: str, location: str) -> None:
+    def _write(self, value: Value, site: _Site) -> None:
+        if self._fits(value, site):
+            self.contents[value.region.memory].write(value.region, value.name)
+            self.writers[value.name] = site.step
+
+    def _expect(self, value: Value, what: str, site: _Site) -> None:
         """Reports a value that is not in all of its bytes."""
-        if not self._fits(value, step, location):
+        if not self._fits(value, site):
             return
         runs = self.contents[value.region.memory].runs(value.region)
         lost = [names for names in runs if value.name not in names]
@@ -237,13 +241,12 @@ class _Walk:
         other = min(lost[0], default="")
         held = "hold nothing yet"
         if other:
-            by = self.writers.get(other)
+            by = self.writers.get(other, other)
             held = f"hold {other}" + (f", which {by} wrote" if by != other else "")
         text = f"{value.name} {what}, but {_where(value.region)} {held}"
-        finding = Finding("unsound", step, value.name, other, text, location)
-        self.found[finding] = None
+        self._report(site, value, other, text)
 
-    def _fits(self, value: Value, step: str, location: str) -> bool:
+    def _fits(self, value: Value, site: _Site) -> bool:
         """Whether the value lies in a memory of the plan; reports it otherwise."""
         region = value.region
         memory = self.plan.memories.get(region.memory)
@@ -251,9 +254,19 @@ class _Walk:
             return True
         size = f"has {memory.size} bytes" if memory else "does not exist"
         text = f"{value.name} is in {_where(region)}, but {region.memory} {size}"
-        finding = Finding("unsound", step, value.name, "", text, location)
-        self.found[finding] = None
+        self._report(site, value, "", text)
         return False
+
+    def _report(
+        self,
+        site: _Site,
+        value: Value,
+        other: str,
+        text: str,
+        severity: Severity = "unsound",
+    ) -> None:
+        finding = Finding(severity, site.step, value.name, other, text, site.location)
+        self.found[finding] = None
 
 
 def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
@@ -283,10 +296,8 @@ def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
 
 
 def _hits(
-    targets: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-    read: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-    width: int,
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    targets: Positions, read: Positions, width: int
+) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """Whether any target's element overlaps with each element that is read."""
     following = np.searchsorted(targets, read - width, side="right")
     nearest = targets[np.minimum(following, len(targets) - 1)] if len(targets) else read
