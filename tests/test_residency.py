@@ -134,6 +134,21 @@ def test_many_small_values_stay_where_belady_moves_one_twice() -> None:
     assert cheapest(problem).cost == 2
 
 
+def test_gaps_that_free_bytes_only_together_are_found() -> None:
+    """Operations access what is away: a use needs the gaps on both of its sides."""
+    values = [
+        (16, [8, 12, 15]),
+        (16, [4, 5, 7]),
+        (32, [9, 17]),
+        (4, [14, 16]),
+        (1, [5, 8]),
+        (1, [8, 13, 14, 15]),
+        (16, [0, 3, 7, 8]),
+    ]
+    found = cheapest(problem_of(values, 32, direct=True))
+    assert (found.cost, found.fits) == (62, True)
+
+
 def test_banked_greedy_takes_the_largest_first() -> None:
     buffers = [Buffer("a", 4, 0, 2), Buffer("b", 8, 1, 3), Buffer("c", 4, 2, 4)]
     assert banked_greedy(buffers, [8, 8]) == [1, 0, 1]

@@ -271,6 +271,9 @@ class _Search:
             choice = best.copy()
             for index in self._part(choice.gaps):
                 choice.drop(index)
+            for index in self._of_a_value():
+                if not choice.taken[index]:
+                    choice.take(index)
             choice = self._completed(choice, self.random.choice((0.0, 0.3, 1.0)))
             if choice.fits and choice.rank <= best.rank:
                 best = choice
@@ -283,6 +286,15 @@ class _Search:
             return self.random.sample(gaps, width)
         at = self.random.randrange(len(gaps))
         return gaps[at : at + width]
+
+    def _of_a_value(self) -> Sequence[int]:
+        """Now and then all gaps of a value: with direct access, some free bytes only
+        together."""
+        gaps = self.dual.gaps
+        if not self.start.problem.direct or self.random.random() < 0.5:
+            return []
+        value = self.start.problem.gaps[self.random.choice(gaps)].value
+        return [i for i in gaps if self.start.problem.gaps[i].value == value]
 
     def _rounds(self, most: int) -> int:
         return max(min(most, WORK // self.dual.work), 3)
