@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ComplexType,
     Float4E2M1FNType,
     Float8E4M3FNType,
     Float8E4M3FNUZType,
@@ -46,7 +47,8 @@ from ..dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from ..dialects.tgraph.elementwise import ConvertOp
+from ..dialects.tgraph.elements import is_complex, real_element
+from ..dialects.tgraph.elementwise import ComplexOp, ConvertOp
 from ..dialects.tgraph.indexing import GatherOp
 from ..dialects.tgraph.widening import widened
 from .unsupported import Unsupported
@@ -57,6 +59,8 @@ ELEMENTS: Mapping[str, Attribute] = {
     "float32": f32,
     "float16": f16,
     "bfloat16": bf16,
+    "complex64": ComplexType(f32),
+    "complex128": ComplexType(f64),
     **{
         element.name.replace("f", "float", 1).replace("E", "_E", 1).lower(): element
         for element in (
@@ -167,6 +171,10 @@ class TensorBuilder:
         self, number: float, element: Attribute, shape: Sequence[int]
     ) -> SSAValue:
         """The same, for such elements and sizes."""
+        if is_complex(element):
+            part = self.filled(number, real_element(element), shape)
+            zero = self.filled(0, real_element(element), shape)
+            return self.emit(ComplexOp, part, zero)
         value = (
             FloatAttr(float(number), element)
             if isinstance(element, AnyFloat)

@@ -3,17 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from ..dialects.dtypes import Array
+from ..dialects.dtypes import Array, identity, numpy_dtype
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph import shaping
 from ..dialects.tgraph.base import ints
 from ..dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
 from .builder import TensorBuilder, check_table, counted, shape_of, type_of
+from .formulas import index_of
+from .indices import take_along
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,53 @@ def reduce_window(
         base_dilations=ints([1] * (len(window.size) + 2)),
         window_dilations=ints([1, 1, *window.dilations]),
     )
+
+
+def numbers_of_largest(
+    b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, turned: bool = False
+) -> SSAValue:
+    """Which elements of an image are the largest, the first of equal ones. They are
+    numbered row by row, or `turned`, column by column."""
+    batch, channels, *sizes = shape_of(x)
+    steps = np.cumprod([1, *(sizes if turned else sizes[::-1])])[:-1]
+    reads = reads_of(window, sizes)
+    number = np.tensordot(steps if turned else steps[::-1], reads, 1)
+    taken, *space = number.shape
+    number = number.reshape(taken, -1)
+    clipped = [np.clip(r, 0, s - 1) for r, s in zip(reads, sizes, strict=True)]
+    flat = np.ravel_multi_index(clipped, sizes).reshape(-1)
+    inside = (np.array(clipped) == reads).all(0).reshape(1, 1, taken, -1)
+    rows = b.reshape(x, [batch, channels, prod(sizes)])
+    values = b.take(rows, b.constant(flat), 2)
+    values = b.reshape(values, [batch, channels, *number.shape])
+    lowest = identity("maximum", numpy_dtype(type_of(x).element_type)).item()
+    kept = b.broadcast(b.constant(inside), shape_of(values))
+    values = b.apply(e.SelectOp, kept, values, b.splat(lowest, type_of(values)))
+    best = index_of(b, "maximum", values, 2, keep=True)
+    numbers = b.constant(np.broadcast_to(number, (1, 1, *number.shape)).copy())
+    numbers = b.broadcast(numbers, shape_of(values))
+    return b.reshape(take_along(b, numbers, best, 2), [batch, channels, *space])
+
+
+def reads_of(window: SpatialWindow, image: Sequence[int]) -> Array:
+    """The coordinates that windows read: axis x place in the window x places."""
+    rank = len(image)
+    reach = [(k - 1) * d for k, d in zip(window.size, window.dilations, strict=True)]
+    places = [
+        (size + low + high - far - 1) // stride + 1
+        for size, low, high, far, stride in zip(
+            image, window.low, window.high, reach, window.strides, strict=True
+        )
+    ]
+    check_table(*window.size, *places)
+    grid = np.indices([*window.size, *places])
+    coordinates = [
+        grid[d] * window.dilations[d]
+        + grid[rank + d] * window.strides[d]
+        - window.low[d]
+        for d in range(rank)
+    ]
+    return np.reshape(coordinates, [rank, prod(window.size), *places])
 
 
 def average(

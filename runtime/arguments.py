@@ -6,8 +6,9 @@ program's own. `copies` counts the copies and their reasons.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from operator import is_
-from typing import Literal, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -578,12 +579,22 @@ def _from_dlpack(given: object) -> Array | None:
     """The memory after DLPack; None if there is none, or NumPy cannot show it."""
     if not hasattr(given, "__dlpack__"):
         return None
+    if str(getattr(given, "dtype", "")) == "torch.bfloat16":
+        return _bits_of_bfloat16(given)
     try:
         return np.from_dlpack(given)  # pyright: ignore
     except (TypeError, ValueError, RuntimeError, BufferError):
         if not hasattr(given, "__array__"):
             raise
         return None  # bfloat16, say, which `__array__` may know
+
+
+def _bits_of_bfloat16(tensor: Any) -> Array:
+    """NumPy reads no such elements by DLPack: as integers, seen as what they are."""
+    from ml_dtypes import bfloat16
+
+    bits = np.from_dlpack(tensor.detach().view(import_module("torch").int16))
+    return bits.view(np.dtype(bfloat16))
 
 
 def _is_plain(array: Array) -> bool:

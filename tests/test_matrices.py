@@ -52,8 +52,8 @@ func.func @main({arguments}) -> ({", ".join(made)}) {{
 CASES = {
     "cholesky": ("", "2x4x4xE", "2x4x4xE"),
     "cholesky upper": ("lower = false", "4x4xE", "4x4xE"),
-    "lu": ("", "2x5x3xE", "2x5x3xE 2x3xi32"),
-    "lu wide": ("", "3x5xE", "3x5xE 3xi32"),
+    "lu": ("", "2x5x3xE", "2x5x3xE 2x3xi32 2x5xi32"),
+    "lu wide": ("", "3x5xE", "3x5xE 3xi32 3xi32"),
     "qr": ("", "2x5x3xE", "2x5x3xE 2x3xE"),
     "qr wide": ("", "3x5xE", "3x5xE 3xE"),
     "householder_product": ("", "2x5x3xE 2x2xE", "2x5x3xE"),
@@ -166,7 +166,7 @@ def test_mlir_has_no_form_for_it() -> None:
         ("cholesky", "3xf32|3xf32", "expected two dimensions or more"),
         ("cholesky", "3x3xi32|3x3xi32", "expected elements of type f32, f64"),
         ("triangular_solve", "3x3xf32 4x2xf32|4x2xf32", "expected tensor<4x4xf32>"),
-        ("lu", "2x3xf32|2x3xf32 3xi32", "expected tensor<2xi32>"),
+        ("lu", "2x3xf32|2x3xf32 3xi32 2xi32", "expected tensor<2xi32>"),
         ("householder_product", "2x3xf32 2xf32|2x3xf32", "no more columns than rows"),
     ],
 )

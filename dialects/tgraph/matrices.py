@@ -123,14 +123,16 @@ class TriangularSolveOp(MatrixOp):
 @irdl_op_definition
 class LuOp(MatrixOp):
     """The factors `l` and `u` of `p l u` in one matrix, without the diagonal of `l`,
-    which is ones; and the row that each row was exchanged with, from 1 on."""
+    which is ones; the row that each row was exchanged with, from 1 on; and the rows of
+    the operand in the order of `l u`, from 0 on."""
 
     name = "tgraph.lu"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 2
+    RESULTS: ClassVar = 3
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
-        return [x, with_element(_vectors(x), i32)]
+        order = with_shape(x, shape_of(x)[:-1])
+        return [x, with_element(_vectors(x), i32), with_element(order, i32)]
 
 
 @irdl_op_definition

@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
 from ..formulas import lp_norm
-from ..windows import SpatialWindow, average, reduce_window, rounded_up
+from ..windows import (
+    SpatialWindow,
+    average,
+    numbers_of_largest,
+    reduce_window,
+    rounded_up,
+)
 from .node import Conversion, OnnxNode, Value
-from .unpooling import numbers_of_largest
 
 
 def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
@@ -39,7 +46,14 @@ def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
 def _max_pool(n: OnnxNode) -> Sequence[Value]:
     window = window_of(n, n.integers("kernel_shape", []))
     result = reduce_window(n, "maximum", n.value(0), window)
-    return [result, numbers_of_largest(n, window)] if n.outputs > 1 else [result]
+    if n.outputs == 1:
+        return [result]
+    turned = bool(n.integer("storage_order", 0))
+    numbers = numbers_of_largest(n, n.value(0), window, turned=turned)
+    batch, channels, *sizes = shape_of(n.value(0))
+    images = np.arange(batch * channels) * prod(sizes)
+    first = images.reshape(batch, channels, *[1] * len(sizes))
+    return [result, n.apply(e.AddOp, numbers, n.constant(first))]
 
 
 def _average_pool(n: OnnxNode) -> Sequence[Value]:

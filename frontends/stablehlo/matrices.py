@@ -11,7 +11,13 @@ from xdsl.dialects.builtin import ComplexType, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
 from ...dialects.tgraph import elementwise, matrices
-from ...dialects.tgraph.base import TensorOp, shape_of, tensor_type_of, with_element
+from ...dialects.tgraph.base import (
+    TensorOp,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
 from ...dialects.tgraph.matrices import NO, YES
 from .conversion import Conversion, Converter, Values, type_of
 
@@ -79,7 +85,10 @@ def _trsm(c: Conversion) -> Values:
 
 
 def _getrf(c: Conversion) -> Values:
-    return (*_factors(c, matrices.LuOp, [0, 1]), *_succeeded(c))
+    packed, pivots = (tensor_type_of(c.op.results[n].type) for n in (0, 1))
+    order = with_shape(pivots, shape_of(packed)[:-1])
+    found = c.emit_all(matrices.LuOp, c.inputs, [packed, pivots, order])
+    return (*found[:2], *_succeeded(c))
 
 
 def _geqrf(c: Conversion) -> Values:

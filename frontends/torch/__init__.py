@@ -24,10 +24,10 @@ The source location of an operation is its call in the module's source.
 program.py      the graph: arguments, sizes, results, training, errors
 call.py         one call of an ATen operation, and what conversions share
 sizes.py        symbolic sizes
-elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py
-                the conversions, by family
+elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
+                matrices.py   the conversions, by family
 
-Does not: support random numbers (dropout in training), complex and quantized tensors,
+Does not: support random numbers (dropout in training), quantized tensors,
 data-dependent shapes, or higher-order operations such as `torch.cond`. The tools do not
 read `.pt2` files, because `torch.export.load` unpickles them, which runs their code.
 """

@@ -12,6 +12,7 @@ from ...dialects.tgraph.base import TensorOp
 from ..builder import TensorBuilder, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal
 from ..unsupported import Unsupported
+from ..written import written_out
 from .call import AtenCall, Conversion
 
 
@@ -161,6 +162,14 @@ def _is_nan(c: AtenCall) -> SSAValue:
     return compare(c, c["self"], "NE", c["self"])
 
 
+def _written(name: str) -> Conversion:
+    def convert(c: AtenCall) -> SSAValue:
+        names = ("self", "other") if "other" in c.arguments else ("self",)
+        return written_out(c, name, *map(c.tensor, names))
+
+    return convert
+
+
 def _divided_log(base: float) -> Conversion:
     def convert(c: AtenCall) -> SSAValue:
         return c.apply(e.MultiplyOp, c.emit(e.LogOp, c.tensor()), 1 / log(base))
@@ -202,7 +211,6 @@ def _bits(op_type: type[TensorOp]) -> Conversion:
 
 
 _UNARY: Mapping[str, type[TensorOp]] = {
-    "abs": e.AbsOp,
     "bitwise_not": e.NotOp,
     "cos": e.CosineOp,
     "erf": e.ErfOp,
@@ -231,7 +239,13 @@ _BINARY: Mapping[str, type[TensorOp]] = {
 
 _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
 
+_WRITTEN = {"special_zeta": "zeta", "erfinv": "erf_inv"} | {
+    name: name for name in ("acosh", "asinh", "atanh", "digamma", "lgamma")
+}
+"""What formulas there are for, by PyTorch's names."""
+
 CONVERSIONS: Mapping[str, Conversion] = {
+    **{name: _written(ours) for name, ours in _WRITTEN.items()},
     **{name: _emitted(op_type) for name, op_type in _UNARY.items()},
     **{name: _binary(op_type) for name, op_type in _BINARY.items()},
     **{name: _compared(direction) for name, direction in _DIRECTIONS.items()},

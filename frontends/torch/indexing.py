@@ -12,6 +12,7 @@ from ...dialects.tgraph.base import ints
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ..builder import broadcast_shapes, shape_of, type_of
+from ..formulas import compare
 from ..indices import from_front, largest_along, put_along, sorted_along, take_along
 from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
@@ -19,6 +20,51 @@ from .call import AtenCall, Conversion, Results
 
 def _embedding(c: AtenCall) -> SSAValue:
     return c.take(c["weight"], c["indices"], 0)
+
+
+def _embedding_bag(c: AtenCall) -> Results:
+    """Sums, means or largest elements of the rows of each bag: a product with a matrix
+    that says which row is in which bag."""
+    if any(number in c.used for number in (1, 2, 3)):
+        raise Unsupported("with the numbers of bags and rows")
+    weight, indices, offsets = c["weight"], c["indices"], c["offsets"]
+    (count,), bags = shape_of(indices), c.shape[0]
+    rows = c.take(weight, indices, 0)
+    numbers = c.reshape(c.constant(np.arange(count)), [1, count])
+    starts = c.reshape(c.convert(c.part(offsets, 0, 0, bags), i64), [bags, 1])
+    ends = [c.part(starts, 0, 1, bags), c.constant(np.full((1, 1), count))]
+    if c["include_last_offset"]:
+        ends = [c.reshape(c.convert(c.part(offsets, 0, 1, bags + 1), i64), [bags, 1])]
+    end = c.emit(ConcatenateOp, *ends, dimension=IntegerAttr(0, i64))
+    is_in = c.apply(
+        e.AndOp, compare(c, numbers, "GE", starts), compare(c, numbers, "LT", end)
+    )
+    if c["padding_idx"] >= 0:
+        padding = compare(c, c.convert(indices, i64), "NE", int(c["padding_idx"]))
+        is_in = c.apply(e.AndOp, is_in, c.reshape(padding, [1, count]))
+    return [_bagged(c, rows, is_in), None, None, None]
+
+
+def _bagged(c: AtenCall, rows: SSAValue, is_in: SSAValue) -> SSAValue:
+    bags, count = shape_of(is_in)
+    if c["mode"] == 2:
+        wide = c.reshape(is_in, [bags, count, 1])
+        kept = c.apply(e.SelectOp, wide, c.reshape(rows, [1, *shape_of(rows)]), _LOW)
+        largest = c.reduce("maximum", kept, [1])
+        some = c.reduce("or", is_in, [1], keep=True)
+        return c.apply(e.SelectOp, some, largest, 0)
+    weights = c.convert(is_in, c.element)
+    if c["per_sample_weights"] is not None:
+        scale = c.reshape(c["per_sample_weights"], [1, count])
+        weights = c.apply(e.MultiplyOp, weights, scale)
+    total = c.dot(weights, rows, ([1], [0]))
+    if c["mode"] == 0:
+        return total
+    sizes = c.reduce("add", c.convert(is_in, c.element), [1], keep=True)
+    return c.apply(e.DivideOp, total, c.apply(e.MaximumOp, sizes, 1))
+
+
+_LOW = float("-inf")
 
 
 def _index_select(c: AtenCall) -> SSAValue:
@@ -145,6 +191,30 @@ def _top_k(c: AtenCall) -> Results:
     return largest_along(c, c["self"], c.axis(), c["k"], largest=largest)
 
 
+def _places(c: AtenCall, sorted: SSAValue, x: SSAValue) -> SSAValue:
+    """How many of the sorted numbers are before each one of `x`."""
+    rank = len(shape_of(x))
+    if len(shape_of(sorted)) == 1:
+        rows = sorted
+    else:
+        *batch, count = shape_of(sorted)
+        rows = c.reshape(sorted, [*batch, 1, count])
+    column = c.reshape(x, [*shape_of(x), 1])
+    is_right = c["right"] or c.get("side") == "right"
+    before = compare(c, rows, "LE" if is_right else "LT", column)
+    return c.reduce("add", c.convert(before, c.element), [rank])
+
+
+def _bucketize(c: AtenCall) -> SSAValue:
+    return _places(c, c["boundaries"], c["self"])
+
+
+def _searched(c: AtenCall) -> SSAValue:
+    if c.get("sorter") is not None:
+        raise Unsupported("with a sorter")
+    return _places(c, c["sorted_sequence"], c["self"])
+
+
 _REDUCTIONS: Mapping[str, str] = {
     "add": "add",
     "amax": "maximum",
@@ -155,6 +225,9 @@ _REDUCTIONS: Mapping[str, str] = {
 }
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "_embedding_bag": _embedding_bag,
+    "_embedding_bag_forward_only": _embedding_bag,
+    "bucketize": _bucketize,
     "embedding": _embedding,
     "gather": _gather,
     "index": _index,
@@ -163,6 +236,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "scatter": _scatter("replace"),
     "scatter_add": _scatter("add"),
     "scatter_reduce": _scatter(None),
+    "searchsorted": _searched,
     "sort": _sort,
     "topk": _top_k,
     "unfold": _unfold,

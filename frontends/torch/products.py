@@ -125,7 +125,21 @@ def _each(c: AtenCall, name: str, rank: int) -> Sequence[int]:
     return list(values) * rank if len(values) == 1 else values
 
 
+def _trilinear(c: AtenCall) -> SSAValue:
+    """The product of three tensors, with dimensions of 1 put in, summed."""
+    product: SSAValue | None = None
+    for number in (1, 2, 3):
+        x, shape = c[f"i{number}"], list(shape_of(c[f"i{number}"]))
+        for dim in sorted(c[f"expand{number}"]):
+            shape.insert(dim, 1)
+        x = c.reshape(x, shape)
+        product = x if product is None else c.apply(e.MultiplyOp, product, x)
+    assert product is not None
+    return c.reduce("add", product, list(c["sumdim"]))
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
+    "_trilinear": _trilinear,
     "addmm": _added_product("mat1", "mat2"),
     "bmm": _product("self", "mat2"),
     "convolution": _convolution,

@@ -32,20 +32,26 @@ from ...dialects.tgraph.differentiation import GradientOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import TensorBuilder, at, name_hint, type_of
 from ..unsupported import Unsupported
-from . import elementwise, indexing, products, reducing, shaping, windows
+from . import elementwise, indexing, matrices, products, reducing, shaping, windows
 from .call import AtenCall, Conversion, element_of
 from .sizes import Sizes
 
 _CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
     **indexing.CONVERSIONS,
+    **matrices.CONVERSIONS,
     **products.CONVERSIONS,
     **reducing.CONVERSIONS,
     **shaping.CONVERSIONS,
     **windows.CONVERSIONS,
 }
 
-_CHECKS = ("_assert_async", "_assert_scalar", "_assert_tensor_metadata")
+_TOKEN = object()
+
+_CHECKS = (
+    *("_assert_async", "_assert_scalar", "_assert_tensor_metadata"),
+    "_linalg_check_errors",
+)
 """Give nothing; what they check follows from the types."""
 
 _REASONS = {
@@ -121,6 +127,9 @@ class Importer:
     ) -> SSAValue | None:
         """The function's argument for an input of the graph; None if it has none."""
         kind, name = spec.kind.name, spec.arg.name
+        if kind == "TOKEN":  # the order of checks, which give nothing
+            self._values[name] = _TOKEN
+            return None
         if kind not in ("USER_INPUT", "PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
             what = kind.lower().replace("_", " ")
             raise LocatedError(f"input {name!r} is a {what}, expected a tensor")
@@ -167,6 +176,11 @@ class Importer:
 
     def _call(self, node: Any) -> None:
         schema: Any = getattr(node.target, "_schema", None)
+        if getattr(node.target, "__name__", "") == "with_effects" and (
+            node.args[1]._schema.name.partition("::")[2] in _CHECKS
+        ):
+            self._values[node.name] = [_TOKEN]
+            return
         if schema and schema.name in _REASONS:
             self._refuse(node, schema.name, _REASONS[schema.name])
             return
@@ -238,6 +252,8 @@ class Importer:
                 continue  # not supported
             if kind.endswith("_MUTATION"):
                 self._ops.append(AssignOp(self._variables[spec.target], value))
+            elif kind == "TOKEN":
+                continue
             elif kind in ("USER_OUTPUT", "LOSS_OUTPUT"):
                 if not isinstance(value, SSAValue):
                     raise LocatedError(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import AnyFloat, f32, i1
 from xdsl.ir import SSAValue
 
@@ -93,9 +94,37 @@ def _with_index(kind: str) -> Conversion:
     return convert
 
 
-def _cumulative_sum(c: AtenCall) -> SSAValue:
+def _cumulative(kind: str) -> Conversion:
+    def convert(c: AtenCall) -> SSAValue:
+        x = c.tensor()
+        return cumulative(c, kind, x, c.axis()) if shape_of(x) else x
+
+    return convert
+
+
+def _cumulative_log_sum(c: AtenCall) -> SSAValue:
+    """Each from all elements up to it, less the largest of these; nothing is stored."""
     x = c.tensor()
-    return cumulative(c, "add", x, c.axis()) if shape_of(x) else x
+    if not shape_of(x):
+        return x
+    axis, rank = c.axis(), len(shape_of(x)) + 1
+    size = shape_of(x)[axis]
+    wide = c.broadcast_in_dim(
+        x, [*shape_of(x)[:axis], size, *shape_of(x)[axis:]], _without(rank, axis)
+    )
+    along = [size if d in (axis, axis + 1) else 1 for d in range(rank)]
+    before = c.constant(np.tril(np.ones((size, size), bool)).reshape(along))
+    kept = c.apply(e.SelectOp, before, wide, float("-inf"))
+    largest = c.reduce("maximum", kept, [axis + 1], keep=True)
+    finite = compare(c, c.emit(e.AbsOp, largest), "LT", float("inf"))
+    base = c.apply(e.SelectOp, finite, largest, 0)
+    powers = c.emit(e.ExponentialOp, c.apply(e.SubtractOp, kept, base))
+    total = c.emit(e.LogOp, c.reduce("add", powers, [axis + 1], keep=True))
+    return c.reshape(c.apply(e.AddOp, total, base), c.shape)
+
+
+def _without(rank: int, dim: int) -> list[int]:
+    return [d for d in range(rank) if d != dim]
 
 
 def _softmax(c: AtenCall) -> SSAValue:
@@ -217,7 +246,9 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "any": _any,
     "argmax": _arg("maximum"),
     "argmin": _arg("minimum"),
-    "cumsum": _cumulative_sum,
+    "cumprod": _cumulative("multiply"),
+    "cumsum": _cumulative("add"),
+    "logcumsumexp": _cumulative_log_sum,
     "linalg_vector_norm": _vector_norm,
     "max": _with_index("maximum"),
     "mean": _mean,

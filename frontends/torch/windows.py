@@ -6,6 +6,8 @@ from functools import partial
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
 from ..unsupported import Unsupported
 from ..windows import (
@@ -13,6 +15,7 @@ from ..windows import (
     average,
     interpolate,
     linear_weights,
+    numbers_of_largest,
     reduce_window,
     rounded_up,
     take_places,
@@ -43,10 +46,11 @@ def _window(c: AtenCall, rank: int) -> SpatialWindow:
 
 
 def _max_pool(rank: int, c: AtenCall) -> Results:
-    if 1 in c.used:
-        raise Unsupported("with the places of the largest elements")
-    x = reduce_window(c, "maximum", _images(c, rank), _window(c, rank))
-    return [c.reshape(x, c.shape), None]
+    images, window = _images(c, rank), _window(c, rank)
+    x = c.reshape(reduce_window(c, "maximum", images, window), c.shape)
+    if 1 not in c.used:
+        return [x, None]
+    return [x, c.reshape(numbers_of_largest(c, images, window), c.shape)]
 
 
 def _average_pool(rank: int, c: AtenCall) -> SSAValue:
@@ -61,17 +65,36 @@ def _adaptive_average_pool(rank: int, c: AtenCall) -> SSAValue:
     """Along each axis the means of parts that start at floor(k * before / after)."""
     x = c["self"]
     for axis in range(len(c.shape) - rank, len(c.shape)):
-        before, after = shape_of(x)[axis], c.shape[axis]
-        k = np.arange(after)[:, None]
-        starts, ends = k * before // after, -(-(k + 1) * before // after)
-        place = np.arange(before)
-        weights = ((place >= starts) & (place < ends)) / (ends - starts)
-        x = interpolate(c, x, axis, weights)
+        parts = _parts(shape_of(x)[axis], c.shape[axis])
+        x = interpolate(c, x, axis, parts / parts.sum(1, keepdims=True))
     return x
 
 
 def _backward(forward: Conversion) -> Conversion:
     return lambda c: c.gradient(forward, "self")[0]
+
+
+def _parts(before: int, after: int) -> Array:
+    """Which elements are in which part."""
+    k, place = np.arange(after)[:, None], np.arange(before)
+    starts, ends = k * before // after, -(-(k + 1) * before // after)
+    return (place >= starts) & (place < ends)
+
+
+def _adaptive_max_pool(c: AtenCall) -> Results:
+    """The largest elements of the same parts."""
+    if 1 in c.used:
+        raise Unsupported("with the places of the largest elements")
+    x = c["self"]
+    for axis in range(len(c.shape) - 2, len(c.shape)):
+        parts = _parts(shape_of(x)[axis], c.shape[axis])
+        shape = list(shape_of(x))
+        wide = c.reshape(x, [*shape[:axis], 1, *shape[axis:]])
+        rest = [1] * (len(shape) - axis - 1)
+        inside = c.constant(parts.reshape(*parts.shape, *rest))
+        kept = c.apply(e.SelectOp, inside, wide, float("-inf"))
+        x = c.reduce("maximum", kept, [axis + 1])
+    return [x, None]
 
 
 Along = Callable[[AtenCall, SSAValue, int, float], SSAValue]
@@ -111,6 +134,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "_adaptive_avg_pool2d": partial(_adaptive_average_pool, 2),
     "_adaptive_avg_pool3d": partial(_adaptive_average_pool, 3),
     "_adaptive_avg_pool2d_backward": _backward(partial(_adaptive_average_pool, 2)),
+    "adaptive_max_pool2d": _adaptive_max_pool,
     "avg_pool2d": partial(_average_pool, 2),
     "avg_pool2d_backward": _backward(partial(_average_pool, 2)),
     "avg_pool3d": partial(_average_pool, 3),

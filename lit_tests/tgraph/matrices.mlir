@@ -9,8 +9,8 @@ func.func @matrices(%x: tensor<2x3x3xf32>, %b: tensor<2x3x4xf32>) -> tensor<2x3x
   %u = tgraph.cholesky %x {lower = false} : tensor<2x3x3xf32>
   // CHECK-NEXT: %y = tgraph.triangular_solve %l, %b {unit_diagonal = true} : (tensor<2x3x3xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   %y = tgraph.triangular_solve %l, %b {unit_diagonal = true} : (tensor<2x3x3xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
-  // CHECK-NEXT: %f, %p = tgraph.lu %u : (tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3xi32>)
-  %f, %p = tgraph.lu %u : (tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3xi32>)
+  // CHECK-NEXT: %f, %p, %o = tgraph.lu %u : (tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3xi32>, tensor<2x3xi32>)
+  %f, %p, %o = tgraph.lu %u : (tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3xi32>, tensor<2x3xi32>)
   func.return %y : tensor<2x3x4xf32>
 }
 

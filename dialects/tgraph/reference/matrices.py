@@ -45,15 +45,16 @@ def _triangular_solve(op: m.TriangularSolveOp, a: Array, b: Array) -> Sequence[A
 def _lu(op: m.LuOp, x: Array) -> Sequence[Array]:
     x = x.copy()
     pivots: list[int] = []
+    order = np.arange(len(x))
     for k in range(min(x.shape)):
         size = np.abs(np.real(x)) + np.abs(np.imag(x))
         row = k + int(np.argmax(size[k:, k]))
-        x[[k, row]] = x[[row, k]]
+        x[[k, row]], order[[k, row]] = x[[row, k]], order[[row, k]]
         if x[k, k] != 0:
             x[k + 1 :, k] /= x[k, k]
         x[k + 1 :, k + 1 :] -= np.outer(x[k + 1 :, k], x[k, k + 1 :])
         pivots.append(row + 1)
-    return [x, np.array(pivots)]
+    return [x, np.array(pivots), order]
 
 
 def _qr(op: m.QrOp, x: Array) -> Sequence[Array]:

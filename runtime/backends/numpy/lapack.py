@@ -44,12 +44,16 @@ def triangular_solve(
         out[place] = trsm(1, a[place], work, *flags, overwrite_b=1)
 
 
-def lu(x: Array, out: Array, pivots: Array, work: Array) -> None:
+def lu(x: Array, out: Array, pivots: Array, order: Array, work: Array) -> None:
     getrf = routine("getrf", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
         out[place], rows, _ = getrf(work, overwrite_a=1)
         pivots[place] = rows + 1
+        numbers = list(range(x.shape[-2]))
+        for number, row in enumerate(rows):
+            numbers[number], numbers[row] = numbers[row], numbers[number]
+        order[place] = numbers
 
 
 def qr(x: Array, out: Array, scales: Array, work: Array) -> None:

@@ -1,0 +1,333 @@
+"""ATen's linear algebra, complex numbers and Fourier transforms → tgraph.
+
+What a routine says about its success is 0: a matrix that it fails on gives NaN.
+"""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import SSAValue
+
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph import matrices as m
+from ...dialects.tgraph.base import ints, with_element
+from ...dialects.tgraph.elements import is_complex, real_element
+from ...dialects.tgraph.matrices import NO, YES
+from ...dialects.tgraph.shaping import ConcatenateOp, IotaOp
+from ...dialects.tgraph.spectral import FftOp
+from ..builder import TensorBuilder, shape_of, type_of
+from ..formulas import compare, matmul, triangle
+from ..indices import take_along
+from ..unsupported import Unsupported
+from ..written import magnitude
+from .call import AtenCall, Conversion, Results
+
+# Linear algebra
+
+
+def _factors(
+    b: TensorBuilder, op_type: type[m.MatrixOp], x: SSAValue, **properties: Any
+) -> list[SSAValue]:
+    """All results of a factorization."""
+    given = {**op_type.DEFAULTS, **properties}
+    probe = op_type([x], result_types=[x.type] * 3, properties=given)
+    types = probe.result_types_of([type_of(x)])
+    probe.erase()
+    return list(b.emit_all(op_type, [x], types, [], **given))
+
+
+def _status(c: AtenCall, number: int) -> SSAValue:
+    return c.splat(0, c.types[number])
+
+
+def _cholesky(c: AtenCall) -> Results:
+    lower = NO if c["upper"] else YES
+    return [c.emit(m.CholeskyOp, c["self"], lower=lower), _status(c, 1)]
+
+
+def _solved(c: AtenCall, a: SSAValue, b: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
+    """The solution of `a x = b`, and the factors of `a`."""
+    factors = _factors(c, m.LuOp, a)
+    order = c.reshape(factors[2], [*shape_of(factors[2]), 1])
+    x = take_along(c, b, c.broadcast(order, shape_of(b)), len(shape_of(b)) - 2)
+    x = c.emit(m.TriangularSolveOp, factors[0], x, type=type_of(x), unit_diagonal=YES)
+    return (
+        c.emit(m.TriangularSolveOp, factors[0], x, type=type_of(x), lower=NO),
+        factors,
+    )
+
+
+def _solve(c: AtenCall) -> Results:
+    a, b = c["A"], c["B"]
+    is_vector = len(shape_of(b)) == 1 or shape_of(b) == shape_of(a)[:-1]
+    c.expect("left", True)
+    b = c.reshape(b, [*shape_of(b), 1]) if is_vector else b
+    b = c.broadcast(b, [*shape_of(a)[:-1], shape_of(b)[-1]])
+    x, factors = _solved(c, a, b)
+    return [c.reshape(x, c.shape), *factors[:2], _status(c, 3)]
+
+
+def _eye(c: AtenCall, x: SSAValue) -> SSAValue:
+    rank = len(shape_of(x))
+    type = with_element(type_of(x), i64)
+    rows, columns = (
+        c.emit(IotaOp, type=type, dimension=IntegerAttr(dim, i64))
+        for dim in (rank - 2, rank - 1)
+    )
+    return c.convert(compare(c, rows, "EQ", columns), type_of(x).element_type)
+
+
+def _inverse(c: AtenCall) -> Results:
+    a = c["A"]
+    x, _ = _solved(c, a, _eye(c, a))
+    return [x, _status(c, 1)]
+
+
+def _lu_factor(c: AtenCall) -> Results:
+    return [*_factors(c, m.LuOp, c["A"])[:2], _status(c, 2)]
+
+
+def _diagonal(c: AtenCall, x: SSAValue) -> SSAValue:
+    """Of matrices, as vectors."""
+    masked = c.apply(e.MultiplyOp, x, _eye(c, x))
+    return c.reduce("add", masked, [len(shape_of(x)) - 1])
+
+
+def _parity(c: AtenCall, pivots: SSAValue, like: SSAValue) -> SSAValue:
+    """-1 for an odd number of exchanges, otherwise 1."""
+    last = len(shape_of(pivots)) - 1
+    own = c.emit(IotaOp, type=type_of(pivots), dimension=IntegerAttr(last, i64))
+    moved = compare(c, pivots, "NE", c.apply(e.AddOp, own, 1))
+    signs = c.apply(e.SelectOp, moved, c.splat(-1, type_of(like)), 1)
+    return c.reduce("multiply", signs, [last])
+
+
+def _determinant(c: AtenCall) -> Results:
+    packed, pivots, _ = _factors(c, m.LuOp, c["A"])
+    diagonal = _diagonal(c, packed)
+    product = c.reduce("multiply", diagonal, [len(shape_of(diagonal)) - 1])
+    sign = _parity(c, pivots, diagonal)
+    return [c.apply(e.MultiplyOp, product, sign), packed, pivots]
+
+
+def _log_determinant(c: AtenCall) -> Results:
+    packed, pivots, _ = _factors(c, m.LuOp, c["A"])
+    diagonal = _diagonal(c, packed)
+    last = len(shape_of(diagonal)) - 1
+    signs = c.reduce("multiply", c.emit(e.SignOp, diagonal), [last])
+    sizes = c.reduce("add", c.emit(e.LogOp, c.emit(e.AbsOp, diagonal)), [last])
+    sign = c.apply(e.MultiplyOp, signs, _parity(c, pivots, diagonal))
+    return [sign, sizes, packed, pivots]
+
+
+def _eigh(c: AtenCall) -> Results:
+    lower = YES if c["UPLO"] == "L" else NO
+    vectors, values = _factors(c, m.EighOp, c["A"], lower=lower)
+    return [values, vectors if c["compute_v"] else None]
+
+
+def _qr(c: AtenCall) -> Results:
+    """As many columns of q as there are, or all, in which the rest is zero."""
+    c.expect("mode", "reduced", "r")
+    x = c["A"]
+    packed, scales = _factors(c, m.QrOp, x)
+    *batch, rows, columns = shape_of(x)
+    fewer = min(rows, columns)
+    nothing = [0] * len(batch)
+    starts = [*nothing, 0, 0]
+    left = c.slice(packed, starts, [*batch, rows, fewer], [1] * len(starts))
+    q = c.emit(m.HouseholderProductOp, left, scales, type=type_of(left))
+    r = c.slice(packed, starts, [*batch, fewer, columns], [1] * len(starts))
+    return [q, triangle(c, r, 0, upper=True)]
+
+
+def _triangular(c: AtenCall) -> SSAValue:
+    return c.emit(
+        m.TriangularSolveOp,
+        c["self"],
+        c["B"],
+        type=c.type,
+        left_side=YES if c["left"] else NO,
+        lower=NO if c["upper"] else YES,
+        unit_diagonal=YES if c["unitriangular"] else NO,
+    )
+
+
+def _svd(c: AtenCall) -> Results:
+    full = YES if c["full_matrices"] else NO
+    u, s, vh = _factors(c, m.SvdOp, c["A"], full_matrices=full)
+    return [u, s, vh] if c["compute_uv"] else [None, s, None]
+
+
+def _pseudo_inverse(c: AtenCall) -> SSAValue:
+    """Without the singular values that are 0 up to rounding, as `rtol` says."""
+    x = c["self"]
+    if is_complex(type_of(x).element_type) or c["hermitian"]:
+        raise Unsupported("of complex or Hermitian matrices")
+    u, s, vh = _factors(c, m.SvdOp, x)
+    *batch, rows, columns = shape_of(x)
+    rank = len(batch)
+    epsilon = float(np.finfo(numpy_dtype(type_of(x).element_type)).eps)
+    rtol, atol = c["rtol"], c["atol"]
+    if isinstance(rtol, SSAValue) or isinstance(atol, SSAValue):
+        raise Unsupported("with tolerances that are tensors")
+    if rtol is None:
+        rtol = 0.0 if atol else epsilon * max(rows, columns)
+    largest = c.reduce("maximum", s, [rank], keep=True)
+    least = c.apply(e.MultiplyOp, largest, rtol)
+    least = c.apply(e.MaximumOp, least, atol or 0.0)
+    kept = compare(c, s, "GT", least)
+    ratio = c.apply(e.DivideOp, c.splat(1, type_of(s)), s)
+    scale = c.apply(e.SelectOp, kept, ratio, 0)
+    scale = c.reshape(scale, [*batch, 1, min(rows, columns)])
+    order = [*range(rank), rank + 1, rank]
+    left = c.apply(e.MultiplyOp, c.transpose(vh, order), scale)
+    return matmul(c, left, c.transpose(u, order))
+
+
+def _distances(c: AtenCall) -> SSAValue:
+    """Between all rows of two matrices, by the norm of order p."""
+    x, y, p = c["x1"], c["x2"], c["p"]
+    *batch, rows, width = shape_of(x)
+    x = c.reshape(x, [*batch, rows, 1, width])
+    y = c.reshape(y, [*shape_of(y)[:-2], 1, shape_of(y)[-2], width])
+    difference = c.emit(e.AbsOp, c.apply(e.SubtractOp, x, y))
+    last = len(shape_of(difference)) - 1
+    if p == float("inf"):
+        return c.reduce("maximum", difference, [last])
+    if p == 0:
+        apart = c.convert(compare(c, difference, "NE", 0), c.element)
+        return c.reduce("add", apart, [last])
+    if p == 1:
+        return c.reduce("add", difference, [last])
+    powers = c.apply(e.PowerOp, difference, float(p))
+    if p == 2:
+        powers = c.apply(e.MultiplyOp, difference, difference)
+    total = c.reduce("add", powers, [last])
+    return c.emit(e.SqrtOp, total) if p == 2 else c.apply(e.PowerOp, total, 1 / p)
+
+
+# Complex numbers
+
+
+def _part(op_type: type[e.PartOp], x: SSAValue, c: TensorBuilder) -> SSAValue:
+    return c.emit(op_type, x, type=with_element(type_of(x), _real(x)))
+
+
+def _real(x: SSAValue) -> Any:
+    return real_element(type_of(x).element_type)
+
+
+def _view_as_real(c: AtenCall) -> SSAValue:
+    x = c["self"]
+    shape = [*shape_of(x), 1]
+    parts = [c.reshape(_part(kind, x, c), shape) for kind in (e.RealOp, e.ImagOp)]
+    return c.emit(ConcatenateOp, *parts, dimension=IntegerAttr(len(shape) - 1, i64))
+
+
+def _view_as_complex(c: AtenCall) -> SSAValue:
+    x = c["self"]
+    last = len(shape_of(x)) - 1
+    parts = [c.reshape(c.part(x, last, n, n + 1), c.shape) for n in range(2)]
+    return c.emit(e.ComplexOp, *parts)
+
+
+def _conjugate(c: AtenCall) -> SSAValue:
+    x = c["self"]
+    if not is_complex(type_of(x).element_type):
+        return x
+    imaginary = c.emit(e.NegateOp, _part(e.ImagOp, x, c))
+    return c.emit(e.ComplexOp, _part(e.RealOp, x, c), imaginary)
+
+
+def _absolute(c: AtenCall) -> SSAValue:
+    x = c["self"]
+    if is_complex(type_of(x).element_type):
+        return magnitude(c, x)
+    return c.emit(e.AbsOp, x)
+
+
+# Fourier transforms
+
+
+def _transformed(
+    c: AtenCall, x: SSAValue, kind: str, axes: list[int], size: int | None = None
+) -> SSAValue:
+    """Along each axis, the last one first, but for the inverse to real numbers."""
+    rank = len(shape_of(x))
+    for axis in axes:
+        order = [d for d in range(rank) if d != axis] + [axis]
+        moved = c.transpose(x, order)
+        length = [size or shape_of(moved)[-1]]
+        y = c.emit(FftOp, moved, fft_type=StringAttr(kind), length=ints(length))
+        x = c.transpose(y, [order.index(d) for d in range(rank)])
+    return x
+
+
+def _scaled(c: AtenCall, x: SSAValue, count: int, *, inverse: bool) -> SSAValue:
+    """By PyTorch's normalization: 0 none, 1 by the root of the count, 2 by it."""
+    power = {0: 0.0, 1: -0.5, 2: -1.0}[c["normalization"]] + inverse
+    if power == 0:
+        return x
+    return c.apply(e.MultiplyOp, x, c.splat(float(count) ** power, type_of(x)))
+
+
+def _count(c: AtenCall, x: SSAValue) -> int:
+    return prod(shape_of(x)[axis] for axis in c.axes())
+
+
+def _complex_to_complex(c: AtenCall) -> SSAValue:
+    x, is_forward = c["self"], c["forward"]
+    y = _transformed(c, x, "FFT" if is_forward else "IFFT", c.axes())
+    return _scaled(c, y, _count(c, x), inverse=not is_forward)
+
+
+def _real_to_complex(c: AtenCall) -> SSAValue:
+    x, axes = c["self"], c.axes()
+    count = _count(c, x)
+    if c["onesided"]:
+        y = _transformed(c, x, "RFFT", axes[-1:])
+        y = _transformed(c, y, "FFT", axes[:-1])
+    else:
+        y = _transformed(c, c.convert(x, c.element), "FFT", axes)
+    return _scaled(c, y, count, inverse=False)
+
+
+def _complex_to_real(c: AtenCall) -> SSAValue:
+    x, axes, size = c["self"], c.axes(), int(c["last_dim_size"])
+    half = size // 2 + 1
+    last = axes[-1]
+    missing = half - shape_of(x)[last]
+    if missing < 0:
+        x = c.part(x, last, 0, half)
+    count = _count(c, x) // half * size
+    x = _transformed(c, x, "IFFT", axes[:-1])
+    y = _transformed(c, x, "IRFFT", [last], size)
+    return _scaled(c, y, count, inverse=True)
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "_cdist_forward": _distances,
+    "_conj": _conjugate,
+    "_fft_c2c": _complex_to_complex,
+    "_fft_c2r": _complex_to_real,
+    "_fft_r2c": _real_to_complex,
+    "_linalg_det": _determinant,
+    "_linalg_eigh": _eigh,
+    "_linalg_slogdet": _log_determinant,
+    "_linalg_solve_ex": _solve,
+    "_linalg_svd": _svd,
+    "abs": _absolute,
+    "linalg_cholesky_ex": _cholesky,
+    "linalg_inv_ex": _inverse,
+    "linalg_lu_factor_ex": _lu_factor,
+    "linalg_pinv": _pseudo_inverse,
+    "linalg_qr": _qr,
+    "linalg_solve_triangular": _triangular,
+    "view_as_complex": _view_as_complex,
+    "view_as_real": _view_as_real,
+}
