@@ -1,5 +1,8 @@
 """tgraph-search: never more bytes than the default, and the same values."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given, settings
 from levels import inputs, planned_bytes
 from numpy.testing import assert_allclose
@@ -21,3 +24,10 @@ def test_never_more_bytes_and_the_same_values(program: Program) -> None:
     got = Executable(planned, sanitize=True, native=False)(*inputs(program.module))
     for a, b in zip(got, want, strict=True):
         assert_allclose(a, b, rtol=1e-5, equal_nan=True)
+
+
+@pytest.mark.thorough
+def test_loops_over_small_tiles_are_tried() -> None:
+    """Half of a core's cache is most of what LeNet's step needs."""
+    step = tensorplan.read(Path(__file__).parent.parent / "examples/lenet_train.mlir")
+    assert planned_bytes(tensorplan.plan(step, effort="high")) < 400_000

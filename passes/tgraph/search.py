@@ -38,6 +38,7 @@ from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates
 from .tile import TGraphTile
+from .tiling.loop_search import IN_CACHE
 
 LONGER = 10.0
 """The effort of recomputation that takes more time than the default's."""
@@ -99,8 +100,13 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         }
         if self.tiles:
             choices["tiling"] = tuple(
-                TGraphTile(tiles, slowdown, **placing)
-                for tiles, slowdown in ((8, 0.03), (32, 0.05), (32, 0.1))
+                TGraphTile(tiles, slowdown, bytes, **placing)
+                for tiles, slowdown, bytes in (
+                    (8, 0.03, IN_CACHE),
+                    (32, 0.05, IN_CACHE),
+                    (32, 0.1, IN_CACHE),
+                    (32, 0.1, IN_CACHE // 8),
+                )
             )
         choices["recomputation"] = (
             TGraphRematerialize(**placing),
