@@ -26,15 +26,6 @@ DEEP = '"a.b"() ({\n' * 3000 + "}) : () -> ()\n" * 3000
 NOT_THERE = Path("no/such/file")
 
 
-def bitcast(source: str, target: str) -> str:
-    return f"""
-      func.func @main(%a: {source}) -> {target} {{
-        %0 = stablehlo.bitcast_convert %a : ({source}) -> {target}
-        return %0 : {target}
-      }}
-    """
-
-
 READERS = ["read", "from_stablehlo", "from_onnx"]
 
 
@@ -72,21 +63,6 @@ def test_sources(reader: str, source: Any, error: Any) -> None:
 def test_texts(reader: str, text: str) -> None:
     with pytest.raises((ParseError, LocatedError)):
         getattr(tensorplan, reader)(text)
-
-
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("tensor<64xi1>", "tensor<i64>"),
-        ("tensor<i64>", "tensor<64xi1>"),
-        ("tensor<64xi1>", "tensor<f64>"),
-        ("tensor<2x8xi1>", "tensor<2xi8>"),
-    ],
-)
-def test_bits_of_an_integer(source: str, target: str) -> None:
-    pytest.importorskip("jaxlib")
-    with pytest.raises(LocatedError, match=r"^program:3:\d+: tgraph.bitcast_convert: "):
-        tensorplan.from_stablehlo(bitcast(source, target))
 
 
 PLANNERS: list[Callable[[Any], object]] = [

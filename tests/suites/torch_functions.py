@@ -17,11 +17,12 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from verdicts import Verdict, failures, judge, summary
+from verdicts import Verdict, compare, failures, judge, summary
 
 import tensorplan
 from tensorplan.frontends.torch.program import array_of
@@ -179,7 +180,7 @@ def check(expression: str) -> Verdict:
             model = tensorplan.from_torch(module, tensors)
         return tensorplan.compile(model, threads=1)(*tensors)
 
-    return judge(run, arrays, RTOL, ATOL, PLACE)
+    return judge(run, partial(compare, want=arrays, rtol=RTOL, atol=ATOL), PLACE)
 
 
 def main() -> int:
