@@ -126,7 +126,7 @@ def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
     return None
 
 
-PLANS, TRIES = 40, 5
+PLANS, TRIES = 100, 4
 """Random programs, and how often each is rewritten; some find nothing to change."""
 
 

@@ -202,13 +202,8 @@ def _write(
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a quarter less than without.
-
-    What a loop computes in tiles that was the best found is not tried again: it would
-    mostly grow to the same.
-    """
+    """The loop with which the least lives, if that is a quarter less than without."""
     best: Proposal | None = None
-    good: list[tuple[TiledLoop, Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -217,13 +212,10 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
-            if any(x.dims.get(seed) == dim and n == numbers for x, n in good):
-                continue
             limit = best.peak if best else estimate.peak * 3 // 4
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
                 if found.peak < (best.peak if best else limit):
                     best = found
-                    good.append((found.loop, numbers))
     return best
 
 
