@@ -122,15 +122,24 @@ class Problem:
     def lower_bound(self) -> int:
         """The largest sum of live bytes, which no plan can undercut.
 
-        The bound is the sum over the pools. If all offsets of a pool are multiples of
-        some unit, every live buffer except the topmost takes a multiple of the unit;
-        the bound includes that.
+        The bound is the sum over the pools. Of the buffers whose offsets are multiples
+        of some unit, every live one except the topmost takes a multiple of the unit. In
+        the bytes left over, there is room for buffers with a lower alignment, so the
+        bound is the largest over the units.
         """
         return sum(_lower_bound(p.buffers) for p in self.by_pool.values())
 
 
 def _lower_bound(buffers: Sequence[Buffer]) -> int:
-    unit = gcd(*(b.alignment for b in buffers))
+    alignments = {b.alignment for b in buffers}
+    return max(
+        _aligned_bound([b for b in buffers if b.alignment % unit == 0], unit)
+        for unit in {gcd(*alignments), *alignments}
+    )
+
+
+def _aligned_bound(buffers: Sequence[Buffer], unit: int) -> int:
+    """The lower bound for buffers whose offsets are multiples of a unit."""
     live_ranges = [(*steps, b.size) for b in buffers for steps in b.live]
     total = len(live_ranges)
     # Twice the step, and one more where a range starts: others end before that.
