@@ -125,8 +125,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("fraction", [0.5, 0.4])
-def test_a_small_gpt2_trains_within_a_part_of_its_memory(fraction: float) -> None:
+def test_a_small_gpt2_trains_within_two_fifths_of_its_memory() -> None:
     pytest.importorskip("jax")
     import jax
     from gpt2 import loss, parameters, sgd_step
@@ -143,7 +142,7 @@ def test_a_small_gpt2_trains_within_a_part_of_its_memory(fraction: float) -> Non
         if not isinstance(p, TGraphRematerialize)
     ]
     kept = run(step, *passes)  # computes nothing twice
-    budget = int(planned_bytes(kept) * fraction)
+    budget = int(planned_bytes(kept) * 0.4)
     fitted = tensorplan.plan(step, budget=budget)
     assert planned_bytes(fitted) <= budget
     report = tensorplan.report(fitted)
