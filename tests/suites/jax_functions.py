@@ -8,8 +8,6 @@ compute in f32. `verdicts.py` says how a case is judged. Exit code 1 if one is w
 or internal; otherwise `--write` writes `docs/reference/jax.md`.
 """
 
-import argparse
-import ast
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -20,7 +18,8 @@ import jax
 import jax.numpy
 import jax.scipy
 import numpy as np
-from verdicts import Verdict, compare, failures, judge, summary
+from expressions import names_in, run, table
+from verdicts import Verdict, compare, judge
 
 import tensorplan
 
@@ -192,10 +191,7 @@ random.poisson(K, 3.0, (6,))
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
     """The cases as a table."""
-    refused = {case: v.message for case, v in verdicts.items() if v.status != "pass"}
-    rows = [f"| `jax.{case}` | {refused.get(case, '')} |" for case in verdicts]
-    passed = len(verdicts) - len(refused)
-    return _PAGE.format(passed=passed, total=len(verdicts)) + "\n".join([*rows, ""])
+    return table(_PAGE, "jax.", verdicts)
 
 
 _PAGE = """# JAX functions
@@ -211,20 +207,15 @@ _PAGE = """# JAX functions
 
 def check(expression: str) -> Verdict:
     """The arrays are arguments in the order of their names."""
-    named = {
-        node.id
-        for node in ast.walk(ast.parse(expression, mode="eval"))
-        if isinstance(node, ast.Name)
-    }
-    names = sorted(named & ARRAYS.keys())
+    names = names_in(expression, ARRAYS)
     fn = eval(f"lambda {', '.join(names)}: {expression}", _modules())
     arrays = [ARRAYS[name] for name in names]
     want = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(fn)(*arrays))]
 
-    def run() -> Any:
+    def got() -> Any:
         return tensorplan.compile(tensorplan.from_jax(fn, *arrays), threads=1)(*arrays)
 
-    return judge(run, partial(compare, want=want, rtol=RTOL, atol=ATOL), PLACE)
+    return judge(got, partial(compare, want=want, rtol=RTOL, atol=ATOL), PLACE)
 
 
 def _modules() -> dict[str, Any]:
@@ -233,17 +224,7 @@ def _modules() -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--match", default="", help="only cases with this text")
-    parser.add_argument("--write", action="store_true", help="see above")
-    options = parser.parse_args()
-    verdicts = {case: check(case) for case in CASES if options.match in case}
-    print(summary(verdicts, {n: v for n, v in verdicts.items() if v.status != "pass"}))
-    if failures(verdicts):
-        return 1
-    if options.write and not options.match:
-        PAGE.write_text(page(verdicts))
-    return 0
+    return run(CASES, check, PAGE, page, (__doc__ or "").splitlines()[0])
 
 
 if __name__ == "__main__":

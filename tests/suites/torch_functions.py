@@ -11,7 +11,6 @@ writes `docs/reference/torch.md`. PyTorch is not among the development tools:
 
 # pyright: reportMissingImports=false
 
-import argparse
 import ast
 import re
 import sys
@@ -22,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from verdicts import Verdict, compare, failures, judge, summary
+from expressions import names_in, run, table
+from verdicts import Verdict, compare, judge
 
 import tensorplan
 from tensorplan.frontends.torch.program import array_of
@@ -146,10 +146,7 @@ def _kept(expression: str) -> str:
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
     """The cases as a table."""
-    refused = {case: v.message for case, v in verdicts.items() if v.status != "pass"}
-    rows = [f"| `torch.{case}` | {refused.get(case, '')} |" for case in verdicts]
-    passed = len(verdicts) - len(refused)
-    return _PAGE.format(passed=passed, total=len(verdicts)) + "\n".join([*rows, ""])
+    return table(_PAGE, "torch.", verdicts)
 
 
 _PAGE = """# PyTorch functions
@@ -166,35 +163,24 @@ are tensors.
 
 def check(expression: str) -> Verdict:
     """The tensors are arguments in the order of their names."""
-    named = {n.id for n in ast.walk(ast.parse(expression)) if isinstance(n, ast.Name)}
-    names = sorted(named & TENSORS.keys())
+    names = names_in(expression, TENSORS)
     tensors = tuple(TENSORS[name] for name in names)
     module = Function(expression, names).eval()
     want = module(*tensors)
     leaves = torch.utils._pytree.tree_leaves(want)
     arrays = [array_of(leaf.resolve_conj()) for leaf in leaves]
 
-    def run() -> Any:
+    def got() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch's own
             model = tensorplan.from_torch(module, tensors)
         return tensorplan.compile(model, threads=1)(*tensors)
 
-    return judge(run, partial(compare, want=arrays, rtol=RTOL, atol=ATOL), PLACE)
+    return judge(got, partial(compare, want=arrays, rtol=RTOL, atol=ATOL), PLACE)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--match", default="", help="only cases with this text")
-    parser.add_argument("--write", action="store_true", help="see above")
-    options = parser.parse_args()
-    verdicts = {case: check(case) for case in CASES if options.match in case}
-    print(summary(verdicts, {n: v for n, v in verdicts.items() if v.status != "pass"}))
-    if failures(verdicts):
-        return 1
-    if options.write and not options.match:
-        PAGE.write_text(page(verdicts))
-    return 0
+    return run(CASES, check, PAGE, page, (__doc__ or "").splitlines()[0])
 
 
 if __name__ == "__main__":
