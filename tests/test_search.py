@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from levels import inputs, planned_bytes
@@ -31,3 +32,24 @@ def test_loops_over_small_tiles_are_tried() -> None:
     """Half of a core's cache is most of what LeNet's step needs."""
     step = tensorplan.read(Path(__file__).parent.parent / "examples/lenet_train.mlir")
     assert planned_bytes(tensorplan.plan(step, effort="high")) < 400_000
+
+
+@pytest.mark.thorough
+def test_tiles_are_cut_into_tiles() -> None:
+    """A loop over the batch; for each image, another one over its rows."""
+    jax = pytest.importorskip("jax")
+
+    def convolved(image: object, kernel: object) -> object:
+        layout = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(
+            image, kernel, (1, 1), "SAME", dimension_numbers=layout
+        )
+
+    def network(x: object, w: object, v: object) -> object:
+        hidden = jax.numpy.tanh(convolved(x, w))
+        return jax.numpy.sum(jax.numpy.tanh(convolved(hidden, v)), (1, 2))
+
+    shapes = (4, 32, 64, 8), (3, 3, 8, 16), (3, 3, 16, 16)
+    model = tensorplan.from_jax(network, *(np.ones(s, np.float32) for s in shapes))
+    low, high = (tensorplan.plan(model, effort=effort) for effort in ("low", "high"))
+    assert planned_bytes(high.module) < 0.7 * planned_bytes(low.module)

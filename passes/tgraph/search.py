@@ -7,8 +7,8 @@ tgraph-tile, and tgraph-rematerialize. It then changes one choice at a time, and
 every change that takes fewer bytes, until no change helps (coordinate descent). It
 varies the last pass of the sequence first. That is the fastest, because the search can
 reuse what the earlier passes made of the best version, and recomputation saves the
-most. The search plans every version on a copy, including placement, so the result never
-takes more bytes than the default.
+most. Tiles may be cut into tiles again, twice at most. The search plans every version
+on a copy, including placement, so the result never takes more bytes than the default.
 
 Without a time limit, the result is the same on every machine. With a limit, in seconds
 of wall-clock time, the search abandons the current version when time is up, even in the
@@ -42,6 +42,9 @@ from .tiling.loop_search import IN_CACHE
 
 LONGER = 10.0
 """The effort of recomputation that takes more time than the default's."""
+
+NESTED = ("tiles", "tiles in tiles")
+"""What is cut into tiles again."""
 
 SHARES = (0.2, 0.1, 0.05)
 """Of the time, that recomputation is tried with."""
@@ -99,7 +102,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             ),
         }
         if self.tiles:
-            choices["tiling"] = tuple(
+            usual, *more = (
                 TGraphTile(tiles, slowdown, bytes, **placing)
                 for tiles, slowdown, bytes in (
                     (8, 0.03, IN_CACHE),
@@ -108,6 +111,9 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
                     (32, 0.1, IN_CACHE // 8),
                 )
             )
+            choices["tiling"] = (usual, *more)
+            none = TGraphTile(1, tile_bytes=0, **placing)
+            choices |= {f"tiles in {outer}": (none, *more[1:]) for outer in NESTED}
         choices["recomputation"] = (
             TGraphRematerialize(**placing),
             *(

@@ -156,6 +156,8 @@ class TGraphTile(OptionalPass, Placing):
             raise ValueError(f"effort is {self.effort}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.tiles == 1 and not self.tile_bytes:
+            return
         planned_bytes = PlannedBytes(self)
         for func, block in tensor_functions(op):
             if any(STREAM in op.attributes for op in block.ops):
