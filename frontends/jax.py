@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
+from pathlib import Path
 from typing import Any, TypeAlias
 from warnings import catch_warnings, filterwarnings
 
@@ -28,9 +29,20 @@ from .stablehlo.custom_calls import CHECKPOINT_NAME
 def import_jax() -> Any:
     """JAX; raises `LocatedError` where it is missing."""
     try:
-        return import_module("jax")
+        jax = import_module("jax")
     except ImportError as error:
         raise LocatedError(missing("JAX is needed", "jax", error)) from None
+    _hide_own_frames()
+    return jax
+
+
+@cache
+def _hide_own_frames() -> None:
+    """Locations of operations are lines of the program, not ours that call JAX."""
+    package = Path(__file__).parents[1]
+    exclude: Any = import_module("jax.extend.source_info_util").register_exclusion
+    for part in ("__init__.py", "frontends", "integrations"):
+        exclude(str(package / part))
 
 
 def leaves_of(

@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func, FuncOp
 
+import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.base import TensorOp
@@ -426,6 +427,20 @@ def test_refuses(message: str) -> None:
     with pytest.raises(LocatedError) as error:
         convert(lower(UNSUPPORTED[message], X))
     assert error.value.message.splitlines()[0] == message
+
+
+def test_errors_inside_of_jax_are_where_the_program_calls_it() -> None:
+    """Functions of JAX have no places of their own, and ours are no part of the
+    program."""
+
+    def program(x: Any) -> Any:
+        return jax.scipy.linalg.sqrtm(x)
+
+    first = program.__code__.co_firstlineno
+    for fn, line in ((program, first + 1), (jax.scipy.linalg.sqrtm, first + 6)):
+        with pytest.raises(LocatedError, match="@lapack_cgees_ffi") as error:
+            tensorplan.from_jax(fn, X[:2, :2])
+        assert str(error.value.place).startswith(f"{__file__}:{line}:")
 
 
 def test_one_error_names_every_unsupported_operation() -> None:

@@ -95,6 +95,9 @@ class Inliner:
 
     _active: list[str] = field(default_factory=list[str])
 
+    _at: LocationAttr = field(default_factory=UnknownLoc)
+    """Where the innermost call is of those that are inlined now."""
+
     def argument_types(self, func: FuncOp) -> list[Attribute]:
         """The types of a function's arguments, with symbols for sizes that are `?`.
 
@@ -162,8 +165,10 @@ class Inliner:
             if (sizes := folded(conversion)) is not None:
                 return sizes
             if callee := self._callee(op, name):
-                start = len(into)
+                start, around = len(into), self._at
+                self._at = _called(op.location, around)
                 results = self.function(callee, inputs, into)
+                self._at = around
                 for inlined in into[start:]:
                     inlined.location = _called(inlined.location, op.location)
                 return results
@@ -184,6 +189,7 @@ class Inliner:
         except Unsupported as reason:
             words = [name, str(reason), "is not supported"]
             self.unsupported[op] = " ".join(filter(None, words))
+            op.location = _called(op.location, self._at)  # those in JAX have none
             # Stand-ins, so that the rest of the program is looked at too.
             types = [result.type for result in op.results]
             return UnregisteredOp.create(result_types=types).results
