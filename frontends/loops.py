@@ -1,4 +1,5 @@
-"""Loops that frontends write themselves, on values from anywhere around them."""
+"""Loops and branches that frontends write themselves, on values from anywhere around
+them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.tgraph.base import VariableType, ints, with_shape
 from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
+from ..dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
 from .builder import TensorBuilder, shape_of, type_of
 from .unsupported import Unsupported
 
@@ -64,7 +65,7 @@ class Loop(Generic[B]):
         more = condition(inner, [read.result for read in asked])
         ops = [*(read for read in asked if read.result.uses), *inner.into]
         blocks = {test: [*ops, YieldOp(more)], self._block: body}
-        captured = enclose(blocks)
+        captured = _enclose(blocks)
         return self._outer.emit_all(
             WhileOp,
             [*self._initial, *captured],
@@ -73,7 +74,25 @@ class Loop(Generic[B]):
         )
 
 
-def enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
+def branch(
+    b: TensorBuilder,
+    condition: SSAValue,
+    then: tuple[Sequence[Operation], Values],
+    otherwise: tuple[Sequence[Operation], Values],
+) -> Values:
+    """The values of one or the other; each is operations, and values that they make."""
+    types = [[type_of(value) for value in made] for _, made in (then, otherwise)]
+    if types[0] != types[1]:
+        listed = [", ".join(map(str, made)) for made in types]
+        raise Unsupported(f"with branches of ({listed[0]}) and ({listed[1]})")
+    blocks = {Block(): [*ops, YieldOp(*made)] for ops, made in (then, otherwise)}
+    captured = _enclose(blocks)
+    regions = [Region(block) for block in blocks]
+    inputs = [b.reshape(condition, []), *captured]
+    return b.emit_all(IfOp, inputs, types[0], regions)
+
+
+def _enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
     """Moves operations to their blocks; the values from outside that they take, which
     are further arguments of every block."""
     captured: dict[SSAValue, None] = {}

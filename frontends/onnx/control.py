@@ -10,14 +10,12 @@ from typing import TypeAlias, cast
 
 import onnx
 from xdsl.dialects.builtin import TensorType, i1, i32, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import AnyTensor
-from ...dialects.tgraph.structure import IfOp, YieldOp
 from ..builder import axis_of, shape_of, type_of
 from ..formulas import compare
-from ..loops import Loop, Values, enclose, row_of, rows_like
+from ..loops import Loop, Values, branch, row_of, rows_like
 from ..unsupported import Unsupported
 from .node import Known, OnnxNode, Value
 
@@ -33,23 +31,15 @@ def _supported(values: Iterable[Value | None]) -> Sequence[Value] | None:
 
 
 def _if(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
-    condition = n.reshape(n.value(0), [])
-    blocks: dict[Block, list[Operation]] = {}
-    types: list[list[AnyTensor]] = []
+    made: list[tuple[list[Operation], Values]] = []
     for name in ("then_branch", "else_branch"):
         inner = replace(n, into=[])
         outputs = _supported(subgraph(n.attributes[name], [], inner.into))
         if outputs is None:
             return [None] * n.outputs
         results = [inner.materialize(value) for value in outputs]
-        types.append([type_of(value) for value in results])
-        blocks[Block()] = [*inner.into, YieldOp(*results)]
-    if types[0] != types[1]:
-        listed = [", ".join(map(str, branch)) for branch in types]
-        raise Unsupported(f"with branches of ({listed[0]}) and ({listed[1]})")
-    captured = enclose(blocks)
-    regions = [Region(block) for block in blocks]
-    return n.emit_all(IfOp, [condition, *captured], types[0], regions)
+        made.append((inner.into, results))
+    return branch(n, n.value(0), *made)
 
 
 def _loop(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
