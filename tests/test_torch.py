@@ -91,6 +91,17 @@ TRUE = SIGNED > 0.3
 IMAGE = torch.linspace(-1, 1, 2 * 4 * 9 * 8).sin().reshape(2, 4, 9, 8)
 KERNEL = torch.linspace(-1, 1, 6 * 4 * 3 * 3).cos().reshape(6, 4, 3, 3)
 
+
+def _grown(x: Tensor) -> Tensor:
+    """By a loop that takes a value from outside."""
+    mean = x.mean()
+    return torch.while_loop(
+        lambda n, y: (n < 5) & (y.sum() < 100),
+        lambda n, y: (n + 1, y * 2 + mean),
+        (torch.zeros((), dtype=torch.int64), x),
+    )[1]
+
+
 FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = {
     "signed": (
         {
@@ -123,7 +134,6 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "cast": lambda x: x.to(torch.int32),
             "alpha": lambda x: torch.sub(torch.add(x, 1, alpha=2), x, alpha=0.5),
             "number_first": lambda x: 1 - x,
-            "fill": lambda x: torch.fill(x, 3),
             "masked": lambda x: x.masked_fill(x > 0, -1),
         },
         (SIGNED,),
@@ -415,6 +425,66 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             torch.tensor([0, 2, 1, 1, 2]),
         ),
     ),
+    "core": (
+        {
+            "pdist": F.pdist,
+            "strided": lambda x: torch.ops.aten.as_strided(x, (2, 3), (4, 2), 1),
+            "diagonal": lambda x: x.T.diagonal(1),
+            "strided_empty": lambda x: torch.empty_strided((0, 3), (3, 1)),
+            "masked_scatter": lambda x: x.masked_scatter(x > 0, x * 2),
+            "embedding": lambda x: torch.ops.aten.embedding_dense_backward(
+                x, torch.tensor([3, 1, 3, 0, 1]), 5, 1, False
+            ),
+            "pool": lambda x: torch.ops.aten.max_pool2d_with_indices_backward(
+                torch.ones(1, 3, 2),
+                x[None],
+                *((3, 2), (1, 2), (0, 0), (1, 1), False),
+                torch.tensor([[[1, 2], [5, 5], [13, 14]]]),
+            ),
+            "batch_norm": lambda x: torch.ops.aten._native_batch_norm_legit_no_training(
+                x, None, None, x[0], x[1].abs(), 0.1, 1e-5
+            )[1],
+        },
+        (torch.randn(5, 4, generator=torch.Generator().manual_seed(8)),),
+    ),
+    "sampled": (
+        {
+            f"{mode}_{padding}_{aligned}": lambda x, g, how=(mode, padding, aligned): (
+                F.grid_sample(x, g, *how)
+            )
+            for mode in ("nearest", "bilinear", "bicubic")
+            for padding in ("zeros", "border", "reflection")
+            for aligned in (False, True)
+        }
+        | {
+            "volume": lambda x, g: F.grid_sample(
+                x[:, None], torch.cat([g, g[..., :1]], -1)[:, None], align_corners=False
+            )
+        },
+        (
+            IMAGE,
+            3 * torch.rand(2, 3, 2, 2, generator=torch.Generator().manual_seed(7))
+            - 1.5,
+        ),
+    ),
+    "control": (
+        {
+            "cond": lambda x: torch.cond(
+                x.max() > 0, lambda x: x + 1, lambda x: x.sin() * x, (x,)
+            ),
+            "nested": lambda x: torch.cond(
+                x.sum() > x.abs().sum(),
+                lambda x: x + 1,
+                lambda x: torch.cond(x.sum() > 9, torch.sin, torch.cos, (x,)),
+                (x,),
+            ),
+            "while": _grown,
+            "never": lambda x: torch.while_loop(
+                lambda y: y.sum() != y.sum(), lambda y: (y + 1,), (x,)
+            )[0],
+        },
+        (SIGNED,),
+    ),
 }
 
 
@@ -505,6 +575,22 @@ def test_training_steps(name: str) -> None:
     expected = loss.state_dict()
     for key, have in model.parameters.items():
         np.testing.assert_allclose(have, expected[key], 2e-3, 1e-4, err_msg=key)
+
+
+def test_backward_passes_are_those_of_their_operands() -> None:
+    """The gradient of a convolution whose weight is made of its input leaves out what
+    the weight adds."""
+
+    def backward(x: Tensor) -> Tensor:
+        head, weight = x[:, :2, 2:, 2:], x[:, :, :3, :3]
+        window = None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1
+        masks = True, True, False
+        of = torch.ops.aten.convolution_backward(head, x, weight, *window, masks)
+        return of[0]
+
+    module = Functions([backward])
+    (got,) = tensorplan.compile(model_of(module, (IMAGE,)))(IMAGE)
+    assert_close(got, backward(IMAGE))
 
 
 def test_gradients_as_results() -> None:
@@ -618,6 +704,22 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     assert "test_torch.py:" in first
     assert ": note: " in second
     assert "aten::index by a mask, which gives a shape that depends" in second
+
+
+def test_unsupported_operations_in_branches_and_loops() -> None:
+    class Both(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = torch.cond(x[0, 0] > 0, F.dropout, torch.sin, (x,))
+            (z,) = torch.while_loop(
+                lambda y: F.dropout(y).sum() > 0, lambda y: (y + 1,), (x,)
+            )
+            return y + z
+
+    with pytest.raises(LocatedError) as caught:
+        tensorplan.from_torch(Both(), (torch.eye(3),))
+    for line in str(caught.value).splitlines():
+        assert "native_dropout, which draws random numbers, is not supported" in line
+    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_bad_requests() -> None:

@@ -23,13 +23,15 @@ The source location of an operation is its call in the module's source.
 
 program.py      the graph: arguments, sizes, results, training, errors
 call.py         one call of an ATen operation, and what conversions share
+control.py      `torch.cond` and `torch.while_loop`
 sizes.py        symbolic sizes
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
                 matrices.py   the conversions, by family
 
 Does not: support random numbers (dropout in training), quantized tensors,
-data-dependent shapes, or higher-order operations such as `torch.cond`. The tools do not
-read `.pt2` files, because `torch.export.load` unpickles them, which runs their code.
+data-dependent shapes, or other higher-order operations such as `torch.scan`. The tools
+do not read `.pt2` files, because `torch.export.load` unpickles them, which runs their
+code.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,6 +108,7 @@ def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
     inputs = specs("USER_INPUT", [n for n in nodes if n.op == "placeholder"])
     held = [node for node in nodes if node.op == "get_attr"]
     constants = {node.target: getattr(graph_module, node.target) for node in held}
+    held = [node for node in held if not hasattr(constants[node.target], "graph")]
     for node in held:
         node.meta.setdefault("val", constants[node.target])
     program = SimpleNamespace(

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.tgraph import base
 from ...dialects.tgraph.base import AnyTensor, Shape
 from ...dialects.tgraph.differentiation import GradientOp
+from ...dialects.tgraph.shaping import ReshapeOp
 from ..builder import ELEMENTS, TensorBuilder, axis_of, shape_of, type_of
 from ..unsupported import Unsupported
 
@@ -89,11 +90,16 @@ class AtenCall(TensorBuilder):
         return element_of(torch.result_type(*(self.examples[name] for name in names)))
 
     def gradient(self, forward: "Conversion", *wrt: str) -> Sequence[SSAValue]:
-        """Of an operation's first result, whose own gradient is `grad_output`."""
+        """Of an operation's first result, whose own gradient is `grad_output`.
+
+        The operands are new values, so that a weight may be computed from the input.
+        """
         head = self["grad_output"]
-        result = forward(replace(self, types=[type_of(head)], used={0}))
+        own = {n: self.emit(ReshapeOp, self[n], type=type_of(self[n])) for n in wrt}
+        call = replace(self, arguments={**self.arguments, **own}, types=[type_of(head)])
+        result = forward(replace(call, used={0}))
         of = result if isinstance(result, SSAValue) else result[0]
-        op = GradientOp([cast(SSAValue, of)], [self[name] for name in wrt], [head])
+        op = GradientOp([cast(SSAValue, of)], list(own.values()), [head])
         op.location = self.location
         self.into.append(op)
         return op.res

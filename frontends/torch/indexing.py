@@ -1,6 +1,7 @@
 """ATen's operations that read or write at indices, and sort → tgraph."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +13,15 @@ from ...dialects.tgraph.base import ints
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ..builder import broadcast_shapes, shape_of, type_of
-from ..formulas import compare
-from ..indices import from_front, largest_along, put_along, sorted_along, take_along
+from ..formulas import compare, cumulative
+from ..indices import (
+    from_front,
+    largest_along,
+    put,
+    put_along,
+    sorted_along,
+    take_along,
+)
 from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
 
@@ -182,6 +190,41 @@ def _masked(c: AtenCall) -> SSAValue | None:
     return c.apply(e.SelectOp, wide, c.reshape(values, []), x)
 
 
+def _masked_scatter(c: AtenCall) -> SSAValue:
+    """The source's elements, in their order, where the mask is true."""
+    x, source = c["self"], c["source"]
+    mask = c.broadcast(c["mask"], c.shape)
+    count = c.convert(c.reshape(mask, [prod(c.shape)]), i64)
+    before = c.apply(e.SubtractOp, cumulative(c, "add", count, 0), count)
+    flat = c.reshape(source, [prod(shape_of(source))])
+    taken = c.reshape(c.take(flat, before, 0), c.shape)
+    return c.apply(e.SelectOp, mask, taken, x)
+
+
+def _embedding_backward(c: AtenCall) -> SSAValue:
+    """Each gradient added to the row that was read; that of padding is zero."""
+    c.expect("scale_grad_by_freq", False)
+    head, indices = c["grad_output"], c["indices"]
+    count, (*_, width) = prod(shape_of(indices)), shape_of(head)
+    indices, rows = c.reshape(indices, [count]), c.reshape(head, [count, width])
+    if c["padding_idx"] >= 0:
+        kept = compare(c, indices, "NE", int(c["padding_idx"]))
+        rows = c.apply(e.SelectOp, c.reshape(kept, [count, 1]), rows, 0)
+    zeros = c.filled(0, c.element, c.shape)
+    return put(c, zeros, indices, rows, 0, "add")
+
+
+def _pool_backward(c: AtenCall) -> SSAValue:
+    """Each gradient added to the element that was the largest."""
+    rows = [prod(shape_of(c["self"])[:-2]), prod(shape_of(c["self"])[-2:])]
+    head, places = (
+        c.reshape(c[name], [rows[0], prod(shape_of(c[name])[-2:])])
+        for name in ("grad_output", "indices")
+    )
+    zeros = c.filled(0, c.element, rows)
+    return c.reshape(put_along(c, zeros, places, head, 1, "add"), c.shape)
+
+
 def _sort(c: AtenCall) -> Results:
     return sorted_along(c, c["self"], c.axis(), descending=c["descending"])
 
@@ -229,10 +272,13 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "_embedding_bag_forward_only": _embedding_bag,
     "bucketize": _bucketize,
     "embedding": _embedding,
+    "embedding_dense_backward": _embedding_backward,
     "gather": _gather,
     "index": _index,
     "index_put": _index_put,
     "index_select": _index_select,
+    "masked_scatter": _masked_scatter,
+    "max_pool2d_with_indices_backward": _pool_backward,
     "scatter": _scatter("replace"),
     "scatter_add": _scatter("add"),
     "scatter_reduce": _scatter(None),

@@ -191,12 +191,25 @@ def _pseudo_inverse(c: AtenCall) -> SSAValue:
 
 def _distances(c: AtenCall) -> SSAValue:
     """Between all rows of two matrices, by the norm of order p."""
-    x, y, p = c["x1"], c["x2"], c["p"]
+    x, y = c["x1"], c["x2"]
     *batch, rows, width = shape_of(x)
     x = c.reshape(x, [*batch, rows, 1, width])
     y = c.reshape(y, [*shape_of(y)[:-2], 1, shape_of(y)[-2], width])
-    difference = c.emit(e.AbsOp, c.apply(e.SubtractOp, x, y))
-    last = len(shape_of(difference)) - 1
+    return _norm(c, c.apply(e.SubtractOp, x, y))
+
+
+def _distances_inside(c: AtenCall) -> SSAValue:
+    """Between each row of a matrix and those after it."""
+    x = c["self"]
+    rows = np.triu_indices(shape_of(x)[0], 1)
+    ends = [c.take(x, c.constant(numbers), 0) for numbers in rows]
+    return _norm(c, c.apply(e.SubtractOp, *ends))
+
+
+def _norm(c: AtenCall, x: SSAValue) -> SSAValue:
+    """Of order p, along the last dimension."""
+    p, last = c["p"], len(shape_of(x)) - 1
+    difference = c.emit(e.AbsOp, x)
     if p == float("inf"):
         return c.reduce("maximum", difference, [last])
     if p == 0:
@@ -321,6 +334,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "_linalg_slogdet": _log_determinant,
     "_linalg_solve_ex": _solve,
     "_linalg_svd": _svd,
+    "_pdist_forward": _distances_inside,
     "abs": _absolute,
     "linalg_cholesky_ex": _cholesky,
     "linalg_inv_ex": _inverse,

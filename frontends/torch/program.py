@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from operator import getitem
+from operator import attrgetter, getitem
 from typing import Any, cast
 
 import numpy as np
@@ -31,9 +31,11 @@ from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType, wi
 from ...dialects.tgraph.differentiation import GradientOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import TensorBuilder, at, name_hint, type_of
+from ..loops import Values
 from ..unsupported import Unsupported
 from . import elementwise, indexing, matrices, products, reducing, shaping, windows
 from .call import AtenCall, Conversion, element_of
+from .control import CONTROL
 from .sizes import Sizes
 
 _CONVERSIONS: Mapping[str, Conversion] = {
@@ -57,7 +59,11 @@ _CHECKS = (
 _REASONS = {
     "aten::_local_scalar_dense": ", a number that depends on values,",
     "aten::item": ", a number that depends on values,",
-    "aten::native_dropout": ", which draws random numbers,",
+    "aten::nonzero": ", whose shape depends on values,",
+    **{
+        f"aten::{name}": ", which draws random numbers,"
+        for name in ("native_dropout", "rand", "randn", "randperm")
+    },
 }
 """Why operations are not supported, where it is more than that nobody wrote it."""
 
@@ -100,13 +106,7 @@ class Importer:
                 and nodes[spec.arg.name].meta["val"].is_floating_point()
             ):
                 trained.append(value)
-        names = _names(nodes.values())
-        for node in nodes.values():
-            if node.op == "call_function":
-                self._call(node)
-                value = self._values.get(node.name)
-                if isinstance(value, SSAValue) and value.name_hint is None:
-                    value.name_hint = name_hint(names[node.name])
+        self._convert(self._program.graph)
         results = self._results(nodes)
         if self._unsupported:
             raise errors_at(self._unsupported)
@@ -121,6 +121,36 @@ class Importer:
         )
         self._sizes.require(function)
         return ModuleOp([function])
+
+    def _convert(self, graph: Any) -> None:
+        """Appends what a graph does, whose arguments have values."""
+        names = _names(graph.nodes)
+        for node in graph.nodes:
+            if node.op == "get_attr" and node.name not in self._values:  # a subgraph
+                owner = graph.owning_module
+                self._values[node.name] = attrgetter(node.target)(owner)
+            if node.op == "call_function":
+                self._call(node)
+                value = self._values.get(node.name)
+                if isinstance(value, SSAValue) and value.name_hint is None:
+                    value.name_hint = name_hint(names[node.name])
+
+    def _subgraph(
+        self, module: Any, inputs: Sequence[Any], into: list[Operation]
+    ) -> Values | None:
+        """Appends what a graph computes from these inputs; None if some of it is not
+        supported."""
+        around = self._ops, self._values
+        arguments = [n for n in module.graph.nodes if n.op == "placeholder"]
+        given = zip(arguments, inputs, strict=True)
+        self._ops, self._values = into, {node.name: value for node, value in given}
+        self._convert(module.graph)
+        (output,) = module.graph.find_nodes(op="output")
+        (returned,) = _mapped(output.args, self._values)
+        self._ops, self._values = around
+        many = cast(list[Any] | tuple[Any, ...] | Any, returned)
+        results = cast(Values, many if isinstance(many, list | tuple) else [many])
+        return None if any(_is_missing(result) for result in results) else results
 
     def _argument(
         self, spec: Any, nodes: Mapping[str, Any], block: Block, trains: bool
@@ -195,7 +225,7 @@ class Importer:
         if schema is None and type(node.meta.get("val")).__name__ == "SymBool":
             return  # for a check
         if schema is None:
-            self._refuse(node, node.target.__name__, "")
+            self._control(node)
             return
         domain, _, name = str(schema.name).partition("::")
         if domain == "aten" and name in _CHECKS:
@@ -227,9 +257,27 @@ class Importer:
         if not many and not isinstance(results, SSAValue):
             (results,) = results
         returned = cast(Sequence[Any], results if many else [results])
+        left = [n for n in used if returned[n] is None and outputs[n] is not None]
+        if left:
+            self._refuse(node, schema.name, f" with its result {left[0]}")
+            return
         pairs = zip(returned, outputs, strict=False)
         self._check(node, [value for value, out in pairs if out is not None], types)
         self._values[node.name] = results
+
+    def _control(self, node: Any) -> None:
+        name = node.target.__name__
+        self._values[node.name] = None
+        if name not in CONTROL:
+            self._refuse(node, name, "")
+        elif None not in _missing(node, self._values):
+            given = _mapped(node.args, self._values)
+            try:
+                results = CONTROL[name](self._builder(node), self._subgraph, *given)
+            except Unsupported as reason:
+                self._refuse(node, name, f" {reason}")
+            else:
+                self._values[node.name] = results
 
     def _check(self, node: Any, results: Any, types: Sequence[AnyTensor]) -> None:
         """That the types are what PyTorch has found."""
@@ -300,6 +348,11 @@ class Importer:
     def _refuse(self, node: Any, name: str, reason: str) -> None:
         self._values[node.name] = None
         self._unsupported.append((at(_place(node)), f"{name}{reason} is not supported"))
+
+
+def _is_missing(result: Any) -> bool:
+    """Whether a graph does not give a value there."""
+    return not isinstance(result, SSAValue)
 
 
 def _names(nodes: Iterable[Any]) -> dict[str, str]:

@@ -198,8 +198,10 @@ def _batch_norm(
 
 
 def _batch_norm_known(c: AtenCall) -> Sequence[SSAValue | None]:
+    """The statistics of the batch are empty."""
     y, _ = _batch_norm(c, c["running_mean"], c["running_var"])
-    return [y, *[None] * (len(c.types) - 1)]
+    others = enumerate(c.types[1:3], 1)
+    return [y, *(c.splat(0, type) if n in c.used else None for n, type in others)]
 
 
 def _batch_norm_training(c: AtenCall) -> Sequence[SSAValue]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...dialects.tgraph.base import shape_of as shape_of_type
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..builder import axis_of, shape_of, type_of
 from ..indices import put
+from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
 
 
@@ -134,6 +136,29 @@ def _pad(c: AtenCall) -> SSAValue:
     return c.pad(x, [*rest, *pads[-2::-2]], [*rest, *pads[-1::-2]], value)
 
 
+def _diagonal(c: AtenCall) -> SSAValue:
+    x, offset = c["self"], c["offset"]
+    rank = len(shape_of(x))
+    pair = [axis_of(c[name], rank) for name in ("dim1", "dim2")]
+    x = c.transpose(x, [*(d for d in range(rank) if d not in pair), *pair])
+    *others, rows, columns = shape_of(x)
+    start = offset if offset >= 0 else -offset * columns
+    places = start + np.arange(c.shape[-1]) * (columns + 1)
+    flat = c.reshape(x, [*others, rows * columns])
+    return c.take(flat, c.constant(places), len(others))
+
+
+def _strided(c: AtenCall) -> SSAValue:
+    """Elements of a tensor's memory, of which only a dense one's is known."""
+    if not c.examples["self"].is_contiguous():
+        raise Unsupported("of a tensor that is not contiguous")
+    steps = np.tensordot(c["stride"], np.indices(c.shape), 1)
+    places = np.asarray(steps + (c["storage_offset"] or 0), np.int64)
+    return c.take(
+        c.reshape(c["self"], [prod(shape_of(c["self"]))]), c.constant(places), 0
+    )
+
+
 def _copy(c: AtenCall) -> SSAValue:
     return c.broadcast(c.tensor("src"), c.shape)
 
@@ -141,12 +166,15 @@ def _copy(c: AtenCall) -> SSAValue:
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _view for name in ("squeeze", "unsqueeze", "view")},
     "alias": lambda c: c["self"],
+    "as_strided": _strided,
     "arange": _range,
     "cat": _concatenate,
     "clone": lambda c: c["self"],
     "constant_pad_nd": _pad,
     "copy": _copy,
+    "diagonal": _diagonal,
     "empty": _filled(0),
+    "empty_strided": _filled(0),
     "expand": _expand,
     "flip": _flip,
     "full": _filled("fill_value"),

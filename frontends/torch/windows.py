@@ -7,8 +7,10 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
+from ...dialects.sizes.dims import is_dynamic
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
+from ..sampling import GridSampling, grid_sample
 from ..unsupported import Unsupported
 from ..windows import (
     SpatialWindow,
@@ -130,6 +132,19 @@ def _linear(c: AtenCall, x: SSAValue, axis: int, step: float) -> SSAValue:
     return interpolate(c, x, axis, linear_weights(before, places))
 
 
+def _grid_sample(c: AtenCall) -> SSAValue:
+    x, grid = c["input"], c["grid"]
+    if any(map(is_dynamic, (*shape_of(x), *shape_of(grid)))):
+        raise Unsupported("with symbolic sizes")
+    mode, padding = int(c["interpolation_mode"]), int(c["padding_mode"])
+    how = GridSampling(_INTERPOLATIONS[mode], _PADDINGS[padding], c["align_corners"])
+    return grid_sample(c, x, grid, how)
+
+
+_INTERPOLATIONS = ("linear", "nearest", "cubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "_adaptive_avg_pool2d": partial(_adaptive_average_pool, 2),
     "_adaptive_avg_pool3d": partial(_adaptive_average_pool, 3),
@@ -138,6 +153,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "avg_pool2d": partial(_average_pool, 2),
     "avg_pool2d_backward": _backward(partial(_average_pool, 2)),
     "avg_pool3d": partial(_average_pool, 3),
+    "grid_sampler_2d": _grid_sample,
+    "grid_sampler_3d": _grid_sample,
     "max_pool2d_backward": _backward(partial(_max_pool, 2)),  # integrations/torch.py
     "max_pool2d_with_indices": partial(_max_pool, 2),
     "max_pool3d_with_indices": partial(_max_pool, 3),

@@ -1,4 +1,5 @@
-"""56 modules and functions of PyTorch: export, import, planning, running, and values.
+"""56 modules and functions of PyTorch, and its core ATen operations: export, import,
+planning, running, and values.
 
     python tests/suites/torch_functions.py [--match TEXT] [--write]
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from aten_operations import CALLS
 from expressions import names_in, run, table
 from verdicts import Verdict, compare, judge
 
@@ -145,8 +147,10 @@ def _kept(expression: str) -> str:
 
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
-    """The cases as a table."""
-    return table(_PAGE, "torch.", verdicts)
+    """The cases as two tables."""
+    functions = {case: v for case, v in verdicts.items() if case in CASES}
+    calls = {case: v for case, v in verdicts.items() if case in CALLS}
+    return table(_PAGE, "torch.", functions) + table(_CORE, "torch.", calls)
 
 
 _PAGE = """# PyTorch functions
@@ -161,14 +165,25 @@ are tensors.
 """
 
 
+_CORE = """
+## Core ATen operations
+
+The operations that PyTorch tags as `core`, except for those that ask for sizes: of
+{total}, {passed} run. `torch.export` replaces some of them by others.
+
+| call | refused |
+|---|---|
+"""
+
+
 def check(expression: str) -> Verdict:
     """The tensors are arguments in the order of their names."""
     names = names_in(expression, TENSORS)
     tensors = tuple(TENSORS[name] for name in names)
     module = Function(expression, names).eval()
     want = module(*tensors)
-    leaves = torch.utils._pytree.tree_leaves(want)
-    arrays = [array_of(leaf.resolve_conj()) for leaf in leaves]
+    leaves = [x for x in torch.utils._pytree.tree_leaves(want) if x is not None]
+    arrays = [array_of(torch.as_tensor(leaf).resolve_conj()) for leaf in leaves]
 
     def got() -> Any:
         with warnings.catch_warnings():
@@ -180,7 +195,7 @@ def check(expression: str) -> Verdict:
 
 
 def main() -> int:
-    return run(CASES, check, PAGE, page, (__doc__ or "").splitlines()[0])
+    return run([*CASES, *CALLS], check, PAGE, page, (__doc__ or "").splitlines()[0])
 
 
 if __name__ == "__main__":
