@@ -148,6 +148,8 @@ class ForeignPlan:
     """What the proof takes for granted about the other compiler's code."""
     not_understood: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the reader left out, and how often."""
+    scratch: Sequence[Region] = ()
+    """What kernels use within steps; the plan does not say within which."""
     is_trace: bool = False
     """Whether steps are only times, and say nothing of what depends on what."""
 

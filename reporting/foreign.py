@@ -52,7 +52,8 @@ class Account:
     bytes: int
     """Of all memories."""
     by_kind: Mapping[str, int]
-    """The sizes of the memories: arguments, results, temporaries, constants."""
+    """The sizes of the memories: arguments, results, temporaries, constants; and the
+    bytes in them that only kernels use, as scratch memory."""
     live: int
     """The most bytes that are live in one step."""
     step: str
@@ -78,7 +79,7 @@ class Account:
 
     @property
     def lost_by_placement(self) -> int:
-        return self.bytes - self.live
+        return self.bytes - self.live - self.by_kind.get("scratch", 0)
 
     @property
     def lost_by_order(self) -> int | None:
@@ -96,6 +97,9 @@ def account(plan: ForeignPlan) -> Account:
     kinds = Counter[str]()
     for memory in plan.memories.values():
         kinds[memory.kind] += memory.size
+    if plan.scratch:
+        kinds["scratch"] = _only_scratch(plan, values)
+        kinds["temporary"] -= kinds["scratch"]
     return Account(
         plan.bytes,
         kinds,
@@ -177,6 +181,24 @@ def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
         LiveValue(value, at, end + ((number, end) not in over))
         for number, ((value, at, _), end) in enumerate(zip(begun, ends, strict=True))
     ]
+
+
+def _only_scratch(plan: ForeignPlan, values: Sequence[LiveValue]) -> int:
+    """The bytes that kernels use as scratch memory, and no value ever has."""
+    used = [value.value.region for value in values]
+    return _covered([*used, *plan.scratch]) - _covered(used)
+
+
+def _covered(regions: Sequence[Region]) -> int:
+    """The bytes in any of them."""
+    count = 0
+    memory, end = "", 0
+    for region in sorted(regions):
+        if region.memory != memory:
+            memory, end = region.memory, 0
+        count += max(0, region.end - max(end, region.offset))
+        end = max(end, region.end)
+    return count
 
 
 def _is_partly(old: Value, new: Value) -> bool:

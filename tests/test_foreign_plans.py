@@ -1,14 +1,16 @@
 """Plans of other compilers: what is read, what is proved, and what is refuted."""
 
+import json
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from tensorplan.checking.foreign import audit
@@ -22,8 +24,9 @@ from tensorplan.foreign_plan import (
     Region,
     Step,
     Value,
+    steps_in,
 )
-from tensorplan.frontends.plans import hlo, xla
+from tensorplan.frontends.plans import hlo, litert, xla
 from tensorplan.frontends.plans.reading import plan_files
 from tensorplan.frontends.plans.reading import read as read_plan
 from tensorplan.planning import Buffer, validate
@@ -399,8 +402,12 @@ def test_a_program_of_executorch() -> None:
     assert (largest.type, largest.origin) == ("16x8xf32", "aten::permute_copy.out")
 
 
-def test_each_overlap_planted_into_a_program_of_executorch_is_found() -> None:
-    plan = read_plan(PTE)
+@pytest.mark.parametrize(("system", "least"), [("pte", 15), ("tflite", 8), ("py", 8)])
+def test_each_overlap_planted_into_a_plan_is_found(
+    system: str, least: int, tmp_path: Path
+) -> None:
+    paths = {"pte": PTE, "tflite": TFLITE, "py": inductor_code(tmp_path)}
+    plan = read_plan(paths[system])
     viewed = {v.name for i in plan.steps if isinstance(i, HandedOn) for v in i}
     live = [v for v in lives(plan) if v.value.name not in viewed]
     count = 0
@@ -409,12 +416,138 @@ def test_each_overlap_planted_into_a_program_of_executorch_is_found() -> None:
             count += 1
             onto = victim.value.region._replace(size=intruder.value.region.size)
             assert audit(moved(plan, intruder.value.name, onto)).verdict == "unsound"
-    assert count >= 15
+    assert count >= least
 
 
-def test_a_damaged_program_of_executorch(tmp_path: Path) -> None:
-    data = PTE.read_bytes()
-    path = tmp_path / "net.pte"
+TFLITE = FOLDER.parent / "litert" / "net.tflite"
+"""LiteRT 2.3's model of a module like that of ExecuTorch, with `tanh` in place."""
+
+
+def inductor_code(folder: Path, old: str = "", new: str = "") -> Path:
+    """What Inductor of PyTorch 2.13 wrote for such a module, with pools."""
+    text = (FOLDER.parent / "inductor" / "net.txt").read_text()
+    assert old in text
+    path = folder / "net.output_code.py"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def test_a_model_of_litert() -> None:
+    plan = read_plan(TFLITE)
+    found = audit(plan)
+    assert (found.verdict, found.shared) == ("not refuted", 2)
+    assert plan.not_understood == {
+        "scratch tensors of kernels": 3,
+        "tensors without an address": 1,
+    }
+    [view] = [item for item in plan.steps if isinstance(item, HandedOn)]
+    assert (view.old.type, view.new.type) == ("4x8xf32", "32xf32")
+    account_ = account(plan)
+    assert (account_.bytes, account_.live, account_.lost_by_placement) == (
+        900,
+        768,
+        128,
+    )
+    assert account_.by_kind == {"temporary": 896, "scratch": 4}
+
+
+def test_offsets_in_a_model_for_microcontrollers() -> None:
+    """The same, with LiteRT's offsets as metadata of the model."""
+    micro, plan = (read_plan(TFLITE.with_name(f"{n}.tflite")) for n in ("micro", "net"))
+    assert [s for s in map(str, micro.given)] == [s for s in map(str, plan.given)]
+    assert audit(micro).shared == 2
+    assert list(micro.not_understood) == ["tensors without an address"]
+
+
+def test_a_model_of_litert_needs_addresses(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(TFLITE.read_bytes())
+    with pytest.raises(ForeignPlanError, match=r"net\.tflite\.json is missing"):
+        read_plan(path)
+    path.with_name("net.tflite.json").write_text("[[1]]")
+    with pytest.raises(ForeignPlanError, match="damaged"):
+        read_plan(path)
+
+
+def test_addresses_that_an_interpreter_gives(tmp_path: Path) -> None:
+    """Scalars come as copies, and tensors without bytes as errors."""
+
+    class Interpreter:
+        arrays: Mapping[int, np.ndarray] = {0: np.zeros((2, 3)), 2: np.zeros(())}
+
+        def get_tensor_details(self) -> list[dict[str, object]]:
+            shapes = [[2, 3], [4], []]
+            return [{"index": n, "shape": shape} for n, shape in enumerate(shapes)]
+
+        def tensor(self, number: int) -> Callable[[], np.ndarray]:
+            if number == 1:
+                raise ValueError("Tensor data is null")
+            return lambda: self.arrays[number]
+
+    litert.write_addresses(Interpreter(), str(tmp_path / "m.tflite"))
+    rows = json.loads((tmp_path / "m.tflite.json").read_text())
+    assert rows == [[0, Interpreter.arrays[0].ctypes.data, 48]]
+
+
+def test_code_of_inductor(tmp_path: Path) -> None:
+    plan = read_plan(inductor_code(tmp_path))
+    found = audit(plan)
+    assert (found.verdict, found.shared) == ("proved", 1)
+    assert not plan.not_understood
+    last = steps_in(plan.steps)[-1]
+    assert last.operation == "aten._softmax, aten.mm"
+    assert [value.name for value in last.reads] == ["buf13", "buf14"]
+    assert [value.name for value in plan.kept[:2]] == ["buf8", "buf15"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        # buf12 where buf3 is, which the same kernel reads
+        ("buf12 = alloc_from_pool(pool2, 512", "buf12 = alloc_from_pool(pool2, 0", "s"),
+        (
+            "buf14 = alloc_from_pool(pool2, 768",
+            "buf14 = alloc_from_pool(pool2, 256",
+            "u",
+        ),
+        # buf6 is read after buf8 was written into its bytes
+        (
+            "out=buf15)",
+            "out=buf15)\n        extern_kernels.mm(buf6, buf6, out=buf15)",
+            "u",
+        ),
+        # an alias is no new value
+        (
+            "out=buf15)",
+            "out=buf15)\n        extern_kernels.mm(buf8, buf8, out=buf15)",
+            "p",
+        ),
+        ("del pool2, buf0, buf3", "del buf0", "p"),
+    ],
+)
+def test_faults_in_code_of_inductor(
+    old: str, new: str, verdict: str, tmp_path: Path
+) -> None:
+    found = audit(read_plan(inductor_code(tmp_path, old, new)))
+    assert found.verdict.startswith(verdict)
+
+
+@pytest.mark.parametrize("text", ["", "x = (", "def call(args):\n  x = y\n", "\0"])
+def test_what_is_no_code_of_inductor(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "output_code.py"
+    path.write_text(text)
+    with pytest.raises(ForeignPlanError, match="no code of Inductor"):
+        read_plan(path)
+
+
+@pytest.mark.parametrize("program", [PTE, TFLITE])
+def test_damaged_flatbuffers(program: Path, tmp_path: Path) -> None:
+    data = program.read_bytes()
+    path = tmp_path / program.name
+    beside = (
+        program.with_name("net.tflite.json").read_bytes() if "tfl" in path.name else b""
+    )
+    path.with_name("net.tflite.json").write_bytes(beside)
     for seed in range(60):
         random = Random(seed)
         damaged = bytearray(data[: random.randrange(len(data)) if seed % 2 else None])

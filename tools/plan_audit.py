@@ -28,6 +28,8 @@ these, a FOLDER has any number of them:
 
   XLA         *-buffer-assignment.txt, beside the text of the optimized HLO
   ExecuTorch  *.pte: the first method
+  LiteRT      *.tflite, beside the addresses of its interpreter, or with offsets in it
+  Inductor    *output_code.py, the code that it generates for the CPU
   PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
   CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
 
@@ -50,6 +52,7 @@ _SEVERITIES = {"unsound": "error", "suspicious": "warning"}
 _KINDS = {
     **{kind: f"{kind}s" for kind in ("argument", "result", "constant")},
     "temporary": "temporaries",
+    "scratch": "scratch memory of kernels",
 }
 """What memories are for, in words."""
 

@@ -23,6 +23,7 @@ from ...foreign_plan import (
     Unknown,
     Value,
 )
+from .flatbuffer import Table, root
 from .torch_snapshot import is_library
 
 ENDINGS = (".pte",)
@@ -43,49 +44,6 @@ _KERNEL = 1
 _OTHERS = {2: "calls of delegates", 5: "frees"}
 
 
-class _Table(NamedTuple):
-    """A table of a flatbuffer. Raises `struct.error` for what is not there."""
-
-    data: bytes
-    at: int
-
-    def field(self, number: int) -> int:
-        """Where a field is; 0 if it is absent."""
-        (back,) = struct.unpack_from("<i", self.data, self.at)
-        (size,) = struct.unpack_from("<H", self.data, self.at - back)
-        entry = 4 + 2 * number
-        if entry >= size:
-            return 0
-        (offset,) = struct.unpack_from("<H", self.data, self.at - back + entry)
-        return self.at + offset if offset else 0
-
-    def number(self, number: int, kind: str = "i") -> int:
-        at = self.field(number)
-        return struct.unpack_from(f"<{kind}", self.data, at)[0] if at else 0
-
-    def table(self, number: int) -> "_Table | None":
-        at = self.field(number)
-        return self._target(at) if at else None
-
-    def _target(self, at: int) -> "_Table":
-        return _Table(self.data, at + struct.unpack_from("<I", self.data, at)[0])
-
-    def vector(self, number: int, kind: str = "i") -> Sequence[int]:
-        if (found := self.table(number)) is None:
-            return ()
-        (length,) = struct.unpack_from("<I", self.data, found.at)
-        return struct.unpack_from(f"<{length}{kind}", self.data, found.at + 4)
-
-    def tables(self, number: int) -> Sequence["_Table"]:
-        if (found := self.table(number)) is None:
-            return ()
-        count = len(self.vector(number, "I"))
-        return [self._target(found.at + 4 + 4 * n) for n in range(count)]
-
-    def text(self, number: int) -> str:
-        return bytes(self.vector(number, "B")).decode()
-
-
 def read_file(path: Path) -> ForeignPlan:
     """The first method's plan.
 
@@ -95,7 +53,7 @@ def read_file(path: Path) -> ForeignPlan:
     if data[4:6] != b"ET":
         raise ForeignPlanError("this is no program of ExecuTorch", str(path))
     try:
-        program = _Table(data, struct.unpack_from("<I", data)[0])
+        program = root(data)
         return _Method(program.tables(1)[0]).plan(path.name)
     except (struct.error, LookupError, ValueError, OverflowError):
         raise ForeignPlanError("the flatbuffer is damaged", str(path)) from None
@@ -111,7 +69,7 @@ class _Call(NamedTuple):
 
 
 class _Method:
-    def __init__(self, method: _Table):
+    def __init__(self, method: Table):
         self.method = method
         values = [(v.number(0, "B"), v.table(1)) for v in method.tables(2)]
         self.lists = {
@@ -128,7 +86,7 @@ class _Method:
             if content is not None and kind == _TENSOR:
                 self._add_tensor(number, content, makers.get(number))
 
-    def _add_tensor(self, number: int, tensor: _Table, maker: _Call | None) -> None:
+    def _add_tensor(self, number: int, tensor: Table, maker: _Call | None) -> None:
         """Constants have no bytes in the plan."""
         if (place := tensor.table(6)) is None:
             return
@@ -229,7 +187,7 @@ def _views(
     ]
 
 
-def _place(frames: _Table) -> str:
+def _place(frames: Table) -> str:
     """`file:line` of the innermost frame of the user's program."""
     found = [(frame.text(0), frame.number(1)) for frame in frames.tables(0)]
     own = [f"{file}:{line}" for file, line in found if not is_library(file)]

@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...foreign_plan import ForeignPlan
-from . import executorch, minimalloc, torch_snapshot, xla
+from . import executorch, inductor, litert, minimalloc, torch_snapshot, xla
 
-OTHERS = (xla.ASSIGNMENT, *executorch.ENDINGS, *torch_snapshot.ENDINGS)
+OTHERS = (
+    xla.ASSIGNMENT,
+    *executorch.ENDINGS,
+    *inductor.ENDINGS,
+    *litert.ENDINGS,
+    *torch_snapshot.ENDINGS,
+)
 """How files end that only other compilers and frameworks write."""
 
 
@@ -44,6 +50,10 @@ def read(path: Path) -> ForeignPlan:
         return minimalloc.read_file(path)
     if path.name.endswith(executorch.ENDINGS):
         return executorch.read_file(path)
+    if path.name.endswith(inductor.ENDINGS):
+        return inductor.read_file(path)
+    if path.name.endswith(litert.ENDINGS):
+        return litert.read_file(path)
     if path.name.endswith(torch_snapshot.ENDINGS):
         return torch_snapshot.read_file(path)
     return xla.read_file(path)

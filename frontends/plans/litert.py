@@ -1,0 +1,276 @@
+"""Plans of LiteRT (TensorFlow Lite), from a `.tflite` file and its tensors' addresses.
+
+    interpreter.allocate_tensors()
+    write_addresses(interpreter, "net.tflite")      # net.tflite.json
+
+The file has the operations, and LiteRT's interpreter places the tensors when it is
+loaded; `write_addresses` stores where. For TensorFlow Lite Micro the file itself may
+have the offsets, as metadata of the name `OfflineMemoryAllocation`. Field numbers are
+those of `schema.fbs`, which never change.
+"""
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ...foreign_plan import (
+    Access,
+    ForeignPlan,
+    ForeignPlanError,
+    HandedOn,
+    Memory,
+    Region,
+    Step,
+    Unknown,
+    Value,
+)
+from .flatbuffer import Table, root
+
+ENDINGS = (".tflite",)
+ADDRESSES = ".json"
+"""What the name of the file with the addresses has besides that of the model."""
+
+ASSUMPTIONS = (
+    "LiteRT's kernels read and write the tensors that they are given",
+    "an elementwise kernel reads an element before it writes that one",
+)
+
+_METADATA = "OfflineMemoryAllocation"
+_ARENA, _STATE = "arena", "state"
+
+_DTYPES = """
+    f32:4 f16:2 i32:4 u8:1 i64:8 string:0 bool:1 i16:2 c64:8 i8:1 f64:8 c128:16 u64:8
+    resource:0 variant:0 u32:4 u16:2 i4:1 bf16:2
+""".split()
+"""By the numbers of `TensorType`, with bytes of an element."""
+
+_OPERATORS = """
+    add average_pool_2d concatenation conv_2d depthwise_conv_2d depth_to_space
+    dequantize embedding_lookup floor fully_connected hashtable_lookup l2_normalization
+    l2_pool_2d local_response_normalization logistic lsh_projection lstm max_pool_2d mul
+    relu relu_n1_to_1 relu6 reshape resize_bilinear rnn softmax space_to_depth svdf tanh
+    concat_embeddings skip_gram call custom embedding_lookup_sparse pad
+    unidirectional_sequence_rnn gather batch_to_space_nd space_to_batch_nd transpose
+    mean sub div squeeze unidirectional_sequence_lstm strided_slice
+    bidirectional_sequence_rnn exp topk_v2 split log_softmax delegate
+    bidirectional_sequence_lstm cast prelu maximum arg_max minimum less neg padv2
+    greater greater_equal less_equal select slice sin transpose_conv sparse_to_dense
+    tile expand_dims equal not_equal log sum sqrt rsqrt shape pow arg_min fake_quant
+    reduce_prod reduce_max pack logical_or one_hot logical_and logical_not unpack
+    reduce_min floor_div reduce_any square zeros_like fill floor_mod range
+    resize_nearest_neighbor leaky_relu squared_difference mirror_pad abs split_v unique
+    ceil reverse_v2 add_n gather_nd cos where rank elu reverse_sequence matrix_diag
+    quantize matrix_set_diag round hard_swish if while non_max_suppression_v4
+    non_max_suppression_v5 scatter_nd select_v2 densify segment_sum batch_matmul
+    placeholder cumsum call_once broadcast_to rfft2d conv_3d imag real complex_abs
+    hashtable hashtable_find hashtable_import hashtable_size reduce_all
+    conv_3d_transpose var_handle read_variable assign_variable broadcast_args
+    random_standard_normal bucketize random_uniform multinomial gelu
+    dynamic_update_slice
+""".split()
+"""By the numbers of `BuiltinOperator`; the later ones have their numbers only."""
+
+_VIEWS = frozenset("bitcast expand_dims reshape squeeze".split())
+_ELEMENTWISE = frozenset(
+    """abs add ceil cos dequantize div elu exp floor floor_div floor_mod gelu hard_swish
+    leaky_relu log logical_and logical_not logical_or logistic maximum minimum mul neg
+    pow prelu quantize relu relu6 relu_n1_to_1 round rsqrt select select_v2 sin sqrt
+    square squared_difference sub tanh""".split()
+)
+_ROWWISE = frozenset("log_softmax softmax".split())
+"""They read a row before they write it."""
+
+
+def write_addresses(interpreter: Any, path: str) -> None:
+    """Stores where an interpreter has the tensors of the model in `path`.
+
+    Its tensors must be allocated, and it must run without delegates, which have memory
+    of their own: `OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES`.
+    """
+    rows: list[tuple[int, int, int]] = []
+    for details in interpreter.get_tensor_details():
+        if not len(details["shape"]):
+            continue  # NumPy copies scalars
+        try:
+            array = interpreter.tensor(details["index"])()
+        except ValueError:
+            continue  # it has no bytes yet
+        address = array.__array_interface__["data"][0]
+        rows.append((details["index"], address, array.nbytes))
+    Path(path + ADDRESSES).write_text(json.dumps(rows))
+
+
+def read_file(path: Path) -> ForeignPlan:
+    """The plan of the first subgraph.
+
+    Raises `ForeignPlanError` for what is no such file or has no offsets, and `OSError`.
+    """
+    data = path.read_bytes()
+    if data[4:8] != b"TFL3":
+        raise ForeignPlanError("this is no model of LiteRT", str(path))
+    beside = path.with_name(path.name + ADDRESSES)
+    try:
+        model = _Model(root(data))
+        if beside.exists():
+            model.take_addresses(json.loads(beside.read_bytes()))
+        elif not model.take_metadata():
+            raise ForeignPlanError(
+                f"no tensor has an offset: {beside.name} is missing", str(path)
+            )
+        return model.plan(path.name)
+    except (struct.error, LookupError, ValueError, OverflowError, TypeError):
+        raise ForeignPlanError(
+            "the model or its addresses are damaged", str(path)
+        ) from None
+
+
+class _Model:
+    def __init__(self, model: Table):
+        self.model = model
+        self.graph = model.tables(2)[0]
+        self.tensors = self.graph.tables(0)
+        self.offsets: dict[int, int] = {}
+        self.scratch: Sequence[Region] = ()
+        self.missing: set[int] = set()
+        self.not_understood: Counter[str] = Counter()
+
+    @cached_property
+    def constants(self) -> frozenset[int]:
+        """The numbers of the tensors whose contents are in the file."""
+        buffers = [b.field(0) or b.number(1, "Q") for b in self.model.tables(4)]
+        return frozenset(
+            number
+            for number, tensor in enumerate(self.tensors)
+            if buffers[tensor.number(2, "I")]
+        )
+
+    def take_addresses(self, rows: Sequence[Sequence[int]]) -> None:
+        """Of all tensors; scratch memory of kernels comes after the graph's own."""
+        found = {number: address for number, address, _ in rows}
+        for memory in (_ARENA, _STATE):
+            own = {n: at for n, at in found.items() if self._memory(n) == memory}
+            base = min(own.values(), default=0)
+            self.offsets |= {number: at - base for number, at in own.items()}
+        self.scratch = [
+            Region(_ARENA, self.offsets[number], size)
+            for number, _, size in rows
+            if number >= len(self.tensors)
+        ]
+        if self.scratch:
+            self.not_understood["scratch tensors of kernels"] = len(self.scratch)
+
+    def take_metadata(self) -> bool:
+        """Whether the file has offsets, as TensorFlow Lite Micro reads them."""
+        for entry in self.model.tables(6):
+            if entry.text(0) == _METADATA:
+                content = self.model.tables(4)[entry.number(1, "I")].vector(0, "B")
+                _, _, _, *offsets = struct.unpack(
+                    f"<{len(content) // 4}i", bytes(content)
+                )
+                self.offsets = {
+                    number: at
+                    for number, at in enumerate(offsets)
+                    if at >= 0 and self._memory(number)
+                }
+                return True
+        return False
+
+    def _memory(self, number: int) -> str:
+        """Where a tensor lies; nowhere if it is a constant."""
+        if number in self.constants:
+            return ""
+        is_state = number < len(self.tensors) and self.tensors[number].number(5, "B")
+        return _STATE if is_state else _ARENA
+
+    @cached_property
+    def values(self) -> Mapping[int, Value]:
+        made = {n: s for s in self.graph.tables(3) for n in s.vector(2)}
+        found: dict[int, Value] = {}
+        for number, tensor in enumerate(self.tensors):
+            if number not in self.offsets:
+                continue
+            dtype, width = _dtype(tensor.number(1, "b"))
+            shape = tensor.vector(0)
+            size = prod(shape) * width
+            region = Region(self._memory(number), self.offsets[number], size)
+            origin = self._operator(made[number]) if number in made else ""
+            type = "x".join((*map(str, shape), dtype))
+            name = f"tensor {number}"
+            place = tensor.text(3).split(";")[0]
+            found[number] = Value(name, region, type, origin, place)
+        return found
+
+    def plan(self, name: str) -> ForeignPlan:
+        steps: list[Step | HandedOn] = []
+        for number, operator in enumerate(self.graph.tables(3)):
+            steps += self._steps(f"operator {number}", operator)
+        if self.missing:
+            self.not_understood["tensors without an address"] = len(self.missing)
+        if others := len(self.model.tables(2)) - 1:
+            self.not_understood["subgraphs that others call"] = others
+        state = [v for v in self.values.values() if v.region.memory == _STATE]
+        return ForeignPlan(
+            name,
+            self._memories(),
+            steps,
+            [*self._known(self.graph.vector(1)), *state],
+            [*self._known(self.graph.vector(2)), *state],
+            ASSUMPTIONS,
+            self.not_understood,
+            self.scratch,
+        )
+
+    def _memories(self) -> Mapping[str, Memory]:
+        ends = Counter[str]()
+        for region in (*(v.region for v in self.values.values()), *self.scratch):
+            ends[region.memory] = max(ends[region.memory], region.end)
+        kinds = {_ARENA: "temporary", _STATE: "argument"}
+        return {name: Memory(end, kinds[name]) for name, end in ends.items()}
+
+    def _known(self, numbers: Sequence[int]) -> Sequence[Value]:
+        """Those with bytes in the plan; an operand that is left out is -1."""
+        known = [self.values[n] for n in numbers if n in self.values]
+        named = {n for n in numbers if n >= 0 and n not in self.constants}
+        self.missing |= named - self.values.keys()
+        return known
+
+    def _operator(self, operator: Table) -> str:
+        code = self.model.tables(1)[operator.number(0, "I")]
+        number = max(code.number(0, "b"), code.number(3))
+        if custom := code.text(1):
+            return custom
+        known = number < len(_OPERATORS)
+        return _OPERATORS[number] if known else f"operator {number}"
+
+    def _steps(self, name: str, operator: Table) -> Sequence[Step | HandedOn]:
+        operation = self._operator(operator)
+        reads, writes = (self._known(operator.vector(n)) for n in (1, 2))
+        if operation in _VIEWS and reads and writes and _same(reads[0], writes[0]):
+            return [HandedOn(reads[0], writes[0])]
+
+        def access(read: int, write: int) -> Access:
+            is_own = _same(reads[read], writes[write])
+            is_ordered = operation in _ELEMENTWISE | _ROWWISE
+            is_window = operation == "dynamic_update_slice" and read == 0
+            if is_own and (is_ordered or is_window):
+                return None
+            return Unknown("nothing is known about the operation")
+
+        location = writes[0].location if writes else ""
+        return [Step(name, operation, reads, writes, location, access)]
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one.region == other.region
+
+
+def _dtype(number: int) -> tuple[str, int]:
+    if number >= len(_DTYPES):
+        return "?", 1
+    name, width = _DTYPES[number].split(":")
+    return name, int(width)
