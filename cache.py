@@ -25,8 +25,9 @@ DIGEST = 32  # bytes
 MOST = 1 << 28
 """The bytes that files may have together."""
 
-SUFFIXES = (".o", ".plan")
-"""Of machine code and of plans: other files in the folder stay."""
+SUFFIXES = (".o", ".in", ".plan")
+"""Of machine code, of what names the file that a function is in, and of plans: other
+files in the folder stay."""
 
 _warned: set[str] = set()
 

@@ -909,6 +909,23 @@ def test_functions_are_found_on_disk(
     assert [file] == list((tmp_path / "cache").iterdir())
 
 
+def test_a_program_compiles_its_functions_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And finds each of them on disk, for other programs, too."""
+    monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
+    monkeypatch.setattr(native, "_functions", dict[object, object]())
+    monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
+    chain()
+    (file,) = tmp_path.glob("*.o")
+    functions = sorted(x.stem for x in tmp_path.glob("*.in"))
+    assert len(functions) == 3
+    monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
+    compiler = llvm.Compiler()
+    assert [compiler.linked(x).code.name for x in functions] == 3 * [file.stem]
+    assert len({compiler.linked(x).address for x in functions}) == 3
+
+
 def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """How much memory a kernel takes is known before it is compiled."""
     monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())

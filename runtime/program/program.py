@@ -6,6 +6,7 @@ Knows no IR: compiled.py makes one of IR, saved/ of a file.
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from ..backends.jit.records import make
 from ..pool import Pool, Scratch
 from .relocation import Hidden, Point, Relocations, relocated
 from .steps import MemoryBlock, Step, View
@@ -135,9 +136,12 @@ class Program:
             assert memory.home is not None
             memory.array = memory.home
         try:
-            for step in steps:
-                if not step.is_fixed:
-                    self._make_following(step, moving)
+            following = [step for step in steps if not step.is_fixed]
+            for step in following:
+                step.remake()
+            make(call for step in following for call in step.calls)
+            for step in following:
+                self._relocate(step, moving)
         finally:
             for memory, array in zip(moving, now, strict=True):
                 memory.array = array
@@ -146,8 +150,8 @@ class Program:
                 self._relocations.pop(step, None)
                 step.remake()
 
-    def _make_following(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
-        step.remake()
+    def _relocate(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
+        """Has a step's calls follow arguments, if they can."""
         if not step.arguments:
             return
         try:

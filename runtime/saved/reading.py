@@ -19,7 +19,7 @@ from ...version import VERSION
 from ..allocators.host import aligned_bytes
 from ..arguments import Arguments
 from ..backends.jit import records
-from ..backends.jit.llvm import compiler, is_available
+from ..backends.jit.llvm import ObjectFile, compiler, is_available
 from ..backends.numpy.functions import Starts
 from ..backends.onednn.library import Refused, library
 from ..backends.onednn.primitives import (
@@ -81,7 +81,8 @@ def _program(files: Files) -> CallableProgram:
     _check_version(manifest)
     _check_machine(manifest)
     memory = _SavedMemory(manifest["memories"], files)
-    reader = _Reader(manifest["primitives"], _functions(files), memory.blocks)
+    functions = _functions(manifest["functions"], files)
+    reader = _Reader(manifest["primitives"], functions, memory.blocks)
     inputs, results, calls = (manifest[x] for x in ("inputs", "results", "calls"))
     program = Program(memory)
     program.inputs = [memory.blocks[slot["memory"]] for slot in inputs]
@@ -99,16 +100,15 @@ def _program(files: Files) -> CallableProgram:
     return made
 
 
-def _functions(files: Files) -> Mapping[str, Any]:
+def _functions(objects_of: Mapping[str, str], files: Files) -> Mapping[str, Any]:
     """The native functions, by digest."""
-    digests = [
-        name.removeprefix("code/").removesuffix(".o")
-        for name in files
-        if name.startswith("code/")
-    ]
+    objects = {
+        name: ObjectFile(name, bytes(files[f"code/{name}.o"]))
+        for name in objects_of.values()
+    }
     functions = {
-        digest: compiler().linked(digest, partial(bytes, files[f"code/{digest}.o"]))
-        for digest in digests
+        digest: compiler().linked(digest, objects[name])
+        for digest, name in objects_of.items()
     }
     for function in functions.values():  # here, as it may be damaged
         compiler().link(function)

@@ -74,11 +74,12 @@ def save(
         "bound": [[numbers[n], writer.value(array)] for n, array in bound.items()],
         "calls": calls,
         "primitives": writer.primitives,
+        "functions": writer.functions,
         **writer.needed(),
     }
     manifest["memories"], constants = writer.memories()
     files = {MANIFEST: json.dumps(manifest).encode()}
-    files |= {f"code/{digest}.o": code for digest, code in writer.functions.items()}
+    files |= {f"code/{name}.o": code for name, code in writer.objects.items()}
     files |= {f"constants/{n}.npy": _npy(data) for n, data in enumerate(constants)}
     _write(path, files)
 
@@ -113,8 +114,10 @@ class _Writer:
     """Goes through calls, and notes what they have."""
 
     def __init__(self, program: CompiledProgram):
-        self.functions: dict[str, bytes] = {}
-        """Machine code, by digest."""
+        self.functions: dict[str, str] = {}
+        """The object file of each native function, by digest."""
+        self.objects: dict[str, bytes] = {}
+        """Machine code, by the object file's name."""
         self.primitives: list[object] = []
         self.known: dict[MemoryBlock, int] = {}
         """The number of each memory whose contents do not matter."""
@@ -279,7 +282,8 @@ class _Writer:
 
     def function(self, function: Any) -> str:
         """Notes a native function; its digest."""
-        self.functions[function.digest] = function.code
+        name, self.objects[name] = function.code
+        self.functions[function.digest] = name
         return function.digest
 
     def _execution(self, execution: Execution) -> list[object]:

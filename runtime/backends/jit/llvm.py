@@ -1,13 +1,14 @@
 """Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
 
-Each function is a module of its own: that costs little next to its machine code, and a
-program finds every function in the cache (cache.py) that any other program has
-used, under a hash of the IR, the versions of what compiles, and the processor.
+Functions that are needed together become one module: to set up LLVM's passes for a
+module takes as long as the machine code of a small function. A program finds every
+function in the cache (cache.py) that any other program has used, under a hash of the
+IR, the versions of what compiles, and the processor.
 """
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from ctypes import CFUNCTYPE, c_int, c_void_p
 from functools import cached_property
 from hashlib import sha256
@@ -88,45 +89,76 @@ class Compiler:
         self._engine = llvm.create_mcjit_compiler(empty, self._machine)
         self.lock = RLock()
         self._functions: dict[str, Function] = {}
-        self._addresses: dict[str, int] = {}
+        self._objects: dict[str, ObjectFile] = {}
+        self._linked: set[str] = set()
 
     def function(self, text: str, quick: bool = False) -> "Function":
         """The function that `text` defines under the name `{name}`, which takes a
         pointer and returns an `i32`. `quick` is to compile, for what mostly calls
         others or waits."""
-        machine = self._quick_machine if quick else self._machine
         digest = sha256(f"{self.setting}\n{quick}\n{text}".encode()).hexdigest()
-        function = self.linked(digest, lambda: self._cached(digest, text, machine))
-        function.text = text
+        function = self.linked(digest)
+        function.text, function.quick = text, quick
         return function
 
-    def linked(self, digest: str, coded: Callable[[], bytes]) -> "Function":
-        """The function of this digest: the one that there is, or of the object file
-        that `coded` gives."""
-        return self._functions.setdefault(digest, Function(self, digest, coded))
+    def linked(self, digest: str, code: "ObjectFile | None" = None) -> "Function":
+        """The function of this digest: the one that there is, or of an object file."""
+        return self._functions.setdefault(digest, Function(self, digest, code))
+
+    def make(self, functions: Iterable["Function"]) -> None:
+        """Has the machine code of all functions made that have none yet."""
+        with self.lock:
+            new: dict[bool, dict[str, Function]] = {False: {}, True: {}}
+            for function in functions:
+                if function.known is None:
+                    function.known = self._cached(function.digest)
+                if function.known is None:
+                    new[function.quick][function.digest] = function
+            for together in filter(None, new.values()):
+                self._make(list(together.values()))
 
     def link(self, function: "Function") -> int:
         """Brings a function's code into this process, once; its address."""
         with self.lock:
-            name = _name(function.digest)
-            if name not in self._addresses:
-                code = self._llvm.ObjectFileRef.from_data(function.code)
-                self._engine.add_object_file(code)
+            name, code = function.code
+            if name not in self._linked:
+                self._engine.add_object_file(self._llvm.ObjectFileRef.from_data(code))
                 self._engine.finalize_object()
-                self._addresses[name] = self._engine.get_function_address(name)
-            return self._addresses[name]
+                self._linked.add(name)
+            address: int = self._engine.get_function_address(_name(function.digest))
+            if not address:
+                raise LookupError(f"no function {function.digest} in its object file")
+            return address
 
-    def _cached(self, digest: str, text: str, machine: Any) -> bytes:
-        """Machine code as an object file."""
-        code = cache.read(f"{digest}.o")
-        if code is None:
-            code = self._compile(text.replace("{name}", _name(digest)), machine)
-            cache.write(f"{digest}.o", code)
-        return code
+    def _cached(self, digest: str) -> "ObjectFile | None":
+        """The object file on disk that a function is in."""
+        name = (cache.read(f"{digest}.in") or digest.encode()).decode()
+        if name not in self._objects:
+            if (code := cache.read(f"{name}.o")) is None:
+                return None
+            self._objects[name] = ObjectFile(name, code)
+        return self._objects[name]
 
-    def _compile(self, text: str, machine: Any) -> bytes:
+    def _make(self, functions: Sequence["Function"]) -> None:
+        """Compiles functions together."""
+        digests = [function.digest for function in functions]
+        name = digests[0]
+        if len(digests) > 1:
+            name = sha256("\n".join(digests).encode()).hexdigest()
+        code = ObjectFile(name, self._compile(functions))
+        cache.write(f"{name}.o", code.code)
+        for function in functions:
+            function.known = code
+            if len(digests) > 1:
+                cache.write(f"{function.digest}.in", name.encode())
+
+    def _compile(self, functions: Sequence["Function"]) -> bytes:
         llvm = self._llvm
-        module = llvm.parse_assembly(text)
+        texts = (f.text.replace("{name}", _name(f.digest)) for f in functions)
+        module, *others = map(llvm.parse_assembly, texts)
+        for other in others:
+            module.link_in(other)
+        machine = self._quick_machine if functions[0].quick else self._machine
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         tuning = llvm.PipelineTuningOptions()
@@ -134,23 +166,34 @@ class Compiler:
         return machine.emit_object(module)
 
 
+class ObjectFile(NamedTuple):
+    """The machine code of functions that were compiled together."""
+
+    name: str
+    code: bytes
+
+
 class Function:
     """A native function. Its code is made when it is first asked for: to know what
     memory a kernel takes, none is needed."""
 
-    def __init__(self, compiler: Compiler, digest: str, coded: Callable[[], bytes]):
+    def __init__(self, compiler: Compiler, digest: str, known: ObjectFile | None):
         self.digest = digest
         """Of what it computes, and for which processor."""
         self.text = ""
         """Its LLVM IR; none if it comes from an object file."""
+        self.quick = False
+        """Whether it is compiled without optimization."""
+        self.known = known
+        """The object file that it is in, once there is one."""
         self._compiler = compiler  # which owns the code, and lives as long
-        self._coded = coded
 
-    @cached_property
-    def code(self) -> bytes:
-        """An object file, from which `linked` makes the function under its digest."""
-        with self._compiler.lock:
-            return self._coded()
+    @property
+    def code(self) -> ObjectFile:
+        """The object file that it is in."""
+        self._compiler.make([self])
+        assert self.known is not None
+        return self.known
 
     @cached_property
     def address(self) -> int:

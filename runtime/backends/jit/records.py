@@ -5,7 +5,7 @@ returns 0 or, as only oneDNN's do, the status of an error.
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol, cast
 
@@ -130,6 +130,10 @@ class Record:
     def function(self) -> Function:
         return self._function
 
+    def functions(self) -> Iterator[Function]:
+        """All that it calls."""
+        yield self._function
+
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         """The arrays that it works on, and what makes it work on others."""
         return iter(())
@@ -179,6 +183,7 @@ class Tape:
         """From now on the records have their words here."""
         self._function = compiler().function(TAPE)
         self.records = records
+        compiler().make(f for record in records for f in record.functions())
         words = [len(records)]
         for record in records:
             words += (record.function.address, len(record.words), *record.words)
@@ -220,6 +225,12 @@ class Parallel(Record):
         super().__init__(compiler().function(PARALLEL, quick=True))
         self.members, self._parts = members, parts
 
+    def functions(self) -> Iterator[Function]:
+        yield from super().functions()
+        for part in self._parts:
+            for record in part:
+                yield from record.functions()
+
     @cached_property
     def tapes(self) -> Sequence[Tape]:
         return list(map(Tape, self._parts))
@@ -254,6 +265,7 @@ def controlled(
     is memory that nobody else accesses where the calls do."""
     if record := _inlined(text, flag, regions, own):
         return record, ()
+    make(call for calls in regions for call in calls)
     tapes: list[Tape] = []
     for calls in regions:
         functions = [function for function, _ in calls]
@@ -264,6 +276,13 @@ def controlled(
         else:
             return None
     return Control(text, flag, *tapes), ()
+
+
+def make(calls: Iterable[Call]) -> None:
+    """Has the machine code of native calls made together."""
+    records = [function for function, _ in calls if isinstance(function, Record)]
+    if records:
+        compiler().make(f for record in records for f in record.functions())
 
 
 def _inlined(
