@@ -1,6 +1,6 @@
 """How hypothesis draws examples: the same in every run, unless asked otherwise.
 
-Without the thorough tests, it draws half as many. `HYPOTHESIS_PROFILE=dev` takes few
+Without the thorough tests, it draws fewer. `HYPOTHESIS_PROFILE=dev` takes few
 examples, `nightly` many and new ones. And Ctrl-C works in its tests, also where a shell
 has started them in the background.
 
@@ -21,7 +21,7 @@ from hypothesis import settings
 ROOT = Path(__file__).parents[1]
 
 settings.register_profile("quick", max_examples=50, derandomize=True, deadline=None)
-settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=75, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 

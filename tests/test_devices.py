@@ -34,7 +34,11 @@ from tensorplan.runtime.executor import Executable
 
 DEVICES = ("cpu:0", "cpu:1", "cpu:2")
 GROUPS = ("first=cpu:0", "second=cpu:1", "third=cpu:2")
-MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
+MODELS = [  # all but ResNet-18, which has no operation that LeNet lacks
+    path
+    for path in sorted((Path(__file__).parent / "models").glob("*.mlir"))
+    if path.stem != "resnet18_infer"
+]
 
 placements = st.lists(st.sampled_from([None, None, *DEVICES]), min_size=1, max_size=40)
 """A device, or none, for one operation after the other; repeated as needed."""

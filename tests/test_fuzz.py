@@ -62,8 +62,8 @@ BY_OTHER_TESTS = {
     "tgraph-precompute": "takes a parameter away",
     "tgraph-search": "by plan-pipeline",
 }
-SLICE = dict.fromkeys(READERS, 60) | {
-    **{"tensor": 100, "memref": 60, "models": 6, "bytecode": 8}
+SLICE = dict.fromkeys(READERS, 40) | {
+    **{"tensor": 60, "memref": 40, "models": 4, "bytecode": 6}
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore")

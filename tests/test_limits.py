@@ -333,7 +333,7 @@ def test_damaged_bytecode(tmp_path: Path, capsys: Capture) -> None:
 
     vector = jax.ShapeDtypeStruct((4,), np.float32)
     data = export.export(jax.jit(jax.numpy.tanh))(vector).mlir_module_serialized
-    for length in range(4, len(data), 97):
+    for length in range(4, len(data), 397):
         path = tmp_path / "damaged.mlirbc"
         path.write_bytes(data[:length])
         assert plan_opt.main([str(path)]) == 1

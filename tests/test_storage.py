@@ -218,9 +218,9 @@ def test_models_are_predicted(file: Path) -> None:
     for stage in before_bufferization():
         driver.run(tensorplan.context(), module, stage)
         assert stored_bytes(module, 64) == lower_bounds(module, 64)
-        for kernels in KERNELS:
-            how = 64, kernels
-            assert predicted_arenas(module, *how) == planned_arenas(module, *how)
+    for kernels in KERNELS:
+        how = 64, kernels
+        assert predicted_arenas(module, *how) == planned_arenas(module, *how)
 
 
 def before_bufferization() -> list[list[ModulePass]]:

@@ -4,6 +4,6 @@ from hypothesis import settings
 
 
 def examples(number: int) -> int:
-    """`number` with `HYPOTHESIS_PROFILE=nightly`, else a fifth: CI has 15 minutes;
-    a tenth without the thorough tests."""
+    """`number` with `HYPOTHESIS_PROFILE=nightly`, else a seventh: CI has 15
+    minutes; a tenth without the thorough tests."""
     return min(number, number * settings().max_examples // 500)
