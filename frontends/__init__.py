@@ -68,6 +68,13 @@ def read(
     if (operation := _STABLEHLO.search(text)) is None:
         return parse_module(text, name, ctx, first_line=first_line)
     is_generic = bool(operation.group(1))
+    if "!quant." in text:  # which jaxlib does not know
+        if not is_generic:
+            raise LocatedError(
+                f"{name} has quantized types, which are read in generic form only "
+                "(stablehlo-opt --mlir-print-op-generic)"
+            )
+        return parse_module(text, name, permissive(ctx), first_line=first_line)
     try:
         reader = _jaxlib_reader(name, "StableHLO in pretty form")
     except LocatedError:

@@ -11,7 +11,7 @@ region takes from outside are made again inside it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -42,7 +42,7 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
-from ..builder import name_hint
+from ..builder import TensorBuilder, name_hint
 from ..unsupported import Unsupported
 from . import (
     custom_calls,
@@ -56,6 +56,16 @@ from . import (
     sizes,
 )
 from .conversion import Conversion, Converter, Values, check_type, parts_of
+from .quantized import (
+    CONVERTING,
+    dequantized,
+    expressed,
+    is_quantized,
+    moves_integers,
+    quantized,
+    retyped,
+    stored,
+)
 from .sizes import folded
 from .symbols import (
     Demands,
@@ -104,7 +114,7 @@ class Inliner:
         Converts the start of the function for that, up to where it passes its symbols
         on, and drops it.
         """
-        types = list(func.function_type.inputs)
+        types = [stored(type) for type in func.function_type.inputs]
         if not _has_unknown(types) or not computes_sizes(self.functions.values()):
             return types
         types = named_by_place(types)
@@ -174,15 +184,15 @@ class Inliner:
                 return results
             for result in op.results:
                 for type in parts_of(result.type):
-                    check_type(type)
+                    check_type(stored(type))
             if is_assertion(op, conversion):
                 self.demands.add(conversion)
                 return ()
             if control := _CONTROL.get(name):
                 return control(self, conversion, scope)
-            if (convert := CONVERSIONS.get(name)) is None:
-                raise Unsupported()
-            results = convert(conversion)
+            if is_quantized(op):
+                return _quantized(conversion, name)
+            results = _converted(conversion, name)
             if results and isinstance(called := op.attributes.get(NAME), StringAttr):
                 results[0].name_hint = name_hint(called.data)
             return results
@@ -211,6 +221,29 @@ class Inliner:
         if called in self._active:
             raise Unsupported(f"of @{called}, which calls itself,")
         return callee
+
+
+def _converted(c: Conversion, name: str) -> Values:
+    if (convert := CONVERSIONS.get(name)) is None:
+        raise Unsupported()
+    return convert(c)
+
+
+def _quantized(c: Conversion, name: str) -> Values:
+    """See quantized.py."""
+    if c.op.regions:
+        raise Unsupported("with a region, on quantized elements")
+    if moves_integers(c.op):
+        return _converted(replace(c, op=retyped(c.op, stored)), name)
+    b = TensorBuilder(c.into, c.op.location)
+    pairs = zip(c.inputs, c.op.operands, strict=True)
+    inputs = [dequantized(b, value, operand.type) for value, operand in pairs]
+    results: Values = inputs
+    if name not in CONVERTING:
+        op = retyped(c.op, expressed)
+        results = _converted(replace(c, op=op, inputs=inputs), name)
+    numbers = zip(results, c.op.results, strict=True)
+    return [quantized(b, value, result.type) for value, result in numbers]
 
 
 # Values that regions take from outside
@@ -418,7 +451,7 @@ def _branch(
         else:
             yields = inliner.block(region.block, inner, new.ops)
         new_regions.append(new.region(*yields))
-    types = [result.type for result in c.op.results]
+    types = [stored(result.type) for result in c.op.results]
     branch = IfOp((predicate, *passed), result_types=types, regions=new_regions)
     branch.location = c.op.location
     into.append(branch)

@@ -38,6 +38,7 @@ from ..unsupported import Unsupported
 from .blocks import KNOWN, Inliner
 from .conversion import check_type
 from .custom_calls import computations
+from .quantized import stored
 from .symbols import Demands
 
 _ALIASING = "tf.aliasing_output"
@@ -143,7 +144,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
     """The function at level 1; `func` stays as it is."""
     for index, type in enumerate(func.function_type.inputs):
         try:
-            check_type(type)
+            check_type(stored(type))
         except Unsupported as reason:
             inliner.unsupported[func] = f"argument {index} {reason} is not supported"
     donations = _donations(func)

@@ -369,7 +369,8 @@ calls among them are those of JAX and of the tests themselves.
 
 Elements of storage types (f8, f6 and f4 of all kinds, i4 and i2) take a byte each. An
 operation on them computes in f32 or i8, and rounds its result. Operations between
-devices (`all_gather`, `send`, ...), tokens and quantized types are refused.
+devices (`all_gather`, `send`, ...) and tokens are refused. Quantized types are read in
+generic form only, which these tests are not in.
 
 | operation | element types that pass | refused |
 |---|---|---|

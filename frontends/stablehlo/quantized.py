@@ -1,0 +1,169 @@
+"""Quantized elements: integers that stand for `(integer - zero point) * scale`.
+
+    tensor<4x!quant.uniform<i8:f32, 0.5:3>>      at level 0
+    tensor<4xi8>                                 at level 1
+
+An operation on them computes with the numbers that they stand for, and rounds its
+result (StableHLO's `dequantize_op_quantize`). Operations that only move elements move
+the integers.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+    TensorType,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ...dialects.diagnostics import name_of
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import AnyTensor, with_element
+from ...dialects.tgraph.elements import AnyInteger, limits
+from ..builder import TensorBuilder, shape_of
+from ..formulas import clamp
+
+_MOVING = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("bitcast_convert", "broadcast_in_dim", "concatenate", "constant"),
+        *("dynamic_slice", "dynamic_update_slice", "gather", "optimization_barrier"),
+        *("reshape", "reverse", "slice", "transpose"),
+    )
+)
+CONVERTING = ("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize")
+
+_UNIFORM = re.compile(
+    r"!quant\.uniform<(?P<storage>[iu]\d+)(<(?P<low>-?\d+):(?P<high>-?\d+)>)?"
+    r":(?P<expressed>\w+)(:(?P<axis>\d+))?,\s*(?P<parameters>[^{}]+|\{[^{}]+\})>"
+)
+
+_EXPRESSED: dict[str, AnyFloat] = {
+    "bf16": BFloat16Type(),
+    "f16": Float16Type(),
+    "f32": Float32Type(),
+    "f64": Float64Type(),
+}
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What a quantized element type says."""
+
+    storage: AnyInteger
+    expressed: AnyFloat
+    limits: tuple[int, int]
+    """The smallest and the largest integer that is used."""
+
+    axis: int | None
+    """Where there is a scale for each index of a dimension."""
+
+    parameters: Sequence[tuple[float, int]]
+    """Scales and zero points."""
+
+
+@cache
+def _quantization(element: Attribute) -> Quantization | None:
+    if not isinstance(element, UnregisteredAttr):
+        return None
+    found = _UNIFORM.fullmatch(str(element))
+    if found is None or found["expressed"] not in _EXPRESSED:
+        return None
+    width, is_unsigned = int(found["storage"][1:]), found["storage"][0] == "u"
+    sign = Signedness.UNSIGNED if is_unsigned else Signedness.SIGNLESS
+    storage = IntegerType(width, sign)
+    low, high = limits(storage)
+    pairs = [text.split(":") for text in found["parameters"].strip("{} ").split(",")]
+    return Quantization(
+        storage,
+        _EXPRESSED[found["expressed"]],
+        (int(found["low"] or low), int(found["high"] or high)),
+        int(found["axis"]) if found["axis"] else None,
+        [(float(scale), int(*zero or "0")) for scale, *zero in pairs],
+    )
+
+
+def quantization_of(type: Attribute) -> Quantization | None:
+    """Of a tensor's elements; None if they are not quantized, or in another way."""
+    if not isinstance(type, TensorType):
+        return None
+    return _quantization(cast(AnyTensor, type).element_type)
+
+
+def stored(type: Attribute) -> Attribute:
+    """The type of a value at level 1."""
+    found = quantization_of(type)
+    return with_element(cast(AnyTensor, type), found.storage) if found else type
+
+
+def expressed(type: Attribute) -> Attribute:
+    """The type of the numbers that a value stands for."""
+    found = quantization_of(type)
+    return with_element(cast(AnyTensor, type), found.expressed) if found else type
+
+
+def is_quantized(op: Operation) -> bool:
+    """Whether an operand or a result is quantized."""
+    return any(quantization_of(v.type) for v in (*op.operands, *op.results))
+
+
+def moves_integers(op: Operation) -> bool:
+    """Whether an operation may work on the integers themselves."""
+    found = [quantization_of(v.type) for v in (*op.operands, *op.results)]
+    same = {str(quantization.parameters) for quantization in found if quantization}
+    return name_of(op) in _MOVING and len(same) == 1
+
+
+def retyped(op: Operation, as_type: Callable[[Attribute], Attribute]) -> Operation:
+    """The operation with results of other types."""
+    new = op.clone()
+    for result in new.results:
+        Rewriter.replace_value_with_new_type(result, as_type(result.type))
+    return new
+
+
+def dequantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """The numbers that a value at level 1 stands for, whose type at level 0 is given;
+    other values as they are."""
+    if (q := quantization_of(type)) is None:
+        return x
+    scale, zero = _parameters(b, x, q)
+    shifted = b.apply(e.SubtractOp, b.convert(x, q.expressed), zero)
+    return b.apply(e.MultiplyOp, shifted, scale)
+
+
+def quantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """The integers that stand for numbers, where the type is quantized."""
+    if (q := quantization_of(type)) is None:
+        return x
+    scale, zero = _parameters(b, x, q)
+    shifted = b.apply(e.AddOp, b.apply(e.DivideOp, x, scale), zero)
+    whole = b.emit(e.RoundNearestEvenOp, clamp(b, shifted, *q.limits))
+    return b.convert(whole, q.storage)
+
+
+def _parameters(
+    b: TensorBuilder, x: SSAValue, q: Quantization
+) -> tuple[SSAValue | float, SSAValue | float]:
+    """Scale and zero point: numbers, or tensors along the axis."""
+    if q.axis is None:
+        return q.parameters[0]
+    after = len(shape_of(x)) - q.axis - 1
+    scales, zeros = np.array(q.parameters).T.reshape(2, -1, *[1] * after)
+    return (
+        b.convert(b.constant(scales), q.expressed),
+        b.convert(b.constant(zeros), q.expressed),
+    )
