@@ -20,7 +20,6 @@ from tensorplan.dialects.tgraph import (
     random,
     reducing,
     shaping,
-    spectral,
     structure,
 )
 from tensorplan.dialects.tgraph import elementwise as ew
@@ -69,6 +68,7 @@ def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> 
 
 T = "tensor<3x4xf64>"
 B = "tensor<3x4xi1>"
+C = "tensor<3x4xcomplex<f64>>"
 M = "tensor<2x3x3xf64>"
 
 
@@ -105,6 +105,42 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         for name in (
             "add subtract multiply divide maximum minimum power remainder atan2"
         ).split()
+    },
+    **{
+        f"{name} of complex numbers": (
+            f"%x: {T}, %y: {T}",
+            f"%z = tgraph.complex %x, %y : ({T}, {T}) -> {C}\n{body}\n"
+            f"%a = tgraph.real %w : ({C}) -> {T}\n"
+            f"%b = tgraph.imag %w : ({C}) -> {T}\n"
+            f"%r = tgraph.multiply %a, %b : {T}",
+        )
+        for name, body in {
+            **{
+                kind: f"%w = tgraph.{kind} %z : {C}"
+                for kind in ("cosine", "exponential", "log", "sqrt", "tanh")
+            },
+            "products": (
+                f"%c = tgraph.convert %y : ({T}) -> {C}\n"
+                f"%p = tgraph.multiply %z, %z : {C}\n"
+                f"%q = tgraph.divide %p, %c : {C}\n%w = tgraph.subtract %q, %z : {C}"
+            ),
+            **{
+                kind: f'%w = tgraph.fft %z {{fft_type = "{kind}", length = '
+                f"array<i64: {length}>}} : {C}"
+                for kind, length in (("FFT", "4"), ("IFFT", "3, 4"))
+            },
+        }.items()
+    },
+    **{
+        f"fft of real numbers {size}": (
+            f"%x: tensor<3x{size}xf64>",
+            f'%z = tgraph.fft %x {{fft_type = "RFFT", length = array<i64: {given}>}} : '
+            f"(tensor<3x{size}xf64>) -> tensor<3x{half}xcomplex<f64>>\n"
+            f"%w = tgraph.multiply %z, %z : tensor<3x{half}xcomplex<f64>>\n"
+            f'%r = tgraph.fft %w {{fft_type = "IRFFT", length = array<i64: {given}>}} '
+            f": (tensor<3x{half}xcomplex<f64>>) -> tensor<3x{size}xf64>",
+        )
+        for size, half, given in ((1, 1, "1"), (2, 2, "2"), (5, 3, "5"), (4, 3, "3, 4"))
     },
     **{
         f"cholesky {lower}": (
@@ -336,7 +372,6 @@ WITHOUT_RULE = {
 # A gradient through these is refused.
 NOT_DIFFERENTIABLE = {
     *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp),
-    *(ew.ComplexOp, ew.ImagOp, ew.RealOp, spectral.FftOp),
     *(op for op in matrices.MATRIX_OPS if op not in RULES),
     *(reducing.SelectAndScatterOp, structure.IfOp, structure.WhileOp),
 }

@@ -10,7 +10,10 @@ from typing import Any, TypeAlias
 
 from ....dialects.tgraph import elementwise as ew
 from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.elements import is_complex
 from .site import GradientSite, Term, gradient_of
+from .spectral import parts
+from .writing import refuse
 
 Formula: TypeAlias = Callable[[GradientSite[Any]], Term | None]
 
@@ -108,11 +111,33 @@ FORMULAS: Mapping[type[TensorOp], tuple[Formula, ...]] = {
 }
 
 
+_HOLOMORPHIC = (
+    *(ew.AddOp, ew.CosineOp, ew.DivideOp, ew.ExponentialMinusOneOp, ew.ExponentialOp),
+    *(ew.LogOp, ew.LogPlusOneOp, ew.LogisticOp, ew.MultiplyOp, ew.NegateOp),
+    *(
+        ew.RsqrtOp,
+        ew.SelectOp,
+        ew.SineOp,
+        ew.SqrtOp,
+        ew.SubtractOp,
+        ew.TanOp,
+        ew.TanhOp,
+    ),
+)
+
+
 @gradient_of(*FORMULAS)
 def _elementwise(site: GradientSite[ew.ElementwiseOp], index: int) -> Term | None:
+    is_real = not is_complex(site.input_type(index).element_type)
+    if not is_real and not isinstance(site.op, _HOLOMORPHIC):
+        raise refuse(site.op, "a complex number")
     return FORMULAS[type(site.op)][index](site)
 
 
 @gradient_of(ew.ConvertOp)
 def _convert(site: GradientSite[ew.ConvertOp], index: int) -> Term:
-    return site.emit(ew.ConvertOp, site.g, type=site.input_type())
+    of_complex = is_complex(site.g.element) and not is_complex(
+        site.input_type().element_type
+    )
+    gradient = parts(site.g)[0] if of_complex else site.g
+    return site.emit(ew.ConvertOp, gradient, type=site.input_type())
