@@ -27,6 +27,7 @@ def pages() -> Mapping[Path, str]:
         reference / "dialect.md": ir.dialect(),
         reference / "strategies.md": interfaces.strategies(),
         reference / "python.md": interfaces.python(),
+        reference / "plan-json.md": interfaces.plan_json(),
         **messages.pages(),
         **({drawings.DRAWING: drawings.drawing()} if find_spec("jax") else {}),
     }

@@ -2,15 +2,17 @@
 
 import argparse
 import inspect
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 from docstrings import capitalized, code, escaped, from_docstring, page, table
 
 import tensorplan
-from tensorplan.integrations import minimalloc
+from tensorplan.integrations import minimalloc, tflm
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import plan_audit, plan_opt, plan_run, plan_solve, plan_view
 from tensorplan.tools.arguments import EXIT_CODES
@@ -24,6 +26,7 @@ def commands() -> str:
         plan_solve.make_parser(),
         plan_view.make_parser(),
         minimalloc.make_parser(),
+        tflm.make_parser(),
     )
     return page(
         "Commands",
@@ -91,6 +94,52 @@ def strategies() -> str:
         "[add its own](../embedding.md#a-strategy-of-your-own).",
         *parts,
     )
+
+
+SCHEMA = Path(tensorplan.__file__).parent / "tools/plan.schema.json"
+
+
+def plan_json() -> str:
+    schema = json.loads(SCHEMA.read_text())
+    parts = [f"## The file\n\n{_properties(schema)}"]
+    for name, each in schema["properties"].items():
+        content = each
+        while content and "properties" not in content:
+            content = content.get("items") or content.get("additionalProperties")
+        if content:
+            description = each["description"]
+            parts.append(f"## {name}\n\n{description}\n\n{_properties(content)}")
+    return page(
+        "The plan as JSON",
+        "This page describes what `plan-opt -t json` writes. `docs/generate.py` writes "
+        "it from the JSON Schema, `tools/plan.schema.json` in the installed package.",
+        schema["description"],
+        *parts,
+    )
+
+
+def _properties(schema: Mapping[str, Any]) -> str:
+    """A table of the properties of a schema."""
+    optional = schema["properties"].keys() - schema["required"]
+    rows = [
+        (
+            code(name),
+            _type_name(each) + (", optional" if name in optional else ""),
+            each["description"],
+        )
+        for name, each in schema["properties"].items()
+    ]
+    return table(("field", "type", "what it is"), rows)
+
+
+def _type_name(schema: Mapping[str, Any]) -> str:
+    if "const" in schema:
+        return code(str(schema["const"]))
+    if "enum" in schema:
+        return ", ".join(map(code, schema["enum"]))
+    if "items" in schema:
+        return f"array of {_type_name(schema['items'])}"
+    return schema["type"]
 
 
 PUBLIC = {

@@ -3,5 +3,6 @@
 executorch.py   an algorithm for ExecuTorch's `MemoryPlanningPass`
 jax.py          what `tensorplan.jit` returns
 minimalloc.py   minimalloc's Python API and its command, `plan-minimalloc`
+tflm.py         offsets in a model for TensorFlow Lite Micro: `plan-tflm`
 torch.py        the backend `tensorplan` of `torch.compile`
 """

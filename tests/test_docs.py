@@ -13,7 +13,7 @@ import pytest
 from documentation import Page, blocks
 
 import tensorplan
-from tensorplan.integrations import minimalloc
+from tensorplan.integrations import minimalloc, tflm
 from tensorplan.passes import get_all_passes
 from tensorplan.planning import STRATEGIES
 from tensorplan.tools import (
@@ -110,6 +110,7 @@ TOOLS = {
     "plan-solve": plan_solve.make_parser(),
     "plan-view": plan_view.make_parser(),
     "plan-minimalloc": minimalloc.make_parser(),
+    "plan-tflm": tflm.make_parser(),
 }
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 BESIDE = {"benchmarks", "build", "docs", "lit_tests", "tests"}
 """Folders of a checkout that are no part of the package."""
 
-DATA = {".css", ".html", ".js", ".mlir"}
+DATA = {".css", ".html", ".js", ".json", ".mlir"}
 
 
 def package_files() -> set[str]:

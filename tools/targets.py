@@ -1,6 +1,6 @@
 """What `plan-opt -t` writes of a planned program besides IR: its plan.
 
-json        the report's pools and buffers, for other tools (docs/lowering.md)
+json        the report's pools and buffers, for other tools (plan.schema.json)
 c-header    arena sizes and offsets as macros, for programs that hold the arenas
 """
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..reporting.report import BufferReport
 
 SCHEMA = 2
-"""The version of the JSON plan; raised when a field changes its meaning or goes."""
+"""The version of the JSON plan, as in plan.schema.json; raised when a field changes its
+meaning or goes."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,15 @@ def _offsets(pool: str, buffers: Sequence["BufferReport"]) -> list[str]:
     ids = _distinct([_macro(buffer["id"].lstrip("%")) for buffer in buffers])
     return [
         f"#define {pool}_BUFFER_{id}_OFFSET {buffer['offset']}"
-        f"  /* {buffer['size']} bytes, {buffer['op']} */"
+        f"  /* {buffer['size']} bytes, {_comment(buffer)} */"
         for buffer, id in zip(buffers, ids, strict=True)
     ]
+
+
+def _comment(buffer: "BufferReport") -> str:
+    """What writes a buffer first, and where that is in the model."""
+    text = ", ".join(filter(None, (buffer["op"], buffer["location"])))
+    return re.sub(r"(?<=/)(?=\*)|(?<=\*)(?=/)|\s+", " ", text)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
 // HEADER-NOT:  ARENA
 // HEADER:      /* argument 0: its memory is reused by 1 buffers */
-// HEADER-NEXT: #define PLAN_ARGUMENT_0_BUFFER_B_OFFSET 0  /* 64 bytes, tgraph.exponential */
+// HEADER-NEXT: #define PLAN_ARGUMENT_0_BUFFER_B_OFFSET 0  /* 64 bytes, tgraph.exponential, {{.*}}targets-donated.mlir:{{[0-9]+}}:8 */
 // HEADER:      /* arguments of f, in order */
 // HEADER-NEXT: #define PLAN_F_A_BYTES 64  /* donated */
 // HEADER-NEXT: #define PLAN_F_{{.*}}_BYTES 64  /* result */

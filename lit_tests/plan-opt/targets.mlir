@@ -7,8 +7,8 @@
 // HEADER:      /* cpu:0: 2 buffers */
 // HEADER-NEXT: #define NET_CPU_0_ARENA_BYTES 128
 // HEADER-NEXT: #define NET_CPU_0_ARENA_ALIGNMENT 64
-// HEADER-NEXT: #define NET_CPU_0_BUFFER_{{.*}}_OFFSET 0  /* 64 bytes, tgraph.dot_general */
-// HEADER-NEXT: #define NET_CPU_0_BUFFER_{{.*}}_OFFSET 64  /* 64 bytes, tgraph.dot_general */
+// HEADER-NEXT: #define NET_CPU_0_BUFFER_{{.*}}_OFFSET 0  /* 64 bytes, tgraph.dot_general, {{.*}}targets.mlir:{{[0-9]+}}:8 */
+// HEADER-NEXT: #define NET_CPU_0_BUFFER_{{.*}}_OFFSET 64  /* 64 bytes, tgraph.dot_general, {{.*}}targets.mlir:{{[0-9]+}}:8 */
 // HEADER:      /* arguments of f, in order */
 // HEADER-NEXT: #define NET_F_A_BYTES 64  /* input */
 // HEADER-NEXT: #define NET_F_{{.*}}_BYTES 64  /* result */

@@ -27,6 +27,7 @@ TOOLS = {
     "plan-opt": "tensorplan.tools.plan_opt",
     "plan-run": "tensorplan.tools.plan_run",
     "plan-solve": "tensorplan.tools.plan_solve",
+    "plan-tflm": "tensorplan.integrations.tflm",
     "plan-view": "tensorplan.tools.plan_view",
 }
 """The module of each tool, which has its `main`."""

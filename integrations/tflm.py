@@ -1,0 +1,362 @@
+"""The planner as TensorFlow Lite Micro's: offsets in the metadata of a model.
+
+    plan-tflm model.tflite -o planned.tflite
+
+The metadata `OfflineMemoryAllocation` has 32-bit integers: a version, a subgraph, which
+nobody reads, the number of tensors in all subgraphs, and for each its offset in the
+arena, or -1. The runtime reads it when it starts, and places what has no offset there
+around the rest: the scratch memory of kernels. Lifespans are the runtime's own. Field
+numbers are those of TensorFlow Lite's `schema.fbs`, which never change.
+"""
+
+import argparse
+import struct
+import sys
+from collections.abc import Container, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from ..foreign_plan import ForeignPlanError
+from ..frontends.plans.flatbuffer import Table, root
+from ..planning import Buffer, Problem, solve
+from ..planning.problem import peak_of
+from ..planning.solver.gaps import LOWEST
+from ..planning.solver.greedy import in_order
+from ..tools.arguments import Parser
+from ..tools.common import check_inputs, check_outputs, guard, write_atomically
+
+METADATA = "OfflineMemoryAllocation"
+
+_ALIGNMENT = 16
+"""Of offsets and sizes; the runtime's `MicroArenaBufferAlignment`."""
+_ONLINE = -1
+"""The offset of a tensor that the runtime places."""
+_HEADER = struct.Struct("<3i")
+_FIELDS = 8
+"""Of a model. The fields 4 and 6 are its buffers and its metadata."""
+_WIDTHS = {
+    **{0: 4, 1: 2, 2: 4, 3: 1, 4: 8, 6: 1, 7: 2, 8: 8, 9: 1, 10: 8, 11: 16, 12: 8},
+    **{13: 4, 15: 4, 16: 2, 17: 1, 18: 2},
+}
+"""Bytes of an element in the arena, by the number of its type."""
+_CALLS = {118: 2, 119: 2, 129: 1}
+"""How many subgraphs IF, WHILE and CALL_ONCE name in their options."""
+
+
+class _Tensor(NamedTuple):
+    size: int  # bytes; 0 for a constant
+    is_variable: bool
+
+
+class _Operator(NamedTuple):
+    name: str  # of a custom one
+    reads: Sequence[int]  # numbers of tensors, counted through all subgraphs
+    writes: Sequence[int]
+    calls: Sequence[int]  # numbers of subgraphs
+
+
+class _Graph(NamedTuple):
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    operators: Sequence[_Operator]
+
+
+@contextmanager
+def _reading(name: str) -> Generator[None]:
+    try:
+        yield
+    except (struct.error, LookupError, ValueError, OverflowError):
+        raise ForeignPlanError("the flatbuffer is damaged", name) from None
+
+
+class _Model:
+    """What a `.tflite` file says of memory.
+
+    Raises `ForeignPlanError` for what is no such file; `name` is what it is called.
+    """
+
+    def __init__(self, data: bytes, name: str):
+        if data[4:8] != b"TFL3":
+            raise ForeignPlanError("this is no model of TensorFlow Lite", name)
+        with _reading(name):
+            self._read(root(data))
+            self.lives = _Lives(self.graphs).steps
+            self.sizes = {n: self.tensors[n].size for n in self.lives}
+
+    def _read(self, model: Table) -> None:
+        buffers = model.tables(4)
+        codes = model.tables(1)
+        self.tensors: list[_Tensor] = []
+        self.graphs: list[_Graph] = []
+        for graph in model.tables(2):
+            first = len(self.tensors)
+            self.tensors += [_tensor(each, buffers) for each in graph.tables(0)]
+            operators = [_operator(each, codes, first) for each in graph.tables(3)]
+            inputs, outputs = (_numbers(graph, field, first) for field in (1, 2))
+            self.graphs.append(_Graph(inputs, outputs, operators))
+        self.offsets_at: int | None = None
+        """Where the offsets are in the file; None if it has none."""
+        for metadata in model.tables(6):
+            if metadata.text(0) == METADATA:
+                plan = buffers[metadata.number(1, "I")].table(0)
+                count = _HEADER.unpack_from(model.data, plan.at + 4)[2] if plan else -1
+                if plan is None or count != len(self.tensors):
+                    raise ValueError
+                self.offsets_at = plan.at + 4 + _HEADER.size
+        self._data = model.data
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Of all tensors; there are none if the file has no plan."""
+        if self.offsets_at is None:
+            return ()
+        return struct.unpack_from(f"<{len(self.tensors)}i", self._data, self.offsets_at)
+
+
+def _tensor(tensor: Table, buffers: Sequence[Table]) -> _Tensor:
+    width = _WIDTHS[tensor.number(1, "b")]
+    content = buffers[tensor.number(2, "I")].table(0)
+    is_constant = content and any(struct.unpack_from("<I", content.data, content.at))
+    size = 0 if is_constant else width * prod(tensor.vector(0))
+    if not 0 <= size < 1 << 31:
+        raise OverflowError
+    return _Tensor(size, bool(tensor.number(5, "B")))
+
+
+def _operator(operator: Table, codes: Sequence[Table], first: int) -> _Operator:
+    code = codes[operator.number(0, "I")]
+    number = max(code.number(0, "b"), code.number(3))
+    options = operator.table(4)
+    fields = range(_CALLS.get(number, 0) if options else 0)
+    return _Operator(
+        code.text(1),
+        _numbers(operator, 1, first),
+        _numbers(operator, 2, first),
+        [options.number(field) for field in fields] if options else (),
+    )
+
+
+def _numbers(table: Table, field: int, first: int) -> Sequence[int]:
+    """Of tensors; a missing operand is -1 in the file."""
+    return [first + number for number in table.vector(field) if number >= 0]
+
+
+class _Lives:
+    """The first and the last step of each tensor, as the runtime's
+    `AllocationInfoBuilder` counts them: a subgraph runs within the step that calls it.
+    """
+
+    def __init__(self, graphs: Sequence[_Graph]):
+        self.graphs = graphs
+        self.steps: dict[int, tuple[int, int]] = {}
+        self._step = 0
+        self._run(0, ())
+
+    def _use(self, tensors: Sequence[int]) -> None:
+        for number in tensors:
+            first, _ = self.steps.get(number, (self._step, 0))
+            self.steps[number] = first, self._step
+
+    def _run(self, number: int, around: tuple[int, ...]) -> None:
+        if number in around:
+            raise ValueError  # it calls itself
+        graph = self.graphs[number]
+        self._use(graph.inputs)
+        for operator in graph.operators:
+            self._step += 1
+            self._use(operator.writes)
+            for called in operator.calls:
+                self._step += 1
+                self._run(called, (*around, number))
+            self._use([n for n in operator.reads if n in self.steps])
+            self._use(operator.writes)
+        self._use(graph.outputs)
+
+
+class Planned(NamedTuple):
+    model: bytes
+    arena: int  # bytes that the tensors take
+    lower_bound: int
+    runtime_arena: int  # bytes that they take in the runtime's own plan
+
+
+def plan(model: bytes, name: str = "model") -> Planned:
+    """A `.tflite` file with offsets for all tensors that live in the arena.
+
+    If the runtime's own plan is as small, all offsets are -1: that plan knows the
+    scratch memory of the kernels, too.
+
+    Raises `ForeignPlanError` for what is no model that can be planned; `name` is what
+    it is called there.
+    """
+    read = _Model(model, name)
+    if any(op.name == "ethos-u" for graph in read.graphs for op in graph.operators):
+        reason = "Vela has compiled the offsets of tensors into an operator"
+        raise ForeignPlanError(reason, name)
+    numbers = [
+        number
+        for number, size in sorted(read.sizes.items())
+        if size and not read.tensors[number].is_variable
+    ]
+    problem = Problem([_buffer(read, number) for number in numbers])
+    own, found = _own_peak(problem), solve(problem)
+    is_better = found.peak < own
+    offsets = dict(zip(numbers, found.offsets, strict=True)) if is_better else {}
+    content = [offsets.get(n, _ONLINE) for n in range(len(read.tensors))]
+    peak = found.peak if is_better else own
+    return Planned(_with(model, read, content, name), peak, problem.lower_bound, own)
+
+
+def offsets(model: bytes, name: str = "model") -> Sequence[int]:
+    """Those in the metadata of a model, of the tensors of all subgraphs; -1 for what
+    the runtime places. There are none if the model has no plan.
+
+    Raises `ForeignPlanError` for what is no model.
+    """
+    return _Model(model, name).offsets
+
+
+def _own_peak(problem: Problem) -> int:
+    """Of the runtime's `GreedyMemoryPlanner`: the largest tensor first, and of equal
+    ones the last one of the file, each at the lowest free offset."""
+    placed = in_order(problem, lambda index, b: (-b.size, -index), LOWEST)
+    return peak_of(problem.buffers, placed.offsets)
+
+
+def _buffer(model: _Model, number: int) -> Buffer:
+    size = -(-model.tensors[number].size // _ALIGNMENT) * _ALIGNMENT
+    first, last = model.lives[number]
+    return Buffer(str(number), size, first, last + 1, _ALIGNMENT)
+
+
+def _with(data: bytes, model: _Model, offsets: Sequence[int], name: str) -> bytes:
+    """The file with these offsets, in place of those that it has."""
+    content = struct.pack(f"<{len(offsets)}i", *offsets)
+    if (at := model.offsets_at) is not None:
+        return data[:at] + content + data[at + len(content) :]
+    with _reading(name):
+        return _grown(root(data), _HEADER.pack(1, 0, len(offsets)) + content, name)
+
+
+def _grown(old: Table, plan: bytes, name: str) -> bytes:
+    is_newer = any(old.field(number) for number in range(_FIELDS, 2 * _FIELDS))
+    if is_newer or any(buffer.field(1) for buffer in old.tables(4)):
+        reason = "the model has fields of a later schema, or buffers behind its tables"
+        raise ForeignPlanError(reason, name)
+    return _Front(old, plan).written() + old.data
+
+
+class _Front:
+    """A new beginning of a file: what a flatbuffer refers to comes later in it, so a
+    model with one more buffer stands before the old one and refers to its parts.
+
+    All of it is 32-bit words. References are kept as positions until all are known.
+    """
+
+    def __init__(self, old: Table, plan: bytes):
+        self._words: list[int] = []
+        self._references: dict[int, tuple[int, bool]] = {}
+        """From words to positions, in words of this part or in bytes of the old one."""
+        self._new(2)
+        kept = {f: t for f in (1, 2, 3, 5, 7) if (t := old.table(f))}
+        self._refer(0, self._table(_FIELDS, {1, 2, 3, 5, 7} - kept.keys()))
+        self._words[1] = struct.unpack("<I", b"TFL3")[0]
+        table = self._references[0][0]
+        for field, target in kept.items():
+            self._old(table + 1 + field, target)
+        self._words[table + 1] = old.number(0, "I")
+        buffers, metadata = old.tables(4), old.tables(6)
+        self._refer(table + 5, added := self._vector(buffers))
+        self._refer(table + 7, entries := self._vector(metadata))
+        self._refer(entries + 1 + len(metadata), entry := self._table(2))
+        self._refer(entry + 1, self._bytes(METADATA.encode() + b"\0", ends=1))
+        self._words[entry + 2] = len(buffers)
+        self._refer(added + 1 + len(buffers), buffer := self._table(1))
+        while (len(self._words) + 1) % 4:  # buffers are aligned to 16 bytes
+            self._new(1)
+        self._refer(buffer + 1, self._bytes(plan))
+        self._new(-len(self._words) % 4)
+
+    def _new(self, count: int) -> int:
+        self._words += [0] * count
+        return len(self._words) - count
+
+    def _refer(self, at: int, target: int) -> None:
+        self._references[at] = target, False
+
+    def _old(self, at: int, target: Table) -> None:
+        self._references[at] = target.at, True
+
+    def _table(self, fields: int, absent: Container[int] = ()) -> int:
+        """Its fields take a word each, also those that are absent."""
+        at = [0 if n in absent else 4 + 4 * n for n in range(fields)]
+        sizes = [4 + 2 * fields, 4 + 4 * fields, *at]
+        sizes += [0] * (len(sizes) % 2)
+        start = self._new(len(sizes) // 2)
+        self._words[start:] = struct.unpack(
+            f"<{len(sizes) // 2}I", struct.pack(f"<{len(sizes)}H", *sizes)
+        )
+        table = self._new(1 + fields)
+        self._words[table] = 4 * (table - start)
+        return table
+
+    def _vector(self, old: Iterable[Table]) -> int:
+        """Of tables, with room for one more."""
+        tables = list(old)
+        vector = self._new(2 + len(tables))
+        self._words[vector] = len(tables) + 1
+        for number, table in enumerate(tables, vector + 1):
+            self._old(number, table)
+        return vector
+
+    def _bytes(self, content: bytes, ends: int = 0) -> int:
+        vector = self._new(1)
+        self._words[vector] = len(content) - ends
+        words = content + bytes(-len(content) % 4)
+        self._words += struct.unpack(f"<{len(words) // 4}I", words)
+        return vector
+
+    def written(self) -> bytes:
+        for word, (target, is_old) in self._references.items():
+            position = 4 * len(self._words) + target if is_old else 4 * target
+            self._words[word] = position - 4 * word
+        return struct.pack(f"<{len(self._words)}I", *self._words)
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        "plan-tflm",
+        "FILE -o FILE",
+        "Plans the arena of a model for TensorFlow Lite Micro: writes the model with "
+        "the offsets of its tensors as the metadata 'OfflineMemoryAllocation', which "
+        "the runtime uses.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a model: .tflite")
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", required=True, help="the planned model"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`plan-tflm`."""
+    return guard("plan-tflm", lambda: _run(make_parser().parse(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    check_inputs(options.file)
+    check_outputs(options.output)
+    data = Path(options.file).read_bytes()
+    try:
+        planned = plan(data, options.file)
+    except ForeignPlanError as error:
+        print(f"{error.place}: error: {error.reason}", file=sys.stderr)
+        return 1
+    write_atomically(options.output, planned.model)
+    print(
+        f"arena: {planned.arena:,} bytes, lower bound {planned.lower_bound:,}, "
+        f"TensorFlow Lite Micro's own plan {planned.runtime_arena:,}"
+    )
+    return 0

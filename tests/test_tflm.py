@@ -1,0 +1,149 @@
+"""Plans for TensorFlow Lite Micro: offsets, what else is in a file, and bad files.
+
+`tests/foreign/tflm/record.py` says what is in the files.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tensorplan.foreign_plan import ForeignPlanError
+from tensorplan.frontends.plans.flatbuffer import Table, root
+from tensorplan.integrations import tflm
+from tensorplan.planning import Buffer, Problem, validate
+
+FOLDER = Path(__file__).parent / "foreign" / "tflm"
+BRANCHES, LOOP, NPU = (
+    (FOLDER / f"{name}.tflite").read_bytes() for name in ("branches", "loop", "npu")
+)
+
+ROWS = [
+    (24, 0, 2),
+    (6, 1, 3),
+    (30, 2, 5),
+    (36, 3, 4),
+    (9, 4, 5),
+    (39, 5, 6),
+    (39, 6, 6),
+]
+"""Of the tensors of `branches`: rows of 32 bytes, and first and last step, by hand."""
+
+
+def test_the_plan_is_smaller_than_the_runtimes() -> None:
+    planned = tflm.plan(BRANCHES)
+    assert planned[1:] == (2496, 2496, 3744)
+    buffers = [
+        Buffer(str(n), 32 * rows, first, last + 1, 16)
+        for n, (rows, first, last) in enumerate(ROWS)
+    ]
+    offsets = tflm.offsets(planned.model)
+    assert not validate(Problem(buffers), offsets)
+    assert max(o + b.size for o, b in zip(offsets, buffers, strict=True)) == 2496
+
+
+def test_what_the_runtime_plans_as_well_is_left_to_it() -> None:
+    planned = tflm.plan(LOOP)
+    assert planned.arena == planned.runtime_arena
+    assert set(tflm.offsets(planned.model)) == {-1}
+
+
+def test_a_subgraph_lives_within_the_step_that_calls_it() -> None:
+    """The loop is step 1, its condition starts at step 2, its body at 5."""
+    model = tflm._Model(LOOP, "loop")  # pyright: ignore[reportPrivateUsage]
+    assert model.lives == {
+        **{0: (0, 7), 3: (1, 7), 4: (7, 7)},
+        **{5: (2, 3), 7: (3, 4), 8: (4, 4)},
+        **{10: (5, 6), 11: (6, 6)},
+    }
+
+
+def contents(data: bytes) -> list[object]:
+    """Everything in a model, field by field, without its plan."""
+    model = root(data)
+    entries = [
+        (entry.text(0), bytes(model.tables(4)[entry.number(1, "I")].vector(0, "B")))
+        for entry in model.tables(6)
+        if entry.text(0) != tflm.METADATA
+    ]
+    buffers = [bytes(buffer.vector(0, "B")) for buffer in model.tables(4)]
+    graphs = [
+        [
+            [(t.vector(0), t.number(2, "I"), t.text(3)) for t in graph.tables(0)],
+            [graph.vector(1), graph.vector(2)],
+            [(o.number(0), o.vector(1), o.vector(2)) for o in graph.tables(3)],
+        ]
+        for graph in model.tables(2)
+    ]
+    codes = [(code.text(1), code.number(3)) for code in model.tables(1)]
+    return [model.number(0, "I"), model.text(3), graphs, codes, entries, buffers[:4]]
+
+
+@pytest.mark.parametrize("data", [BRANCHES, LOOP])
+def test_all_else_in_the_file_is_kept(data: bytes) -> None:
+    planned = tflm.plan(data).model
+    old = contents(data)
+    new = contents(planned)
+    assert new[:-1] == old[:-1]
+    assert new[-1][: len(root(data).tables(4))] == old[-1]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("data", [BRANCHES, LOOP])
+def test_buffers_stay_aligned(data: bytes) -> None:
+    planned = tflm.plan(data).model
+    assert (len(planned) - len(data)) % 16 == 0
+    content = root(planned).tables(4)[-1].table(0)
+    assert isinstance(content, Table)
+    assert (content.at + 4) % 16 == 0
+
+
+def test_a_plan_replaces_another_in_its_place() -> None:
+    planned = tflm.plan(BRANCHES).model
+    at = planned.index(b"".join(o.to_bytes(4, "little") for o in tflm.offsets(planned)))
+    spoiled = planned[:at] + b"\xff" * 28 + planned[at + 28 :]
+    assert set(tflm.offsets(spoiled)) == {-1}
+    assert tflm.plan(spoiled).model == planned
+
+
+def test_what_vela_has_compiled_stays_as_it_is() -> None:
+    with pytest.raises(ForeignPlanError, match="Vela has compiled the offsets"):
+        tflm.plan(NPU)
+
+
+def test_a_plan_of_another_number_of_tensors_is_refused() -> None:
+    planned = tflm.plan(BRANCHES).model
+    count = planned.index((1).to_bytes(4, "little") + bytes(4) + b"\x07") + 8
+    with pytest.raises(ForeignPlanError, match="damaged"):
+        tflm.offsets(planned[:count] + b"\x08" + planned[count + 1 :])
+
+
+def test_damaged_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    random = Random(1)
+    for _ in range(300):
+        data = bytearray(random.choice([BRANCHES, LOOP]))
+        for _ in range(random.choice([1, 4])):
+            data[random.randrange(8, len(data))] = random.randrange(256)
+        with suppress(ForeignPlanError):
+            tflm.plan(bytes(data[: random.choice([None, len(data) // 2])]))
+    path = tmp_path / "text.tflite"
+    path.write_text("no model at all")
+    assert tflm.main([str(path), "-o", str(tmp_path / "out.tflite")]) == 1
+    error = capsys.readouterr().err
+    assert error == f"{path}: error: this is no model of TensorFlow Lite\n"
+
+
+def test_the_runtime_computes_the_same() -> None:
+    """In TensorFlow Lite Micro's own interpreter, where it is installed."""
+    runtime = pytest.importorskip("tflite_micro").runtime
+    numpy = pytest.importorskip("numpy")
+    for data in (BRANCHES, LOOP):
+        results = []
+        for model in (data, tflm.plan(data).model):
+            interpreter = runtime.Interpreter.from_bytes(model)
+            shape = interpreter.get_input_details(0)["shape"]
+            values = numpy.arange(numpy.prod(shape), dtype="f4").reshape(shape)
+            interpreter.set_input(values, 0)
+            interpreter.invoke()
+            results.append(interpreter.get_output(0))
+        assert numpy.array_equal(*results)
