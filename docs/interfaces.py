@@ -14,7 +14,14 @@ from docstrings import capitalized, code, escaped, from_docstring, page, table
 import tensorplan
 from tensorplan.integrations import minimalloc, tflm
 from tensorplan.planning import STRATEGIES
-from tensorplan.tools import plan_audit, plan_opt, plan_run, plan_solve, plan_view
+from tensorplan.tools import (
+    plan_audit,
+    plan_opt,
+    plan_run,
+    plan_serve,
+    plan_solve,
+    plan_view,
+)
 from tensorplan.tools.arguments import EXIT_CODES
 
 
@@ -23,6 +30,7 @@ def commands() -> str:
         plan_audit.make_parser(),
         plan_opt.make_parser(),
         plan_run.make_parser(),
+        plan_serve.make_parser(),
         plan_solve.make_parser(),
         plan_view.make_parser(),
         minimalloc.make_parser(),

@@ -17,6 +17,7 @@ tools = {
     "plan-audit": "-m tensorplan.tools.plan_audit",
     "plan-opt": "-m tensorplan.tools.plan_opt",
     "plan-run": "-m tensorplan.tools.plan_run",
+    "plan-serve": "-m tensorplan.tools.plan_serve",
     "plan-solve": "-m tensorplan.tools.plan_solve",
     "plan-view": "-m tensorplan.tools.plan_view",
     "xdsl-opt": "-m xdsl.tools.xdsl_opt",

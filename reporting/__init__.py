@@ -1,6 +1,8 @@
 """Reports and explanations of a plan, for people and programs.
 
 report.py             statistics of a planned module
+arguments.py          what the caller of a planned function gives
+serving.py            how the programs of a server share a memory
 placements.py         the buffers of a planned module
 kept_values.py        values of the forward pass that a plan keeps
 checkpoints.py        the plan's recomputation as a policy for jax.checkpoint

@@ -21,6 +21,7 @@ from tensorplan.tools import (
     plan_audit,
     plan_opt,
     plan_run,
+    plan_serve,
     plan_solve,
     plan_view,
 )
@@ -107,6 +108,7 @@ TOOLS = {
     "plan-audit": plan_audit.make_parser(),
     "plan-opt": plan_opt.make_parser(),
     "plan-run": plan_run.make_parser(),
+    "plan-serve": plan_serve.make_parser(),
     "plan-solve": plan_solve.make_parser(),
     "plan-view": plan_view.make_parser(),
     "plan-minimalloc": minimalloc.make_parser(),

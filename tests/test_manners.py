@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pytest
 from terminal import Terminal
 
-TOOLS = ("plan-audit", "plan-opt", "plan-run", "plan-solve", "plan-view")
+TOOLS = ("plan-audit", "plan-opt", "plan-run", "plan-serve", "plan-solve", "plan-view")
 PROGRAM = """\
 func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tgraph.negate %b : tensor<4xf32>
@@ -213,7 +213,9 @@ class TestEnds:
         assert text.replace("^C", "").strip() == note
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("tool", [t for t in TOOLS if t != "plan-audit"])
+    @pytest.mark.parametrize(
+        "tool", [t for t in TOOLS if t not in ("plan-audit", "plan-serve")]
+    )
     def test_a_terminal_is_not_waited_for(self, tool: str):
         with Terminal(command(tool)) as terminal:
             code, text = terminal.rest()

@@ -19,6 +19,10 @@ def plan_run() -> int:
     return _run("plan_run")
 
 
+def plan_serve() -> int:
+    return _run("plan_serve")
+
+
 def plan_solve() -> int:
     return _run("plan_solve")
 

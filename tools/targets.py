@@ -6,26 +6,13 @@ c-header    arena sizes and offsets as macros, for programs that hold the arenas
 
 import json
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.utils.target import Target
-
-from ..analysis.functions import argument_attributes, is_tensor
-from ..dialects.diagnostics import LocatedError
-from ..dialects.sizes.dims import BOUNDS
-from ..dialects.tgraph.base import (
-    DONATED,
-    PARAMETER,
-    RESULT,
-    VARIABLE,
-    is_static,
-    tensor_type_of,
-)
 
 if TYPE_CHECKING:
     from ..reporting.report import BufferReport
@@ -42,7 +29,8 @@ class JsonTarget(Target):
     name = "json"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        # With it comes planning.
+        # With them comes planning.
+        from ..reporting.arguments import arguments, functions
         from ..reporting.report import buffers, report
 
         figures = report(module)
@@ -54,9 +42,9 @@ class JsonTarget(Target):
             "functions": {
                 function.sym_name.data: [
                     {"name": a.name, "bytes": a.size, "role": a.role}
-                    for a in _arguments(function)
+                    for a in arguments(function)
                 ]
-                for function in _functions(module)
+                for function in functions(module)
             },
         }
         json.dump(plan, output, indent=2)
@@ -79,7 +67,8 @@ class CHeaderTarget(Target):
             raise ValueError(f"prefix is {self.prefix!r}, expected a C identifier")
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        # With it comes planning.
+        # With them comes planning.
+        from ..reporting.arguments import arguments, functions
         from ..reporting.report import buffers, report
 
         prefix = _macro(self.prefix)
@@ -103,11 +92,11 @@ class CHeaderTarget(Target):
             lines += ["", f"/* {memory}: its memory is reused by {count} buffers */"]
             own = [buffer for buffer in placed if buffer["pool"] == index]
             lines += _offsets(f"{prefix}_{_macro(memory)}", own[1:])
-        for function in _functions(module):
+        for function in functions(module):
             lines += ["", f"/* arguments of {function.sym_name.data}, in order */"]
-            arguments = _arguments(function)
-            names = _distinct([_macro(argument.name) for argument in arguments])
-            for argument, name in zip(arguments, names, strict=True):
+            given = arguments(function)
+            names = _distinct([_macro(argument.name) for argument in given])
+            for argument, name in zip(given, names, strict=True):
                 macro = f"{prefix}_{_macro(function.sym_name.data)}_{name}_BYTES"
                 lines.append(f"#define {macro} {argument.size}  /* {argument.role} */")
         lines += ["", f"#endif /* {prefix}_PLAN_H */"]
@@ -127,56 +116,6 @@ def _comment(buffer: "BufferReport") -> str:
     """What writes a buffer first, and where that is in the model."""
     text = ", ".join(filter(None, (buffer["op"], buffer["location"])))
     return re.sub(r"(?<=/)(?=\*)|(?<=\*)(?=/)|\s+", " ", text)
-
-
-@dataclass(frozen=True)
-class _Argument:
-    name: str
-    size: int  # bytes
-    role: str  # "input", "variable" or "result"
-
-
-def _functions(module: ModuleOp) -> list[FuncOp]:
-    return [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
-
-
-def _arguments(function: FuncOp) -> list[_Argument]:
-    """With symbolic sizes, they have the most bytes that the bounds allow."""
-    # With it comes planning.
-    from ..checking.symbolic_plan import CountedSizes
-
-    sizes = CountedSizes(function)
-    arguments: list[_Argument] = []
-    for value, attributes in zip(
-        function.body.blocks[0].args, argument_attributes(function), strict=True
-    ):
-        if is_tensor(value.type):
-            raise LocatedError(
-                f"argument {value.index} is a tensor, expected a memref: run "
-                "plan-pipeline first",
-                function,
-            )
-        if not is_static(tensor_type_of(value.type)) and (
-            BOUNDS not in function.attributes
-        ):
-            raise LocatedError(
-                f"argument {value.index} has type {value.type}, expected static sizes, "
-                "or a plan for bounds: plan-pipeline{bounds=...}",
-                function,
-            )
-        name = value.name_hint or f"arg{value.index}"
-        arguments.append(_Argument(name, sizes.bytes(value), _role(attributes)))
-    return arguments
-
-
-def _role(attributes: Container[str]) -> str:
-    """What an argument is to the caller."""
-    if VARIABLE in attributes:
-        return "variable"
-    if RESULT in attributes:
-        return "result"
-    is_donated = DONATED in attributes and PARAMETER not in attributes
-    return "donated" if is_donated else "input"
 
 
 def _macro(name: str) -> str:

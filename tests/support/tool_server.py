@@ -26,6 +26,7 @@ TOOLS = {
     "plan-minimalloc": "tensorplan.integrations.minimalloc",
     "plan-opt": "tensorplan.tools.plan_opt",
     "plan-run": "tensorplan.tools.plan_run",
+    "plan-serve": "tensorplan.tools.plan_serve",
     "plan-solve": "tensorplan.tools.plan_solve",
     "plan-tflm": "tensorplan.integrations.tflm",
     "plan-view": "tensorplan.tools.plan_view",
