@@ -3,13 +3,17 @@
 `tests/foreign/tflm/record.py` says what is in the files.
 """
 
+import struct
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tensorplan.checking.foreign import audit
 from tensorplan.foreign_plan import ForeignPlanError
+from tensorplan.frontends.plans import litert
 from tensorplan.frontends.plans.flatbuffer import Table, root
 from tensorplan.integrations import tflm
 from tensorplan.planning import Buffer, Problem, validate
@@ -104,6 +108,30 @@ def test_a_plan_replaces_another_in_its_place() -> None:
     spoiled = planned[:at] + b"\xff" * 28 + planned[at + 28 :]
     assert set(tflm.offsets(spoiled)) == {-1}
     assert tflm.plan(spoiled).model == planned
+
+
+@pytest.mark.parametrize(
+    ("data", "verdict"),
+    [(tflm.plan(BRANCHES).model, "proved"), (NPU, "not refuted")],
+)
+def test_the_audit_reads_the_plan(data: bytes, verdict: str, tmp_path: Path) -> None:
+    (path := tmp_path / "planned.tflite").write_bytes(data)
+    assert audit(litert.read_file(path)).verdict == verdict
+
+
+def test_the_audit_finds_each_planted_overlap(tmp_path: Path) -> None:
+    planned = tflm.plan(BRANCHES).model
+    offsets = tflm.offsets(planned)
+    at = planned.index(struct.pack("<7i", *offsets))
+    for (moved, (_, start, _)), (victim, (_, first, last)) in permutations(
+        enumerate(ROWS), 2
+    ):
+        if first < start < last:
+            spoiled = [*offsets]
+            spoiled[moved] = offsets[victim]
+            data = planned[:at] + struct.pack("<7i", *spoiled) + planned[at + 28 :]
+            (path := tmp_path / "spoiled.tflite").write_bytes(data)
+            assert audit(litert.read_file(path)).verdict == "unsound"
 
 
 def test_what_vela_has_compiled_stays_as_it_is() -> None:

@@ -149,6 +149,16 @@ class _Model:
             if buffers[tensor.number(2, "I")]
         )
 
+    @cached_property
+    def unwritten(self) -> frozenset[int]:
+        """The numbers of the tensors that hold nothing: the operators of Vela get
+        scratch memory as operands, which overlaps all others."""
+        operators = self.graph.tables(3)
+        read = {n for o in operators for n in o.vector(1) if n >= 0}
+        written = {n for o in operators for n in o.vector(2)}
+        arena = {n for n in read if self._memory(n) == _ARENA}
+        return frozenset(arena - written - {*self.graph.vector(1)})
+
     def take_addresses(self, rows: Sequence[Sequence[int]]) -> None:
         """Of all tensors; scratch memory of kernels comes after the graph's own."""
         found = {number: address for number, address, _ in rows}
@@ -175,8 +185,11 @@ class _Model:
                 self.offsets = {
                     number: at
                     for number, at in enumerate(offsets)
-                    if at >= 0 and self._memory(number)
+                    if at >= 0 and self._memory(number) and number not in self.unwritten
                 }
+                if self.unwritten:
+                    kind = "tensors that nothing writes: scratch memory of operators"
+                    self.not_understood[kind] = len(self.unwritten)
                 return True
         return False
 
@@ -235,7 +248,7 @@ class _Model:
     def _known(self, numbers: Sequence[int]) -> Sequence[Value]:
         """Those with bytes in the plan; an operand that is left out is -1."""
         known = [self.values[n] for n in numbers if n in self.values]
-        named = {n for n in numbers if n >= 0 and n not in self.constants}
+        named = {n for n in numbers if n >= 0} - self.constants - self.unwritten
         self.missing |= named - self.values.keys()
         return known
 

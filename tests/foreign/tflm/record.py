@@ -2,8 +2,8 @@
 ai-edge-litert 2.3, whose package has the schema of `.tflite`.
 
 `branches` is a net for which TensorFlow Lite Micro's planner takes 3,744 bytes, and
-2,496 do. `loop` has a WHILE, a variable, and another metadata. `npu` has the operator
-that Vela leaves.
+2,496 do. `loop` has a WHILE, a variable, and another metadata. `npu` has an operator
+and a plan as Vela leaves them: all scratch memory is an operand.
 """
 
 from importlib import import_module
@@ -87,6 +87,11 @@ class Model:
         self.model.buffers[-1].data = np.frombuffer(array.tobytes(), np.uint8)
         return len(self.model.buffers) - 1
 
+    def describe(self, name: bytes, content: np.ndarray) -> None:
+        self.model.metadata = [schema.MetadataT()]
+        self.model.metadata[0].name = name
+        self.model.metadata[0].buffer = self.buffer(content)
+
     def write(self, name: str) -> None:
         builder = flatbuffers.Builder(1024)
         builder.Finish(self.model.Pack(builder), b"TFL3")
@@ -131,9 +136,7 @@ def loop() -> Model:
         BUILTIN.ADD, [c, c], [body.tensor(1, 4, 1, 8)], schema.AddOptionsT()
     )
     body.graph.inputs, body.graph.outputs = [c], [twice]
-    model.model.metadata = [schema.MetadataT()]
-    model.model.metadata[0].name = b"min_runtime_version"
-    model.model.metadata[0].buffer = model.buffer(np.frombuffer(b"1.5.0", np.uint8))
+    model.describe(b"min_runtime_version", np.frombuffer(b"1.5.0", np.uint8))
     return model
 
 
@@ -142,8 +145,11 @@ def npu() -> Model:
     model.code(BUILTIN.CUSTOM, b"ethos-u")
     net = Net(model)
     x, y = net.tensor(1, 4, 1, 8), net.tensor(1, 4, 1, 8)
-    net.add(BUILTIN.CUSTOM, [x], [y])
+    scratch = net.tensor(1, 8, 1, 8)
+    net.add(BUILTIN.CUSTOM, [x, scratch], [y])
     net.graph.inputs, net.graph.outputs = [x], [y]
+    plan = np.array([1, 0, 3, 0, 128, 0], np.int32)
+    model.describe(b"OfflineMemoryAllocation", plan)
     return model
 
 
