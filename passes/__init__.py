@@ -35,6 +35,7 @@ _REWRITES = {
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
     "tgraph-split-updates": "TGraphSplitUpdates",
+    "tgraph-fuse-into-loops": "TGraphFuseIntoLoops",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""

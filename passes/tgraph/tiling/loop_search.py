@@ -253,7 +253,7 @@ def _around(
         if outside >= limit:
             break
         wanted = max(tile_bytes, outside // A_SIXTH)
-        most = estimate.time // AGAIN // max(_again(loop), 1)
+        most = estimate.time // AGAIN // max(again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         enough = (n for n in numbers if inside <= n * wanted)
         more = next(enough, numbers[-1])
@@ -270,7 +270,7 @@ def _of_lines(loop: TiledLoop) -> int:
     )
 
 
-def _again(loop: TiledLoop) -> int:
+def again(loop: TiledLoop) -> int:
     """Nanoseconds for what each tile reads and writes, but has no tiles."""
     bytes = sum(
         bytes_of(value)

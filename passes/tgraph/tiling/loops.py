@@ -149,7 +149,20 @@ def tiled_loop(
     if not growth.join(seed, dim):
         return None
     growth.grow()
-    return growth.loop(seed)
+    loop = growth.loop()
+    return loop if loop and seed in loop.members else None
+
+
+def loop_behind(
+    around: Surroundings, stacks: Sequence[SSAValue], tiles: int
+) -> TiledLoop | None:
+    """The largest loop over rows of results of another loop, which makes a row of each
+    for each tile: what comes before that loop, or needs more of it, is no member."""
+    growth = _Growth(tiles, around, stacks)
+    for stack in stacks:
+        growth.have_readers_join(stack, 0)
+    growth.grow()
+    return growth.loop()
 
 
 _Source = tuple[SSAValue, int | None]
@@ -157,9 +170,16 @@ _Source = tuple[SSAValue, int | None]
 
 
 class _Growth:
-    def __init__(self, tiles: int, around: Surroundings):
+    def __init__(
+        self,
+        tiles: int,
+        around: Surroundings,
+        stacks: Sequence[SSAValue] = (),
+    ):
         self.tiles = tiles
         self.around = around
+        self.stacks = stacks
+        self.source = cast(Operation, stacks[0].owner) if stacks else None
         self.needed = around.needed
         self.dims: dict[Operation, int] = {}
         self.parts: dict[Operation, Part] = {}
@@ -175,6 +195,10 @@ class _Growth:
         self._sizes: set[int] = set()
         self._sees_windows = False
         self._traced: dict[tuple[SSAValue, int], Sequence[_Source]] = {}
+        if self.source:
+            self._joined = self._bit(self.source)
+            before = around.with_ancestors[around.position[self.source]]
+            self._earlier = before & ~self._joined
 
     def _shape(self, value: SSAValue) -> Shape:
         return self.needed.shape(value)
@@ -208,9 +232,9 @@ class _Growth:
                 if dim is not None and isinstance(source.owner, Operation):
                     self.join(source.owner, dim)
             if op in self.dims:
-                self._have_readers_join(op.results[0], self.dims[op])
+                self.have_readers_join(op.results[0], self.dims[op])
 
-    def _have_readers_join(self, value: SSAValue, dim: int) -> None:
+    def have_readers_join(self, value: SSAValue, dim: int) -> None:
         tiled = [(value, dim)]
         for value, dim in tiled:  # grows by views
             for use in value.uses:
@@ -264,6 +288,10 @@ class _Growth:
             for source, tiled in self._sources(value, along):
                 owner = source.owner
                 if not isinstance(owner, Operation):
+                    continue
+                if owner is self.source:
+                    if source not in self.stacks or tiled != 0:
+                        return False
                     continue
                 if owner in self.parts or self.dims.get(owner, tiled) != tiled:
                     return False
@@ -348,13 +376,15 @@ class _Growth:
                 (value,), (along,) = op.operands, needed
         return ((value, along),)
 
-    def loop(self, seed: Operation) -> TiledLoop | None:
+    def loop(self) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
         ops, position = self.around.ops, self.around.position
         late, early, members = set[Operation](), set[Operation](), list[Operation]()
-        inside = set[Operation | Block]()
+        inside = set[Operation | Block]({self.source} if self.source else ())
         sliced: dict[SSAValue, None] = {}
         for op in ops:
+            if op is self.source:
+                continue
             joined = op in self.dims or op in self.parts
             sources = list(self._sources_of(op)) if joined else []
             if joined and not any(
@@ -373,12 +403,12 @@ class _Growth:
                         sliced[value] = None
             elif any(v.owner in inside or v.owner in late for v in op.operands):
                 late.add(op)
-        if seed not in inside:
+        if not members:
             return None
         first = position[members[0]]
         before: list[Operation] = []
         for op in reversed(ops):
-            if op in inside or op in late:
+            if (op in inside and op is not self.source) or op in late:
                 continue
             if op in early or position[op] < first:
                 before.append(op)

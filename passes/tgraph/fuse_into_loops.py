@@ -1,0 +1,197 @@
+"""`tgraph-fuse-into-loops`: reads what a loop stacks where the loop computes it.
+
+    %0:2 = tgraph.while ...              // iteration i puts %h into row i of 32
+    %1 = tgraph.dot_general %0#1, %w ... : ... -> tensor<32x4x8xf32>
+
+    %0:2 = tgraph.while ...              // iteration i puts dot(%h, %w) into row i
+
+A scan over time stacks its states, and a layer after the scan reads all of them: the
+output layer of a recurrent network, its loss, or the scan of the next layer. If the
+readers can be computed row by row, this pass moves them into the loop, and the stack is
+never stored. Sums over the rows become sums that the loop carries (loop fusion, as in
+Kennedy and McKinley, "Maximizing loop parallelism and improving data locality via loop
+fusion and distribution", 1993). `tgraph-tile` decides what can be computed row by row.
+
+The pass fuses only if what the loop then carries takes fewer bytes than the stack, and
+if the estimated time grows by at most a tenth of the readers' and the loop's: a product
+reads its weights again in each iteration.
+
+Needs: level 1, after `cse` and before tgraph-fuse.
+Leaves: level 1.
+Does not: handle stacks that other loops read as well, as a backward pass does, or loops
+that put several rows in each iteration.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ...analysis.cost import time
+from ...analysis.functions import erase_unused, tensor_functions
+from ...analysis.loops import counter, only_writer
+from ...analysis.scans import (
+    Put,
+    extended,
+    stacks,
+    unshaped,
+    without_stacks,
+    without_unused,
+)
+from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import STREAM
+from ...dialects.tgraph.indexing import DynamicSliceOp
+from ...dialects.tgraph.shaping import ReshapeOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
+from ..optional import OptionalPass
+from .shared.unrolled import place_at
+from .tiling.loop_rewriting import write_loop
+from .tiling.loop_search import again, bytes_of
+from .tiling.loops import Surroundings, TiledLoop, loop_behind, users
+
+LONGER = 10
+"""The loop and the readers may take a tenth longer."""
+
+
+@dataclass(frozen=True)
+class TGraphFuseIntoLoops(OptionalPass):
+    """Computes what reads a stack row by row in the loop that stacks."""
+
+    name = "tgraph-fuse-into-loops"
+    EXACT = False  # products of rows may be added up in another order
+    TOPIC = "loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func, block in tensor_functions(op):
+            if any(STREAM in op.attributes for op in block.ops):
+                remark("nothing is moved into loops: operations have streams", func)
+                continue
+            at = block.first_op
+            while at is not None:  # loops are made anew
+                at = (_fused(at) if isinstance(at, WhileOp) else at).next_op
+
+
+def _fused(loop: WhileOp) -> WhileOp:
+    """The loop with readers of what it stacks; the same loop if none can be moved."""
+    counted = counter(loop)
+    assert loop.parent is not None
+    if counted is None:
+        return loop
+    puts: dict[SSAValue, Put] = {
+        loop.res[stack.number]: stack.puts[0]
+        for stack in stacks(loop)
+        if len(stack.puts) == 1 and stack.puts[0].shape[0] == 1
+    }
+    for place in dict.fromkeys(put.place for put in puts.values()):
+        rows = {stack: put for stack, put in puts.items() if put.place == place}
+        found = loop_behind(Surroundings(loop.parent), list(rows), counted.trips)
+        if found and _pays(found, loop, list(rows)):
+            remark(
+                f"{len(found.members)} operations that read what the loop stacks are "
+                "moved into it",
+                loop,
+                passed=True,
+            )
+            return _joined(loop, write_loop(found), rows)
+    return loop
+
+
+def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
+    """Whether stacks take more bytes than what is carried instead, and the loop takes
+    little longer."""
+    inside = set(found.members)
+    gone = [stack for stack in stacks if inside.issuperset(users(stack))]
+    carried = [op.results[0] for op in (*found.outputs, *found.parts)]
+    took = sum(map(time, (loop, *found.members)))
+    return (
+        not found.is_peeled
+        and sum(map(bytes_of, gone)) > sum(map(bytes_of, carried))
+        and LONGER * found.tiles * again(found) <= took
+    )
+
+
+def _joined(first: WhileOp, second: WhileOp, rows: Mapping[SSAValue, Put]) -> WhileOp:
+    """One loop instead of two, the second of which reads rows of what the first stacks,
+    and nothing else of it."""
+    inside, block = counter(second), second.parent
+    assert inside is not None
+    assert block is not None
+    puts = {
+        n: rows[whole]
+        for n, value in enumerate(second.inputs)
+        if (whole := unshaped(value)) in rows
+    }
+    kept, size, count = len(first.res), len(first.inputs), len(second.res)
+    carried = [n for n in range(count) if n != inside.number]
+    given = [n for n in range(count, len(second.inputs)) if n not in puts]
+    new = extended(first, *([second.inputs[n] for n in ns] for ns in (carried, given)))
+    new.detach()
+    block.insert_op_before(new, second)
+    places = {
+        **{n: place for place, n in enumerate(carried, kept)},
+        **{n: place for place, n in enumerate(given, size + len(carried))},
+    }
+    old, arguments = second.body.block.args, new.body.block.args
+    values: dict[SSAValue, SSAValue] = {old[n]: arguments[p] for n, p in places.items()}
+    for n in carried:
+        second.res[n].replace_all_uses_with(new.res[places[n]])
+    _add_iteration(new, second, values, {old[n]: put for n, put in puts.items()})
+    Rewriter.erase_op(second)
+    erase_unused(block)
+    gone = [stack.number for stack in stacks(new) if not new.res[stack.number].uses]
+    new = without_unused(without_stacks(new, gone))
+    erase_unused(block)  # what the stacks began with
+    return new
+
+
+def _add_iteration(
+    loop: WhileOp,
+    other: WhileOp,
+    values: dict[SSAValue, SSAValue],
+    puts: Mapping[SSAValue, Put],
+) -> None:
+    """Adds an iteration of another loop, some of whose values are known, and the rows
+    that it reads."""
+    counted, inside = counter(loop), counter(other)
+    assert counted is not None
+    assert inside is not None
+    body, counts = loop.body.block, other.body.block.args[inside.number]
+    begin, end = body.first_op, body.last_op
+    assert begin is not None
+    assert end is not None
+    index = ReadOp(body.args[counted.number])
+    body.insert_op_before(index, begin)
+    number = place_at(next(iter(puts.values())).place, index.result, end)
+    for op in other.body.block.ops:
+        match op:
+            case ReadOp() if op.variable is counts:
+                values[op.result] = number
+                continue
+            case AssignOp() if op.variable is counts:
+                continue
+            case YieldOp():
+                continue
+            case DynamicSliceOp() if op.inputs[0] in puts:
+                row = puts[op.inputs[0]].value
+                copy = ReshapeOp([row], result_types=[op.result.type])
+            case _:
+                copy = op.clone(values)
+        copy.location = op.location
+        body.insert_op_before(copy, end)
+        values.update(zip(op.results, copy.results, strict=True))
+    _count_last(loop, counted.number)
+    erase_unused(body)
+
+
+def _count_last(loop: WhileOp, number: int) -> None:
+    """Has a loop count its iteration when nothing reads the number any more."""
+    body, writer = loop.body.block, only_writer(loop, number)
+    assert body.last_op is not None
+    if isinstance(writer, AssignOp) and writer.value.has_one_use():
+        for op in (writer.value.owner, writer):
+            assert isinstance(op, Operation)
+            op.detach()
+            body.insert_op_before(op, body.last_op)
