@@ -7,6 +7,7 @@ memory_graph.py     a function as a graph for the schedulers in planning/
 cost.py             the cost of operations: FLOPs, bytes moved, time
 layout.py           layouts of tensors in buffers
 operations.py       the operands of operations, inside fusions too
+once.py             answers that are kept while a block stays the same
 versions.py         the contents of variables over time
 concatenations.py   concatenations with operands computed in place
 updates.py          updates of parts of variables in place

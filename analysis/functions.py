@@ -1,6 +1,7 @@
 """Finds the functions on tensors, and reads and writes their attributes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import NamedTuple, cast
 
@@ -54,7 +55,7 @@ def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
         if not any(
             is_tensor(value.type)
             for block in func.body.blocks
-            for value in (*block.args, *(r for op in block.ops for r in op.results))
+            for value in chain(block.args, (r for op in block.ops for r in op.results))
         ):
             continue
         if len(func.body.blocks) > 1:

@@ -23,6 +23,7 @@ from ..planning.problem import round_up
 from ..planning.scheduling import Task, TaskGraph, peak_of, profile
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
+from .once import once
 from .storage import (
     SMALL_CONSTANT,
     Action,
@@ -92,6 +93,10 @@ class MemoryGraph:
 
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
     """The graph of a level-1 function's block; values without static sizes count 0."""
+    return once(block, _graph, block, alignment)
+
+
+def _graph(block: Block, alignment: int) -> MemoryGraph:
     return _Building(storage_of(block), alignment).graph()
 
 

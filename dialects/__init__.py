@@ -9,6 +9,7 @@ strides.py         layouts of memrefs
 dtypes.py          element types and constants as NumPy types and arrays
 workspaces.py      scratch memory of kernels
 diagnostics.py     located errors and remarks
+contents.py        whether operations have changed
 structural_keys.py which operations are equal
 garbage.py         garbage collection during IR construction
 compatibility.py   support of several versions of xDSL

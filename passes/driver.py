@@ -17,20 +17,21 @@ from collections.abc import (
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from operator import attrgetter
 from time import monotonic, process_time
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
+from ..analysis.once import asked_once
+from ..dialects.contents import Contents, contents_of, operands_of
 from ..dialects.diagnostics import (
     LocatedError,
     LocatedVerifyError,
@@ -88,7 +89,13 @@ def run(
 
     Raises `VerifyException` if the input or what a pass leaves is not valid.
     """
-    with depth_limited(module), seldom_collected(), _clocked(), measured_once():
+    with (
+        depth_limited(module),
+        seldom_collected(),
+        _clocked(),
+        measured_once(),
+        asked_once(),
+    ):
         verifier = Verifier()
         if verify:
             verifier.verify(module)
@@ -119,44 +126,6 @@ def _clocked() -> Generator[None]:
         _began.reset(token)
 
 
-Contents: TypeAlias = dict[int, Sequence[object]]
-"""What makes each operation of a module valid or not: it, what it consists of, and what
-is within, in order. Of two with equal contents, both or none are valid. By `id`, as
-operations are hashed in Python. Attributes and types of values never change."""
-
-
-_operands: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
-"""What `op.operands` is a view of, which takes five times as long to go through."""
-
-
-def _add_contents(op: Operation, contents: Contents) -> None:
-    """Adds those of an operation and of all within.
-
-    Raises `VerifyException` where a block is empty, or something is not where it says.
-    """
-    own: list[object] = [op, _operands(op), op.results]
-    for named in (op.attributes, op.properties):
-        if named:
-            own += named
-            own += named.values()
-    if op.next_op is None:
-        own += op.successors
-    for region in op.regions:
-        for block in region.blocks:
-            each = block.first_op
-            if block.parent is not region or each is None:
-                region.verify()
-            own += (block, *block.args)
-            while each is not None:
-                if each.parent is not block:
-                    block.verify()
-                own.append(each)
-                _add_contents(each, contents)
-                each = each.next_op
-        own.append(None)  # which operations are within
-    contents[id(op)] = own
-
-
 _KNOWN = frozenset(
     {
         arith.ConstantOp,
@@ -182,8 +151,7 @@ class Verifier:
     def verify(self, module: Operation) -> None:
         """As `check`. Does not look again at what an earlier call found valid."""
         try:
-            contents, before = Contents(), self._contents
-            _add_contents(module, contents)
+            contents, before = contents_of(module), self._contents
             # An operation that is gone changes what is around it.
             changed = {key for key, own in contents.items() if own != before.get(key)}
             if changed:
@@ -274,7 +242,7 @@ def _check_block(block: Block, visible: set[int]) -> None:
     added = list(map(id, block.args))
     visible.update(added)
     for op in block.ops:
-        if not visible.issuperset(map(id, _operands(op))):
+        if not visible.issuperset(map(id, operands_of(op))):
             index = next(n for n, v in enumerate(op.operands) if id(v) not in visible)
             raise LocatedVerifyError(
                 f"{op.name}: operand {index} is used before it is defined", op

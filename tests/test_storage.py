@@ -6,6 +6,7 @@ arenas are predicted as the default sequence makes them, with and without worksp
 `dev.py fuzz tensor` and `models` check the same of other programs.
 """
 
+from collections.abc import Callable
 from itertools import compress
 from pathlib import Path
 from random import Random
@@ -22,15 +23,19 @@ from levels import (
     stored_bytes,
 )
 from random_passes import PASSES, place
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 import tensorplan
 from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
+from tensorplan.analysis.once import asked_once
 from tensorplan.analysis.operations import Operations
 from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.base import DONATED
 from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
@@ -311,9 +316,9 @@ def test_loops_are_measured_on_each_device() -> None:
     assert live == {"cpu:0": 128, "cpu:1": 128}
 
 
-def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
+def branching() -> ModuleOp:
     type, flag = 'tensor<16xf32, "cpu:0">', 'tensor<i1, "cpu:0">'
-    module = parsed(f"""
+    return parsed(f"""
       func.func @main(%p: {flag}, %x: {type}) -> {type} {{
         %a = tgraph.sine %x : {type}
         %r = tgraph.if %p, %a : ({flag}, {type}) -> {type} {{
@@ -329,4 +334,55 @@ def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
         func.return %r : {type}
       }}
     """)
+
+
+def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
+    module = branching()
     assert stored_bytes(module, 64) == lower_bounds(module, 64) == {"cpu:0": 128}
+
+
+def _inner(block: Block) -> Operation:
+    """The operation before the last in a branch."""
+    assert block.last_op is not None
+    branch = block.last_op.operands[0].owner
+    assert isinstance(branch, Operation)
+    return list(branch.regions[0].block.ops)[-2]
+
+
+def _donate(block: Block) -> None:
+    func = block.parent_op()
+    assert isinstance(func, FuncOp)
+    func.arg_attrs = ArrayAttr([DictionaryAttr({DONATED: UnitAttr()})] * 2)
+
+
+def _read_twice(block: Block) -> None:
+    op = _inner(block)
+    op.operands = [op.operands[0]] * 2
+
+
+def _repeat(block: Block) -> None:
+    op = _inner(block)
+    assert op.parent is not None
+    op.parent.insert_op_before(op.clone(), op)
+
+
+def _mark(block: Block) -> None:
+    _inner(block).attributes["tgraph.in_place"] = UnitAttr()
+
+
+@pytest.mark.parametrize("change", [_donate, _read_twice, _repeat, _mark])
+def test_a_block_is_looked_at_again_if_it_has_changed(
+    change: Callable[[Block], None],
+) -> None:
+    module = branching()
+    block = next(tensor_blocks(module))
+    with asked_once():
+        storage, graph = storage_of(block), memory_graph(block, 64)
+        assert graph is memory_graph(block, 64)
+        assert graph is not memory_graph(block, 128)
+        assert storage is graph.storage is storage_of(block)
+        assert storage_of(next(tensor_blocks(module.clone()))) is not storage
+        change(block)
+        assert storage_of(block) is not storage
+        assert memory_graph(block, 64) is not graph
+    assert storage_of(block) is not storage_of(block)

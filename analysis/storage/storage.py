@@ -28,7 +28,6 @@ from operator import itemgetter
 from xdsl.dialects.builtin import i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.traits import IsTerminator
 
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
@@ -49,6 +48,7 @@ from ...dialects.tgraph.signature import attributes_of
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
 from ..concatenations import Part, is_in_place, part_layout, parts
 from ..layout import Layout
+from ..once import once
 from ..operations import Fused, Operations
 from ..updates import updated_layout, updates
 from ..versions import last_versions, looped_into, source_of
@@ -78,6 +78,10 @@ def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
     Arguments lie in the memory of whoever runs the block; so does what it ends with.
     Each of the groups counts as one operation in the place of its last.
     """
+    return _stored(block, groups) if groups else once(block, _stored, block)
+
+
+def _stored(block: Block, groups: Sequence[Fused] = ()) -> Storage:
     storage = _Block(block, groups)
     for argument in block.args:
         type, name = tensor_type_of(argument.type), argument.name_hint
@@ -123,7 +127,7 @@ class _Block(Storage):
         self._find_destinations()
         for at, op in enumerate(self._ops):
             self._at, self._actions = at, []
-            if op.has_trait(IsTerminator, value_if_unregistered=False):
+            if op is self.block.last_op:
                 self._deliver(op)
             elif self._operations.is_left[at]:
                 self._store(op)

@@ -212,7 +212,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
             leaves.add(op.results[0])
     group: Group | None = None
     needed = {result}
-    for op in reversed(list(body.ops)):
+    for op in reversed(body.ops):
         if not isinstance(op, TensorOp) or op.results[0] not in needed:
             continue
         needed.update(op.operands)
