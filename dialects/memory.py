@@ -206,7 +206,8 @@ LINALG = frozenset(
 _SYNCHRONOUS = LINALG | {
     *(f"affine.{name}" for name in ("load", "prefetch", "store")),
     *("affine.vector_load", "affine.vector_store", "affine.dma_wait"),
-    *("memref.dma_wait", "bufferization.clone", "bufferization.dealloc"),
+    *("memref.dma_wait", "memref.generic_atomic_rmw", "memref.prefetch"),
+    *("bufferization.clone", "bufferization.dealloc"),
     *(f"vector.{name}" for name in ("compressstore", "expandload", "gather", "load")),
     *(f"vector.{name}" for name in ("mask", "maskedload", "maskedstore", "scatter")),
     *(f"vector.{name}" for name in ("store", "transfer_read", "transfer_write")),

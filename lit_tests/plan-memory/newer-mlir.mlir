@@ -16,10 +16,17 @@
     "memref.copy"(%x, %r) : (memref<4xf32>, memref<4xf32>) -> ()
     "memref.atomic_rmw"(%r) : (memref<4xf32>) -> ()
     "memref.atomic_rmw"(%r) : (memref<4xf32>) -> ()
+    %c0 = "arith.constant"() <{value = 0 : index}> : () -> index
+    "memref.prefetch"(%x, %c0) <{isDataCache = true, isWrite = false, localityHint = 3 : i32}> : (memref<4xf32>, index) -> ()
+    %o = "memref.generic_atomic_rmw"(%r, %c0) ({
+    ^bb0(%v: f32):
+      "memref.atomic_yield"(%v) : (f32) -> ()
+    }) : (memref<4xf32>, index) -> f32
     "memref.dealloc"(%x) : (memref<4xf32>) -> ()
     "func.return"(%0) : (i32) -> ()
   }) : () -> ()
 }) : () -> ()
 
+// CHECK-NOT:  remark: memref
 // CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<16xi8>
 // CHECK:      memref.view %arena
